@@ -99,6 +99,7 @@ schema!(ReplaySchema, "ipam-sim/replay/1");
 schema!(ShrinkSchema, "ipam-sim/shrink/1");
 schema!(ListSchema, "ipam-sim/list/1");
 schema!(CheckSchema, "ipam-sim/check/1");
+schema!(ConformanceSchema, "ipam-sim/conformance/1");
 schema!(ExplainSchema, "ipam-sim/explain/1");
 schema!(ExplainReclaimSchema, "ipam-sim/explain-reclaim/1");
 schema!(MatrixSchema, "ipam-sim/selftest/1");

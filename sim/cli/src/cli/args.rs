@@ -68,6 +68,8 @@ pub enum Verb {
     Gate(GateArgs),
     /// Join the JSON results of shards into one verdict
     Merge(MergeArgs),
+    /// What the API server answers, beside what a real kube-apiserver answered
+    Conformance(ConformanceArgs),
     /// Why a pod gets this pool and this address, or none
     Explain(ExplainArgs),
     /// What a planner asks: statistics, tables and plots
@@ -529,6 +531,39 @@ pub struct MergeArgs {
     pub format: Format,
 }
 
+/// Arguments of `conformance`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = CONFORMANCE_EXAMPLES)]
+pub struct ConformanceArgs {
+    /// Judge these answers, which were recorded elsewhere; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// Only cases whose id this regular expression matches
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    pub only: Option<String>,
+    /// The folder of the cases
+    #[arg(long, value_name = "DIR", default_value = "ci/conformance/cases")]
+    pub cases: PathBuf,
+    /// What a real server answered
+    #[arg(long, value_name = "FILE", default_value = "ci/conformance/recorded.jsonl")]
+    pub recorded: PathBuf,
+    /// Differences that are known
+    #[arg(long, value_name = "FILE", default_value = "ci/conformance/allow.txt")]
+    pub allow: PathBuf,
+    /// Write the answers that were judged, in the form of a recording
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const CONFORMANCE_EXAMPLES: &str = "\
+Examples:
+  ipam-sim conformance --against ci/conformance/recorded.jsonl --only ^K06
+
+Exits 0 if all answers are as recorded or differ as is known, 1 if others differ, 2 on bad input.";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   ipam-sim completions bash > ~/.local/share/bash-completion/completions/ipam-sim
@@ -641,6 +676,11 @@ fn seed(text: &str) -> Result<u64, String> {
 fn nic(text: &str) -> Result<String, String> {
     let fine = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
     if fine { Ok(text.to_owned()) } else { Err("expected the name of an interface, e.g. eth0".to_owned()) }
+}
+
+/// A regular expression.
+fn pattern(text: &str) -> Result<String, String> {
+    regex::Regex::new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 pub(super) fn positive(text: &str) -> Result<u64, String> {

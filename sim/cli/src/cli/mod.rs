@@ -31,7 +31,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::args::{
-    CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ListForm, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
+    CheckArgs, Cli, CompletionsArgs, ConformanceArgs, ExplainArgs, Format, GateArgs, ListArgs, ListForm, ReplayArgs, RunArgs, SelftestArgs,
+    ShrinkArgs, Verb,
 };
 use self::interrupt::stop_on_signals;
 use self::text::Paint;
@@ -121,6 +122,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, con
         Verb::Selftest(args) => selftest(args, verbs, console),
         Verb::List(args) => list(args, verbs, console),
         Verb::Check(args) => check(args, verbs, console),
+        Verb::Conformance(args) => conformance(args, verbs, console),
         Verb::Explain(args) => explain(args, verbs, console),
         Verb::Gate(args) => gate::gate(args, verbs, console),
         Verb::Merge(args) => merge::merge(args, console),
@@ -364,6 +366,13 @@ fn check(args: &CheckArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Resu
     let report = verbs.check(args)?;
     let printed = print(console, args.format, &report, text::check);
     Ok(tell_unwritten(console, report.exit_code(), printed.err()))
+}
+
+fn conformance(args: &ConformanceArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let report = verbs.conformance(args)?;
+    let printed = print(console, args.format, &report, text::conformance);
+    let unwritten = report.unwritten.into_iter().map(CliError::usage);
+    Ok(tell_unwritten(console, report.exit_code, unwritten.chain(printed.err())))
 }
 
 fn explain(args: &ExplainArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {

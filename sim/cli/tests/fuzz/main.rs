@@ -33,7 +33,7 @@ use sim_harness::engine::STACK_BYTES;
 use sim_harness::scenario::Scenario;
 
 /// How many targets there are.
-const TARGETS: u32 = 14;
+const TARGETS: u32 = 16;
 /// How many inputs a target gets, unless `FUZZ_INPUTS` says otherwise.
 const INPUTS: u32 = 24;
 /// How long one input may take: much longer than any does.
@@ -166,7 +166,8 @@ fn fuzz(target: &Target) {
         let words = line.get(target.lines).split(' ');
         let value = || String::from_utf8_lossy(&input).replace('\0', "");
         let words = words.map(|word| {
-            word.replace('@', &file.display().to_string()).replace("SCENARIOS", &root().join("scenarios").display().to_string())
+            let word = word.replace('@', &file.display().to_string()).replace("SCENARIOS", &root().join("scenarios").display().to_string());
+            word.replace("CONFORMANCE", &root().join("ci/conformance").display().to_string())
         });
         let words =
             words.map(|word| if word == "VALUE" { value() } else { word.replace("OUT", &folder.join("out").display().to_string()) });
@@ -307,6 +308,32 @@ fn dumps_that_are_asked_about_reclaim() {
     ];
     let seeds = [texts("scenarios/dumps", ".yaml"), manifests()].concat();
     fuzz(&Target { name: "reclaim", file: "d.yaml", language: Language::Yaml, seeds, lines, codes: ASK });
+}
+
+/// What a comparison of answers may end with.
+const COMPARED: &[u8] = &[0, 1, 2];
+
+#[test]
+fn recordings_that_are_compared() {
+    // A few cases each: all of them are a megabyte.
+    let recorded = texts("ci/conformance", "recorded.jsonl").remove(0);
+    let lines: Vec<&[u8]> = recorded.split_inclusive(|byte| *byte == b'\n').collect();
+    let seeds = lines.chunks(12).map(<[&[u8]]>::concat).collect();
+    let lines = &[
+        "conformance --cases CONFORMANCE/cases --allow CONFORMANCE/allow.txt --recorded CONFORMANCE/recorded.jsonl --against @",
+        "conformance --cases CONFORMANCE/cases --allow CONFORMANCE/allow.txt --recorded @ --against CONFORMANCE/recorded.jsonl --format json",
+    ];
+    fuzz(&Target { name: "recording", file: "r.jsonl", language: Language::Json, seeds, lines, codes: COMPARED });
+}
+
+#[test]
+fn known_differences() {
+    let seeds =
+        vec![b"# known\nK078-* 2:body.metadata.*   # not modelled\n\nlist-table *:*  # no tables\nK06[0-9]-* 1:[!s]*  # others\n".to_vec()];
+    let lines = &[
+        "conformance --cases CONFORMANCE/cases --recorded CONFORMANCE/recorded.jsonl --against CONFORMANCE/recorded.jsonl --only ^K07 --allow @",
+    ];
+    fuzz(&Target { name: "allowed", file: "a.txt", language: Language::Text, seeds, lines, codes: COMPARED });
 }
 
 #[test]

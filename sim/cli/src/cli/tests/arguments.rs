@@ -9,13 +9,14 @@ use crate::cli::args::{Outputs, Setting, Shard, ShardChoice, What};
 fn help_fits_a_screen_and_shows_examples() {
     let verbs = Prepared::default();
     for (verb, lines_max) in [
-        ("", 32),
+        ("", 33),
         ("run", 45),
         ("replay", 34),
         ("shrink", 24),
         ("selftest", 32),
         ("list", 24),
         ("check", 26),
+        ("conformance", 28),
         ("explain", 36),
         ("gate", 36),
         ("merge", 24),
@@ -142,6 +143,7 @@ fn bad_flags_say_what_would_be_right() {
         ("check", "<PATH>"),
         ("shrink", "<PLAN>"),
         ("shrink a.toml --runs 0", "expected a number from 1 on"),
+        ("conformance --only [", "unclosed character class"),
         ("list claims scenarios", "a PATH says where to look for scenarios"),
         ("explain --manifests a.yaml --pod b --nic=", "expected the name of an interface"),
         ("explain --manifests a.yaml --pod b --nic an-interface-far-too-long", "expected the name of an interface"),
@@ -186,7 +188,7 @@ fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = ran(&Prepared::default(), &format!("completions {shell}"));
         assert_eq!(ran.code, 0);
-        for verb in ["run", "replay", "list", "check", "explain", "gate", "merge", "completions"] {
+        for verb in ["run", "replay", "list", "check", "conformance", "explain", "gate", "merge", "completions"] {
             assert!(ran.out.contains(verb), "{shell}: {verb}");
         }
     }

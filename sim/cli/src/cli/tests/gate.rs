@@ -140,6 +140,9 @@ fn the_environment_chooses_the_shard() {
         fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
             unreachable!()
         }
+        fn conformance(&self, _: &ConformanceArgs) -> Result<ipam_reports::ConformanceReport, CliError> {
+            unreachable!()
+        }
         fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
             unreachable!()
         }

@@ -3,6 +3,7 @@
 //! This file holds the console and the verbs; [`records`] holds what they answer; the stories are told verb by verb.
 
 mod arguments;
+mod conformance;
 mod gate;
 mod listing;
 mod merge;
@@ -15,8 +16,8 @@ mod shrink;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CapacityReport, CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
-    ShrinkReport,
+    CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport,
+    RunReport, ShrinkReport,
 };
 
 use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
@@ -95,6 +96,7 @@ struct Prepared {
     trace: Vec<TraceLine>,
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
+    conformance: Answer<ConformanceReport>,
     explain: Answer<ExplainReport>,
     reclaim: Answer<ipam_reports::ExplainReclaimReport>,
     gate: Answer<GateReport>,
@@ -133,6 +135,10 @@ impl Verbs for Prepared {
 
     fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
         answer(&self.check)
+    }
+
+    fn conformance(&self, _: &ConformanceArgs) -> Result<ConformanceReport, CliError> {
+        answer(&self.conformance)
     }
 
     fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ConflictsReport, CliError> {

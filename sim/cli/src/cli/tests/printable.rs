@@ -1,5 +1,6 @@
 //! Names that came from outside reach no terminal, annotation, table or page as they are, whoever writes them.
 
+use ipam_reports::conformance::{CaseCounts, DifferingCase, DifferingPlace, LeftCase, ThemeResult, UnneededLine};
 use ipam_reports::gate::{annotations, junit, markdown};
 use ipam_reports::pool::{PoolCall, PoolRun};
 use ipam_reports::reclaim::ReclaimRun;
@@ -127,6 +128,20 @@ fn gate_report() -> GateReport {
     report
 }
 
+fn conformance_report() -> ConformanceReport {
+    let text = |text: &str| text.to_owned();
+    let place =
+        DifferingPlace { step: 1, does: text("GET /a"), path: text("body.b"), recorded: text("c").into(), actual: text("d").into() };
+    ConformanceReport {
+        themes: vec![ThemeResult { theme: text("watch"), counts: CaseCounts { differing: 1, ..CaseCounts::default() } }],
+        differing: vec![DifferingCase { case: text("case"), theme: text("watch"), why: text("why"), places: vec![place] }],
+        not_compared: vec![LeftCase { case: text("other"), why: text("not run") }],
+        unneeded: vec![UnneededLine { file: text("allow.txt"), line: 3, allows: text("case *:*") }],
+        exit_code: 1,
+        ..ConformanceReport::default()
+    }
+}
+
 /// Every verb that answers with a record.
 fn verbs() -> Vec<(&'static str, Answered)> {
     let run = RunReport::new(vec![held("calm"), vacuous(), violated(), negative("must-fail", false)], false);
@@ -136,6 +151,7 @@ fn verbs() -> Vec<(&'static str, Answered)> {
         telling("gate", &gate_report(), |report| Prepared { gate: Some(Ok(report)), ..Prepared::default() }),
         telling("list", &real::<ListReport>("list scenarios @/smoke"), |report| Prepared { list: Some(Ok(report)), ..Prepared::default() }),
         telling("check x", &real::<CheckReport>("check @/manifests"), |report| Prepared { check: Some(Ok(report)), ..Prepared::default() }),
+        telling("conformance", &conformance_report(), |report| Prepared { conformance: Some(Ok(report)), ..Prepared::default() }),
         telling("explain --pod a/b", &real::<ExplainReport>("explain --manifests @/manifests --pod shop/reasons"), |report| Prepared {
             explain: Some(Ok(report)),
             ..Prepared::default()

@@ -163,6 +163,9 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
             unreachable!()
         }
+        fn conformance(&self, _: &ConformanceArgs) -> Result<ipam_reports::ConformanceReport, CliError> {
+            unreachable!()
+        }
         fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
             unreachable!()
         }

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod conflicts;
+mod conformance;
 mod demand;
 mod explain;
 mod explain_reclaim;
@@ -22,6 +23,7 @@ mod width;
 
 pub use capacity::capacity;
 pub use conflicts::conflicts;
+pub use conformance::conformance;
 pub use demand::demand;
 pub use explain::explain;
 pub use explain_reclaim::explain_reclaim;

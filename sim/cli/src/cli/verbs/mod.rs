@@ -3,6 +3,7 @@
 //! Arguments are resolved here into what the harness of [`sim_harness::engine`] takes, which knows no command line.
 
 mod check;
+mod conformance;
 mod explain;
 mod form;
 mod gate;
@@ -20,14 +21,14 @@ use std::path::Path;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CapacityReport, CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
-    ReplayReport, RunReport, ShrinkReport,
+    CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport,
+    ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
 };
 use sim_harness::deviation::DeviationName;
 use sim_harness::engine::output;
 
 use super::CliError;
-use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use super::args::{CheckArgs, ConformanceArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::LiveProgress;
 use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 #[cfg(doc)]
@@ -65,6 +66,9 @@ pub trait Verbs: Sync {
 
     /// Checks files; findings are part of the report, not errors.
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError>;
+
+    /// Compares answers with those of a real API server, and writes them. That they differ is a result, not an error.
+    fn conformance(&self, args: &ConformanceArgs) -> Result<ConformanceReport, CliError>;
 
     /// Simulates the points of `report conflicts`, or reads them, and writes tables, plots and the page. Called on a thread of its own; when
     /// [`Progress::stop_requested`] it ends with the points that are finished, marked as interrupted.
@@ -114,6 +118,10 @@ impl Verbs for Simulator {
 
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError> {
         check::check(args)
+    }
+
+    fn conformance(&self, args: &ConformanceArgs) -> Result<ConformanceReport, CliError> {
+        conformance::conformance(args)
     }
 
     fn conflicts(&self, args: &ConflictsArgs, progress: &LiveProgress) -> Result<ConflictsReport, CliError> {

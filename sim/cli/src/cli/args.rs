@@ -535,7 +535,7 @@ pub struct MergeArgs {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = CONFORMANCE_EXAMPLES)]
 pub struct ConformanceArgs {
-    /// Judge these answers, which were recorded elsewhere; - is standard input
+    /// Judge these answers, recorded elsewhere, instead of the simulated server's; - is standard input
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
     /// Only cases whose id this regular expression matches
@@ -560,7 +560,9 @@ pub struct ConformanceArgs {
 
 const CONFORMANCE_EXAMPLES: &str = "\
 Examples:
-  ipam-sim conformance --against ci/conformance/recorded.jsonl --only ^K06
+  ipam-sim conformance
+  ipam-sim conformance --only ^K06 --out answers.jsonl
+  ipam-sim conformance --against answers-of-another-server.jsonl
 
 Exits 0 if all answers are as recorded or differ as is known, 1 if others differ, 2 on bad input.";
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use api_conformance::{Allowed, CaseResult, Comparison, Counts, Difference, Json, Kit, Problem, Recording, Verdict, compare};
+use api_conformance::{Allowed, CaseResult, Comparison, Counts, Difference, Json, Kit, Problem, Record, Recording, Verdict, compare};
 use ipam_reports::ConformanceReport;
 use ipam_reports::conformance::{CaseCounts, DifferingCase, DifferingPlace, LeftCase, ThemeResult, UnneededLine};
 use regex::Regex;
@@ -11,6 +11,7 @@ use sim_config::{Problems, source};
 use super::write_named;
 use crate::cli::CliError;
 use crate::cli::args::ConformanceArgs;
+use crate::simulated_server;
 
 /// Compares the answers to the cases, and writes them if asked.
 ///
@@ -27,13 +28,13 @@ pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, C
     }
     let recorded = recording(&args.recorded)?;
     let allowed = Allowed::read(&args.allow, &text(&args.allow)?).map_err(wrong)?;
-    let Some(against) = &args.against else {
-        return Err(CliError::usage("there is no server to run the cases against").hint("--against FILE judges answers that were recorded"));
+    let (actual, name) = match &args.against {
+        Some(file) => (recording(file)?, file.display().to_string()),
+        None => (simulated(&kit)?, args.cases.display().to_string()),
     };
-    let actual = recording(against)?;
     let comparison = compare(&kit, &recorded, &actual, &allowed);
     if comparison.total().compared() == 0 {
-        let wrong = format!("nothing was compared: {} and {} have no case in common", args.recorded.display(), against.display());
+        let wrong = format!("nothing was compared: {} and {name} have no case in common", args.recorded.display());
         return Err(CliError::usage(wrong));
     }
     let mut report = report(&comparison, &args.allow);
@@ -43,6 +44,16 @@ pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, C
         report.unwritten.extend(written.err().map(|error| format!("cannot write {}: {error}", out.display())));
     }
     Ok(report)
+}
+
+/// What the simulated server answers.
+fn simulated(kit: &Kit) -> Result<Recording, CliError> {
+    let (records, wrong_before) = simulated_server::record(kit);
+    if !wrong_before.is_empty() {
+        return Err(CliError::usage(format!("the simulated server cannot be prepared for the cases: {}", wrong_before.join("; "))));
+    }
+    let lines: Vec<String> = records.iter().map(Record::line).collect();
+    Recording::read(Path::new("the simulated server"), &lines.join("\n")).map_err(wrong)
 }
 
 fn report(comparison: &Comparison<'_>, allow: &Path) -> ConformanceReport {

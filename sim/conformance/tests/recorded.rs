@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use api_conformance::{Allowed, Comparison, Counts, Json, Kit, Outcome, Record, Recording, Verdict, compare};
+use api_conformance::{Allowed, Comparison, Counts, Json, Kit, Outcome, Place, Record, Recording, Verdict, compare};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../ci/conformance")
@@ -128,6 +128,32 @@ fn charsets_are_no_difference_and_loose_places_only_where_a_value_is_missing() {
     let loose = |value: Json| differences("order-update", 1, "", |step| *at(step, "body.message") = value);
     assert_eq!(loose("another text".into()), Vec::<String>::new());
     assert_eq!(loose(Json::Null).len(), 1);
+}
+
+#[test]
+fn a_loose_place_must_be_there_and_an_ignored_one_need_not() {
+    let mut kit = kit();
+    kit.only(|id| id == "K060-existing");
+    let gone = changed("K060-existing", 3, |step| {
+        if let Json::Object(body) = at(step, "body") {
+            body.shift_remove("reason");
+        }
+    });
+    let other = changed("K060-existing", 3, |step| *at(step, "body.reason") = "Conflict".into());
+    let (recorded, none) = (recording(&text()), Allowed::default());
+    let differ = |kit: &Kit| [&gone, &other].map(|actual| places(&compare(kit, &recorded, actual, &none)).len());
+    let place = || vec![Place::read("*:body.reason").unwrap()];
+    assert_eq!(differ(&kit), [1, 1]);
+    kit.shared.loose = place();
+    assert_eq!(differ(&kit), [1, 0]);
+    (kit.shared.loose, kit.cases[0].loose) = (Vec::new(), place());
+    assert_eq!(differ(&kit), [1, 0]);
+    // A float is no integer.
+    kit.cases[0].loose = vec![Place::read("3:body.code").unwrap()];
+    let of = |code: &str| changed("K060-existing", 3, |step| *at(step, "body.code") = Json::read(code.as_bytes()).unwrap());
+    assert_eq!(["500", "500.0"].map(|code| places(&compare(&kit, &recorded, &of(code), &none)).len()), [0, 1]);
+    (kit.cases[0].loose, kit.cases[0].ignore) = (Vec::new(), place());
+    assert_eq!(differ(&kit), [0, 0]);
 }
 
 #[test]

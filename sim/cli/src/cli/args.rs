@@ -531,7 +531,7 @@ pub struct MergeArgs {
     pub format: Format,
 }
 
-/// Arguments of `conformance`.
+/// What the command line of `conformance` says.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = CONFORMANCE_EXAMPLES)]
 pub struct ConformanceArgs {
@@ -680,7 +680,7 @@ fn nic(text: &str) -> Result<String, String> {
     if fine { Ok(text.to_owned()) } else { Err("expected the name of an interface, e.g. eth0".to_owned()) }
 }
 
-/// A regular expression.
+/// A text that is a regular expression.
 fn pattern(text: &str) -> Result<String, String> {
     regex::Regex::new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }

@@ -42,6 +42,32 @@ fn objects_have_ranks_and_lists_tell_what_they_are_not_below() {
 }
 
 #[test]
+fn a_list_has_the_version_of_its_last_object_or_a_later_one() {
+    let list = |version: &str| {
+        of(&format!(r#"[{{"metadata":{{"resourceVersion":"70"}}}},{{"kind":"Table","metadata":{{"resourceVersion":"{version}"}}}}]"#))
+    };
+    for (version, expected) in [("69", "rv0+"), ("70", "rv1+"), ("71", "rv1+")] {
+        assert!(list(version).contains(&format!(r#""resourceVersion":"{expected}""#)), "{version}: {}", list(version));
+    }
+}
+
+#[test]
+fn a_version_is_one_however_often_and_however_it_is_written() {
+    let object = |version: &str| format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#);
+    let found = of(&format!("[{},{},{},{}]", object("7"), object("007"), object("7"), object("8")));
+    assert_eq!(found, format!("[{},{},{},{}]", object("rv1"), object("rv1"), object("rv1"), object("rv2")));
+    // What is picked has the path for its name.
+    assert_eq!(of(r#"{"picked":{"metadata/resourceVersion":"9"}}"#), r#"{"picked":{"metadata/resourceVersion":"rv1"}}"#);
+}
+
+#[test]
+fn uids_are_named_by_appearance_values_before_their_names() {
+    let uid = |number: u8| format!("{number}{number}{number}{number}{number}{number}{number}{number}-0000-4000-8000-000000000000");
+    let found = of(&format!(r#"{{"{}":"{}","metadata":{{"{}":"{}"}}}}"#, uid(1), uid(2), uid(3), uid(4)));
+    assert_eq!(found, r#"{"uid2":"uid1","metadata":{"uid4":"uid3"}}"#);
+}
+
+#[test]
 fn versions_of_any_length_are_in_order() {
     let texts = ["99999999999999999999999999", "100000000000000000000000000", "7"];
     let items: Vec<String> = texts.iter().map(|text| format!(r#"{{"metadata":{{"resourceVersion":"{text}"}}}}"#)).collect();
@@ -108,6 +134,8 @@ fn text(text: &str) -> String {
 fn versions_in_texts_have_the_same_ranks() {
     for (raw, expected) in [
         ("Too large resource version: 500, current: 7", "Too large resource version: <rv>, current: <rv>"),
+        // That of the whole server, although an object has it, too.
+        ("Too large resource version: 500, current: 5", "Too large resource version: <rv>, current: <rv>"),
         ("too old resource version: 5 (7)", "too old resource version: rv1 (<rv>)"),
         (
             "ResourceVersion in precondition: 1, ResourceVersion in object meta: 5",
@@ -151,6 +179,15 @@ fn generated_names_are_told_by_their_base() {
     let found = named_in(source, r#"["a-bcdfg","a-c000aaaa-zzzz2","xa-bcdfg","a-bcdfg-x","a-bcdfgh","a-bcdfg","a-aaaaa a-bcdfg.x"]"#);
     let expected = r#"["a-<suffix1>","a-<prefix>-<suffix2>","xa-bcdfg","a-bcdfg-x","a-bcdfgh","a-<suffix1>","a-<suffix3 outside the alphabet> a-<suffix1>.x"]"#;
     assert_eq!(found, expected);
+}
+
+#[test]
+fn the_longest_base_counts_and_one_that_is_too_long_is_cut() {
+    let source = r#"[{"body": {"metadata": {"generateName": "a-"}}}, {"body": {"metadata": {"generateName": "a-bcdfg."}}}]"#;
+    // The end of the longer one is found, although the shorter one has an end in it, too.
+    assert_eq!(named_in(source, r#""a-bcdfg.zzzzz""#), r#""a-<suffix2>.<suffix1>""#);
+    let source = format!(r#"[{{"body": {{"metadata": {{"generateName": "{}"}}}}}}]"#, "x".repeat(60));
+    assert_eq!(named_in(&source, &format!("\"{}bcdfg\"", "x".repeat(58))), format!("\"{}<suffix1>\"", "x".repeat(58)));
 }
 
 #[test]
@@ -200,6 +237,7 @@ fn deadlines_are_told_by_their_grace() {
     };
     assert_eq!([told(0, 0, 0.1), told(31, 30, 0.1), told(8, 0, 7.5), told(38, 30, 7.5)], ["<time>", "<time+30>", "<time>", "<time+30>"]);
     assert_eq!([told(30, 0, 0.1), told(8, 0, 0.1), told(20, 40, 0.1)], ["<time+30>", "<time+10>", "<time+20>"]);
+    assert_eq!([told(24, 0, 0.1), told(25, 0, 0.1), told(35, 0, 0.1)], ["<time+20>", "<time+20>", "<time+40>"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ const LEFT_MAX: usize = 12;
 /// The longest value that is shown whole, in characters.
 const VALUE_MAX: usize = 160;
 
-/// The whole report.
+/// The table, what differs, and the verdict.
 pub fn conformance(report: &ConformanceReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     for case in report.differing.iter().take(CASES_MAX) {

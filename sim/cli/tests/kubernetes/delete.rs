@@ -10,7 +10,6 @@ use kube_machinery::api::{DeleteOptions, Dry, Patch, Preconditions, Verb};
 use kube_machinery::{ApiError, ClientExt, Object, ObjectKey};
 use kube_sim::cluster::SimClient;
 use kube_sim::cluster::admission::FailurePolicy;
-use kube_sim::cluster::server::Mishap;
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
 use kube_sim::trace::WatchKind;
@@ -436,48 +435,6 @@ fn k104_a_delete_by_name_removes_whoever_has_the_name() {
         check(&bed, pod("a", "n1"), "Pod").await;
         check(&bed, pool("p"), "SpiderIPPool.spiderpool.spidernet.io").await;
     });
-}
-
-#[test]
-fn k108_a_delete_that_timed_out_can_hit_the_recreated_object_unless_it_names_the_uid() {
-    async fn check<K: Object>(bed: &Testbed, body: K, mishap: impl Fn(&SimClient), error_after: u64, with_uid: bool) {
-        let (client, other) = (bed.client_on("remover", 0), bed.client_on("other", 1));
-        let old = client.create(body.clone()).await.unwrap();
-        let object_key = ObjectKey::of(&*old);
-        mishap(&client);
-        let options = if with_uid { if_uid(&uid(&*old)) } else { DeleteOptions::default() };
-        let options = DeleteOptions { grace_period_seconds: Some(0), ..options };
-        let sent = bed.rt.now();
-        let error = client.delete::<K>(&object_key, options).await.unwrap_err();
-        assert!(error.is_ambiguous(), "{error}");
-        assert!(bed.rt.now() - sent < secs(error_after));
-        assert_eq!(other.get::<K>(&object_key).await.unwrap(), old, "it has not happened yet");
-        calm(bed);
-        other.delete::<K>(&object_key, grace(0)).await.unwrap();
-        let new = other.create(body).await.unwrap();
-        bed.wait(secs(40)).await;
-        if with_uid {
-            assert_eq!(other.get::<K>(&object_key).await.unwrap(), new);
-            other.delete::<K>(&object_key, grace(0)).await.unwrap();
-        } else {
-            assert!(!exists::<K>(&other, &object_key).await, "the late delete removed the new object");
-        }
-    }
-    for seed in SEEDS {
-        for (number, failure) in FAILURES.into_iter().enumerate() {
-            for with_uid in [false, true] {
-                Testbed::run(seed, async |bed| {
-                    let after = secs(34) / 8 * seed as u32 - millis(number as u64);
-                    let late = |client: &SimClient| trouble(&bed, client, &[Verb::Delete], Mishap::CommitLate { error: failure, after });
-                    check(&bed, config_map("a", "v", "1"), late, 1, with_uid).await;
-                    check(&bed, pod("a", "n1"), late, 1, with_uid).await;
-                    // A client that gives up while the server takes its time.
-                    let slow = |client: &SimClient| trouble(&bed, client, &[Verb::Delete], Mishap::Slow { by: secs(39) });
-                    check(&bed, config_map("b", "v", "1"), slow, 35, with_uid).await;
-                });
-            }
-        }
-    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod delete;
 mod errors;
 mod expect;
 mod get;
+mod late;
 mod list;
 mod list_pages;
 mod metadata;

@@ -16,11 +16,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::api::{Dry, Reason, Verb};
 use kube_machinery::{ApiError, ObjectKey};
 
-use super::commit::{Intent, Loaded};
-use super::exchange::Ticket;
+use super::commit::{Intent, Loaded, Transaction};
 use super::request::{ApiReply, ApiRequest, Op};
-use super::serve::MUTATING_DEADLINE;
-use super::wait::{deadline_exceeded, etcd_error};
+use super::serve::{Ending, Work};
+use super::wait::etcd_error;
 use super::write::Step;
 use super::{Fabric, State};
 use crate::kinds::KindId;
@@ -137,23 +136,17 @@ impl State {
 impl Fabric {
     /// A write that webhooks want to see: their calls take time, so the stored object may change meanwhile, and then
     /// everything starts again (K §2.7 step 10). Webhooks may run for a write that fails in the end (K §3.4).
-    pub(super) async fn write_with_admission(
-        self: &Arc<Self>,
-        ticket: Option<Ticket>,
-        server: usize,
-        request: &ApiRequest,
-        fails: bool,
-    ) -> Result<ApiReply, ApiError> {
+    pub(super) async fn write_with_admission(self: &Arc<Self>, work: &Work, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         let intent = Intent::of(request);
-        let deadline = self.rt.now() + MUTATING_DEADLINE;
+        let Work { server, deadline, .. } = *work;
         let (mutating, validating): (Vec<Webhook>, Vec<Webhook>) =
             self.lock().webhooks.iter().filter(|hook| hook.matches(intent.kind, &request.op)).cloned().partition(|hook| hook.mutating);
         loop {
             // A create is first looked at by admission; everything else begins with the stored object.
             if intent.verb != Verb::Create
-                && let Some(result) = self.wait_to_write(ticket, server).await
+                && let Some(error) = self.wait_to_write(work, |_| None).await
             {
-                return result;
+                return Err(error);
             }
             let mut loaded = self.lock().load(self, intent.kind, request.op.clone()).map_err(ApiError::Status)?;
             for hook in &mutating {
@@ -170,7 +163,7 @@ impl Fabric {
                 Loaded::Update { current, .. } | Loaded::Delete { current, .. } => Some(current.clone()),
                 Loaded::Create { .. } => None,
             };
-            let base = old.as_ref().map(|old| resource_version(&**old).to_owned());
+            let base = loaded.base();
             let (key, step) = self.lock().prepare(self, server, intent, loaded).map_err(ApiError::Status)?;
             let object = match &step {
                 Step::Create(object) | Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) }
@@ -187,17 +180,23 @@ impl Fabric {
                 verdict?;
             }
             drop(review);
-            if fails {
+            if let Ending::Fails = work.ending {
                 return Err(etcd_error("etcdserver: request timed out"));
             }
-            if let Some(result) = self.wait_to_write(ticket, server).await {
-                return result;
+            let transaction = Transaction { intent, key, step, base };
+            if let Some(error) = self.wait_to_write(work, |_| Some(transaction.clone())).await {
+                return Err(error);
             }
             let mut state = self.lock();
             let now = self.rt.now();
-            if now >= deadline {
-                return Err(deadline_exceeded());
+            if let Some(error) = state.is_over(work.ticket, deadline, now) {
+                return Err(error);
             }
+            if let Ending::CommitsLate { .. } = work.ending {
+                drop(state);
+                return Err(self.send_without_answer(work, transaction));
+            }
+            let Transaction { key, step, base, .. } = transaction;
             let stored = state.store.table(intent.kind).get(&key);
             let unchanged = match (&base, stored) {
                 (Some(base), Some(stored)) => base == resource_version(&**stored),

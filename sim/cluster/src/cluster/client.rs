@@ -227,6 +227,7 @@ impl SimClient {
                         phase: Phase::InFlight(request),
                         waker: None,
                         abandoned,
+                        hung_up: false,
                     })
                 };
                 // A copy that arrives later is executed for nobody (K §2.13).

@@ -10,7 +10,7 @@ use super::request::{ApiReply, ApiRequest, Op};
 use super::write::{self, Step};
 use super::{Fabric, State};
 use crate::kinds::{KindId, TypeDef};
-use crate::object::{Obj, make_mut};
+use crate::object::{Obj, make_mut, resource_version};
 use crate::rt::ProcessId;
 use crate::trace::EventKind;
 use crate::trace::record::Part;
@@ -51,7 +51,51 @@ impl Intent {
     }
 }
 
+/// A write that is ready for etcd: what it is to store, and under which condition.
+#[derive(Clone)]
+pub(super) struct Transaction {
+    pub intent: Intent,
+    pub key: ObjectKey,
+    pub step: Step,
+    /// The version that was loaded; unset = there was no object, and there must be none.
+    pub base: Option<String>,
+}
+
+impl Loaded {
+    /// The version that was loaded; unset for a create.
+    pub(super) fn base(&self) -> Option<String> {
+        match self {
+            Self::Create { .. } => None,
+            Self::Update { current, .. } | Self::Delete { current, .. } => Some(resource_version(&**current).to_owned()),
+        }
+    }
+}
+
 impl State {
+    /// A write made ready for etcd from the present state, without webhooks.
+    pub(super) fn transaction(&mut self, fabric: &Fabric, server: usize, request: ApiRequest) -> write::Answer<Transaction> {
+        let intent = Intent::of(&request);
+        let loaded = self.load(fabric, intent.kind, request.op)?;
+        let base = loaded.base();
+        let (key, step) = self.prepare(fabric, server, intent, loaded)?;
+        Ok(Transaction { intent, key, step, base })
+    }
+
+    /// What becomes of a transaction of which nobody will hear any more: it is carried out as it was sent, if the object is what it was (K114).
+    pub(super) fn commit_late(&mut self, fabric: &Fabric, server: usize, transaction: Transaction, now: SimTime) {
+        let Transaction { intent, key, step, base } = transaction;
+        let stored = self.store.table(intent.kind).get(&key);
+        if stored.map(|stored| resource_version(&**stored)) != base.as_deref() {
+            return;
+        }
+        let step = match step {
+            // The second phase of a deletion without grace is another transaction, which was not sent yet.
+            Step::PutThenRemove(object) => Step::Put(object),
+            step => step,
+        };
+        drop(self.carry_out(fabric, server, intent, key, step, now));
+    }
+
     /// The checks before mutating admission.
     pub(super) fn load(&self, fabric: &Fabric, kind: KindId, op: Op) -> write::Answer<Loaded> {
         let def = fabric.registry.get(kind);

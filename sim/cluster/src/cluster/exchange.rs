@@ -49,6 +49,8 @@ pub(crate) struct Exchange {
     pub waker: Option<Waker>,
     /// Nobody will ever read the result.
     pub abandoned: bool,
+    /// The caller has hung up.
+    pub hung_up: bool,
 }
 
 /// A reply that leaves its server.
@@ -150,11 +152,12 @@ impl Fabric {
         }
         let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
         let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
+        let proposed = exchange.proposed;
         let outlives_server = exchange.outlives_server;
         let process = state.servers[server].process;
         if !state.servers[server].up || incarnation != self.rt.incarnation(process) {
             if outlives_server {
-                state.commit_for_crashed(self, server, request, block, now);
+                state.commit_for_crashed(self, server, request, proposed, block, now);
             }
             state.complete(ticket, Err(TransportError::Reset.into()), now);
             return Some(state);
@@ -209,6 +212,7 @@ impl Fabric {
     pub fn abandon(self: &Arc<Self>, ticket: Ticket) {
         let mut state = self.lock();
         let Some(exchange) = state.exchanges.get_mut(ticket) else { return };
+        exchange.hung_up = true;
         match exchange.phase {
             Phase::Done { .. } => {
                 state.exchanges.remove(ticket);

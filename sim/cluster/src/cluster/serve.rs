@@ -10,7 +10,7 @@ use kube_machinery::api::TransportError;
 use kube_machinery::{ApiError, Status};
 use sim_config::time::SimTime;
 
-use super::commit::Intent;
+use super::commit::{Intent, Transaction};
 use super::exchange::Ticket;
 use super::read::{Freshness, get_freshness, plan_list};
 use super::request::{ApiReply, ApiRequest, Op};
@@ -25,6 +25,26 @@ pub(super) use super::filter::Asked;
 pub(super) const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
 /// The deadline of any other request (K §2.11).
 const READ_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A request that is being worked on.
+pub(super) struct Work {
+    /// The exchange of its caller; unset = nobody waits for the result, or hangs up.
+    pub ticket: Option<Ticket>,
+    pub server: usize,
+    /// When its time is over.
+    pub deadline: SimTime,
+    pub ending: Ending,
+}
+
+/// What etcd makes of a write.
+pub(super) enum Ending {
+    /// What it should.
+    Commits,
+    /// It refuses it.
+    Fails,
+    /// It commits it some time after the server was told of an error.
+    CommitsLate { error: ApiError, after: Duration },
+}
 
 /// How a request was served.
 pub enum Served {
@@ -54,12 +74,43 @@ impl State {
         if self.pending_server_crashes.contains(&server) { Err(TransportError::Reset.into()) } else { result }
     }
 
-    /// Carries out a write that a server had passed on to etcd when it crashed. Nobody will be told.
-    pub fn commit_for_crashed(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) {
+    /// Carries out a write that a server had passed on to etcd, at `proposed`, when it crashed: as it was then, and only if its object is
+    /// still what it was then. Nobody will be told.
+    pub fn commit_for_crashed(
+        &mut self,
+        fabric: &Fabric,
+        server: usize,
+        request: ApiRequest,
+        proposed: SimTime,
+        block: Block,
+        now: SimTime,
+    ) {
         let permitted = matches!(self.filter(fabric, server, Asked::of(&request), &block, now), Ok(None));
-        if permitted && !self.must_wait(fabric, server, &request, now) {
-            drop(self.answer(fabric, server, request, now));
+        if !permitted || !request.op.verb().is_write() || self.must_wait(fabric, server, &request, now) {
+            return;
         }
+        let Ok(transaction) = self.transaction(fabric, server, request) else { return };
+        let changed = self.store.table(transaction.intent.kind).changed_since(&transaction.key, proposed);
+        // Whoever creates only asks that there is nothing now.
+        if transaction.base.is_none() || !changed {
+            self.commit_late(fabric, server, transaction, now);
+        }
+    }
+
+    /// Why a request that has not reached etcd never will: its time is over, or its caller has hung up, which the server hears of unless the
+    /// way to it is cut (K108).
+    pub(super) fn is_over(&mut self, ticket: Option<Ticket>, deadline: SimTime, now: SimTime) -> Option<ApiError> {
+        if now >= deadline {
+            return Some(deadline_exceeded());
+        }
+        self.has_hung_up(ticket).then(|| TransportError::Reset.into())
+    }
+
+    /// Whether the server knows that the caller of an exchange has hung up.
+    pub(super) fn has_hung_up(&mut self, ticket: Option<Ticket>) -> bool {
+        let Some(exchange) = ticket.and_then(|ticket| self.exchanges.get_mut(ticket)) else { return false };
+        let (client, server, hung_up) = (exchange.client, exchange.server, exchange.hung_up);
+        hung_up && !self.net.is_cut(client, self.servers[server].process)
     }
 
     /// Answers a request, or finds that it has to wait.
@@ -140,20 +191,21 @@ impl Fabric {
         // The reply does not wait longer than this; the work goes on (K §2.11).
         let fabric = self.clone();
         self.rt.at(deadline, move || fabric.lock().complete(ticket, Err(deadline_exceeded()), deadline));
+        let mut work = Work { ticket: Some(ticket), server, deadline, ending: Ending::Commits };
         match mishap {
             Some(Mishap::Slow { by }) => self.rt.sleep(by).await,
-            Some(Mishap::CommitLate { error, after }) => {
-                self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
-                self.rt.sleep(after).await;
-            }
+            Some(Mishap::CommitLate { error, after }) => work.ending = Ending::CommitsLate { error: failure(error, verb, def), after },
+            Some(Mishap::FailBeforeCommit) => work.ending = Ending::Fails,
             Some(Mishap::Twice { gap }) => {
-                // The first answer is lost on the way to whoever sent it again.
-                drop(self.work(None, server, request.clone(), false).await);
+                // The first answer is lost on the way to whoever sends it again, and does not notice when the caller hangs up.
+                work.ticket = None;
+                drop(self.work(&work, request.clone()).await);
                 self.rt.sleep(gap).await;
+                work.deadline = self.rt.now() + MUTATING_DEADLINE;
             }
             _ => {}
         }
-        let result = self.work(Some(ticket), server, request, mishap == Some(Mishap::FailBeforeCommit)).await;
+        let result = self.work(&work, request).await;
         match mishap {
             Some(Mishap::LoseReply { error, after }) => {
                 self.rt.sleep(after).await;
@@ -168,9 +220,9 @@ impl Fabric {
         self.crash_pending_servers();
     }
 
-    /// Waits for what the request needs and answers it. `ticket`: the exchange that may be told of an error before the
-    /// work is done. `fails`: etcd will not carry the write out.
-    async fn work(self: &Arc<Self>, ticket: Option<Ticket>, server: usize, request: ApiRequest, fails: bool) -> Result<ApiReply, ApiError> {
+    /// Waits for what the request needs and answers it.
+    async fn work(self: &Arc<Self>, work: &Work, request: ApiRequest) -> Result<ApiReply, ApiError> {
+        let server = work.server;
         let def = self.registry.get(request.kind);
         match &request.op {
             Op::Get { resource_version, .. } => {
@@ -184,16 +236,36 @@ impl Fabric {
             _ => {
                 let hooked = self.lock().is_hooked(&request);
                 if hooked {
-                    return self.write_with_admission(ticket, server, &request, fails).await;
+                    return self.write_with_admission(work, &request).await;
                 }
-                if let Some(result) = self.wait_to_write(ticket, server).await {
-                    return result;
+                let ready = |state: &mut State| state.transaction(self, server, request.clone()).ok();
+                if let Some(error) = self.wait_to_write(work, ready).await {
+                    return Err(error);
                 }
+                let mut state = self.lock();
+                let now = self.rt.now();
+                if let Some(error) = state.is_over(work.ticket, work.deadline, now) {
+                    return Err(error);
+                }
+                if let Ending::CommitsLate { .. } = work.ending {
+                    let transaction = state.transaction(self, server, request).map_err(ApiError::Status)?;
+                    drop(state);
+                    return Err(self.send_without_answer(work, transaction));
+                }
+                return state.answer(self, server, request, now);
             }
         }
         let mut state = self.lock();
         let now = self.rt.now();
         state.answer(self, server, request, now)
+    }
+
+    /// Sends a transaction to etcd whose answer is an error, and which commits after that. The server need not live so long.
+    pub(super) fn send_without_answer(self: &Arc<Self>, work: &Work, transaction: Transaction) -> ApiError {
+        let Ending::CommitsLate { error, after } = &work.ending else { unreachable!("it commits late") };
+        let (fabric, server, at) = (self.clone(), work.server, self.rt.now() + *after);
+        self.rt.at(at, move || fabric.lock().commit_late(&fabric, server, transaction, at));
+        error.clone()
     }
 
     /// Carries out crashes that were decided while the lock was held.

@@ -61,6 +61,11 @@ impl Table {
         self.log.range(from..)
     }
 
+    /// Whether the object called `key` changed after `at`.
+    pub fn changed_since(&self, key: &ObjectKey, at: SimTime) -> bool {
+        self.log.iter().rev().take_while(|change| change.at > at).any(|change| change.key == *key)
+    }
+
     /// The number of the first change after `revision`.
     pub fn index_after(&self, revision: Revision) -> u64 {
         self.dropped + self.log.partition_point(|change| change.revision <= revision) as u64

@@ -38,7 +38,7 @@ const ETCD_REQUEST_MAX: usize = 3 << 19;
 const ETCD_MESSAGE_MAX: usize = 2 << 20;
 
 /// What a write comes to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     /// Store this object if the key is free.
     Create(Obj),

@@ -203,7 +203,7 @@ impl Inject for LostReply {
 }
 
 parameters! {
-    /// Some writes end with an error and are committed later.
+    /// Some writes end with an error and are committed later, as they were sent.
     pub struct LateCommit / LateCommitDraft {
         /// On which servers.
         server: Target = target("apiserver-*"),
@@ -219,7 +219,8 @@ parameters! {
 }
 
 impl Inject for LateCommit {
-    const EVENT: &'static str = "a worker of the API server that outlives the request (K §9.2 A3)";
+    const EVENT: &'static str =
+        "a transaction that etcd carries out after its API server gave up, if its object has not changed (K §9.2 A3)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<LateCommitDraft> {

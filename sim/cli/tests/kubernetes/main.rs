@@ -18,6 +18,7 @@ mod list_pages;
 mod metadata;
 mod patch;
 mod quorum;
+mod recorded;
 mod support;
 mod update;
 mod validation;

@@ -17,6 +17,14 @@ fn child<'a>(fields: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut M
     fields.get_mut(name)?.as_object_mut()
 }
 
+/// Removes `name` if it holds an empty map or list: the wire form has no such thing.
+fn drop_if_empty(fields: &mut Map<String, Value>, name: &str) {
+    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+    if fields.get(name).is_some_and(is_empty) {
+        fields.remove(name);
+    }
+}
+
 /// Completes an object of a built-in type.
 pub(crate) fn complete(kind: &str, object: &mut Value) {
     let Some(fields) = object.as_object_mut() else { return };
@@ -32,11 +40,7 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
         "StatefulSet" => stateful_set(fields),
         "Deployment" => deployment(fields),
         "Namespace" => namespace(fields),
-        "ConfigMap" => ["data", "binaryData"].iter().for_each(|name| {
-            if fields.get(*name).and_then(Value::as_object).is_some_and(Map::is_empty) {
-                fields.remove(*name);
-            }
-        }),
+        "ConfigMap" => ["data", "binaryData"].iter().for_each(|name| drop_if_empty(fields, name)),
         _ => {}
     }
 }
@@ -56,6 +60,11 @@ pub(crate) fn show(object: &mut Value) {
         && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
     {
         status.retain(|name, value| name != "phase" || value != "");
+    }
+    if object["kind"] == "Service"
+        && let Some(status) = object.as_object_mut().and_then(|fields| child(fields, "status"))
+    {
+        default(status, "loadBalancer", json!({}));
     }
     let numbers: &[&str] = match object["kind"].as_str() {
         Some("Node") => &[],
@@ -134,6 +143,9 @@ fn namespace(fields: &mut Map<String, Value>) {
     let name = fields.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Some(labels) = child(fields, "metadata").and_then(|meta| child(meta, "labels")).filter(|_| !name.is_empty()) {
         labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+    }
+    if let Some(spec) = child(fields, "spec") {
+        drop_if_empty(spec, "finalizers");
     }
 }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::ClientExt;
-use kube_machinery::api::DeleteOptions;
+use kube_machinery::api::{DeleteOptions, Propagation};
 use kube_sim::actor::controller_manager::Controller;
 use kube_sim::testbed::{from_json, key};
 use serde_json::{Value, json};
@@ -152,6 +152,24 @@ fn pods_of_a_deleted_job_are_let_go() {
             }
             cluster.wait(20).await;
             assert_eq!(cluster.names().await, [""; 0], "crashes: {crashes}");
+        });
+    }
+}
+
+#[test]
+fn a_job_that_is_deleted_in_the_foreground_lets_its_pods_go_and_makes_no_others() {
+    for fate in [Fate::Ready, Fate::Succeeds] {
+        run(1, ONLY, async |cluster| {
+            cluster.fate("web", fate);
+            cluster.create(job(json!({"completions": 4, "parallelism": 2, "ttlSecondsAfterFinished": 1}))).await;
+            cluster.wait(4).await;
+            let made = created(&cluster);
+            let foreground = DeleteOptions { propagation: Some(Propagation::Foreground), ..DeleteOptions::default() };
+            cluster.client.delete::<Job>(&key("web"), foreground).await.unwrap();
+            cluster.wait(60).await;
+            assert_eq!(cluster.names().await, [""; 0], "{fate:?}");
+            assert_eq!(created(&cluster), made, "{fate:?}");
+            assert!(cluster.client.get::<Job>(&key("web")).await.unwrap_err().is_not_found(), "{fate:?}");
         });
     }
 }

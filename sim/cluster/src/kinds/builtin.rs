@@ -270,6 +270,8 @@ impl Stored for Lease {
 impl Stored for Namespace {
     const NAMESPACED: bool = false;
     const HAS_GENERATION: bool = false;
+    const RETURNS_DELETED: bool = true;
+    const TERMINATES_FIRST: bool = true;
 
     status_subresource!(initial: Some(NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() }));
 

@@ -63,6 +63,8 @@ pub trait Stored<By = ()>: Object {
     const KEEPS_GENERATION: bool = false;
     /// Whether a delete answers with the object that it removed, in the place of a Status (K095).
     const RETURNS_DELETED: bool = false;
+    /// Whether the first delete only begins the deletion, even if nothing holds the object, and the second removes it (namespaces).
+    const TERMINATES_FIRST: bool = false;
     /// Whether a create may carry a status (K §1.2, last row).
     const KEEPS_STATUS_ON_CREATE: bool = false;
     /// Field selectors besides metadata.name and metadata.namespace (K §2.2).
@@ -202,6 +204,8 @@ pub struct TypeDef {
     pub keeps_generation: bool,
     /// See [`Stored::RETURNS_DELETED`].
     pub returns_deleted: bool,
+    /// See [`Stored::TERMINATES_FIRST`].
+    pub terminates_first: bool,
     /// See [`Stored::KEEPS_STATUS_ON_CREATE`].
     pub keeps_status_on_create: bool,
     /// See [`Stored::FIELDS`].
@@ -267,6 +271,7 @@ impl TypeDef {
             has_generation: K::HAS_GENERATION,
             keeps_generation: K::KEEPS_GENERATION,
             returns_deleted: K::RETURNS_DELETED,
+            terminates_first: K::TERMINATES_FIRST,
             keeps_status_on_create: K::KEEPS_STATUS_ON_CREATE,
             fields: K::FIELDS,
             trigger: K::TRIGGER,

@@ -8,6 +8,8 @@
 //!
 //! A Job is Complete or Failed only when its last pod was counted. Not modelled: pod failure policies, limits per index, success
 //! policies; a suspended Job makes no pods, but those it has go on.
+//!
+//! A Job that is deleted in the foreground still counts its pods, or their finalizers would keep them, and they would keep the Job.
 
 mod indexes;
 mod plan;
@@ -82,7 +84,7 @@ impl Jobs {
             return let_go;
         };
         // Its counts would be wrong, and so would the number of its pods. Kubernetes does the same (KEP-5647).
-        if job.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &job.metadata) {
+        if self.shared.is_behind(item, &job.metadata) {
             return let_go;
         }
         let (now, clock) = (self.shared.env.monotonic(), self.shared.env.wall());

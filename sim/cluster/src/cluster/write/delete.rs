@@ -48,10 +48,11 @@ pub(crate) fn prepare_delete(def: &TypeDef, options: &DeleteOptions, current: &O
 /// A delete of a type without grace. `marked`: the object with other finalizers.
 fn plain_delete(def: &TypeDef, current: &Obj, marked: Option<Obj>, now: Timestamp) -> Step {
     let object = marked.as_ref().unwrap_or(current);
-    if !is_held(def, object) {
+    let is_terminating = current.meta().deletion_timestamp.is_some();
+    if !is_held(def, object) && (is_terminating || !def.terminates_first) {
         return Step::Remove { answer: None };
     }
-    if current.meta().deletion_timestamp.is_some() {
+    if is_terminating {
         return marked.map_or_else(|| Step::Keep(current.clone()), Step::Put);
     }
     Step::Put(terminating(def, object, now, 0))

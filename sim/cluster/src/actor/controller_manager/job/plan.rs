@@ -58,9 +58,10 @@ pub(super) fn plan(job: &Job, family: Option<&Family>, now: Timestamp) -> Plan {
     let known = job.status.clone().unwrap_or_default();
     let members = || family.into_iter().flat_map(Family::members);
     let mut plan = Plan::default();
+    let is_terminating = job.metadata.deletion_timestamp.is_some();
     if let Some(at) = ended_at(&known) {
         plan.untrack = members().filter(|member| is_tracked(&member.pod)).map(|member| member.pod.clone()).collect();
-        if let Some(ttl) = spec.ttl_seconds_after_finished {
+        if let Some(ttl) = spec.ttl_seconds_after_finished.filter(|_| !is_terminating) {
             plan.look_again = until(at, i64::from(ttl), now);
             plan.expired = plan.look_again.is_none();
         }
@@ -83,6 +84,7 @@ pub(super) fn plan(job: &Job, family: Option<&Family>, now: Timestamp) -> Plan {
                 end(&mut status, &verdict, now);
             }
         }
+        None if is_terminating => {}
         None => manage(spec, &mut plan, &active, terminating, completed.as_ref()),
     }
     let ready = active.iter().filter(|member| member.view.ready).count() as i32;

@@ -49,7 +49,7 @@ pub(crate) struct Exchange {
     pub waker: Option<Waker>,
     /// Nobody will ever read the result.
     pub abandoned: bool,
-    /// The caller has hung up.
+    /// The caller has hung up, which its server hears of unless the way there is cut (K108).
     pub hung_up: bool,
 }
 

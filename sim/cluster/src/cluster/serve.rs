@@ -26,21 +26,21 @@ pub(super) const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
 /// The deadline of any other request (K §2.11).
 const READ_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A request that is being worked on.
+/// A request that a server works on because it has to wait for something.
 pub(super) struct Work {
     /// The exchange of its caller; unset = nobody waits for the result, or hangs up.
     pub ticket: Option<Ticket>,
     pub server: usize,
-    /// When its time is over.
+    /// When its time is over: what has not been sent to etcd by then never is (K §2.11).
     pub deadline: SimTime,
     pub ending: Ending,
 }
 
-/// What etcd makes of a write.
+/// What etcd makes of a write that is sent to it, and what the API server hears of that.
 pub(super) enum Ending {
-    /// What it should.
+    /// It commits it and answers, if its condition holds.
     Commits,
-    /// It refuses it.
+    /// It refuses it with an error that does not tell whether it was carried out, and never commits it.
     Fails,
     /// It commits it some time after the server was told of an error.
     CommitsLate { error: ApiError, after: Duration },

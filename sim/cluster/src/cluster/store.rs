@@ -13,7 +13,7 @@ use crate::object::{Obj, make_mut};
 /// etcd's commit counter. 0 is never the revision of an object.
 pub type Revision = u64;
 
-/// One committed change.
+/// One committed change of one object: when it was, and the states before and after.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The revision it took.

@@ -16,9 +16,9 @@ use crate::schema;
 /// What a CustomResourceDefinition says of one version of its type.
 #[derive(Debug)]
 pub struct Definition {
-    /// `group/version`.
+    /// Group and version as a manifest has them: `group/version`.
     pub api_version: String,
-    /// The Kind.
+    /// The Kind of its objects, in upper camel case.
     pub kind: String,
     has_status: bool,
     /// The structural schema as it is now: a change holds for objects that are there already.

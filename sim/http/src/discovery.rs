@@ -18,7 +18,7 @@ pub(crate) fn no_such_page() -> http::Response<Bytes> {
     text_response(404, "404 page not found\n")
 }
 
-/// 405.
+/// 405: the path is one of the API, but not for this method.
 pub(crate) fn not_allowed() -> http::Response<Bytes> {
     bare_refusal(&Status::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"))
 }

@@ -177,6 +177,7 @@ impl Frontend {
                 let dry = asked.query.dry("CreateOptions").map_err(ApiError::Status)?;
                 eviction::evict(&self.client, asked.kind, Self::key(asked, name), &eviction, dry).await
             }
+            (_, "finalize") if asked.def.plural == "namespaces" => Ok(not_allowed()),
             (_, "binding" | "eviction") if asked.def.plural == "pods" => Ok(not_allowed()),
             (&Method::GET | &Method::PUT | &Method::PATCH, "scale") if scale::has(asked.def.plural) => {
                 let dry = asked.query.dry("UpdateOptions").map_err(ApiError::Status)?;

@@ -10,9 +10,9 @@ use crate::defaults;
 /// In which form the caller wants objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As they are.
+    /// The objects as they are, with all of their fields.
     Whole,
-    /// `PartialObjectMetadata`.
+    /// Only their metadata, as `PartialObjectMetadata` of `meta.k8s.io/v1`.
     Metadata,
 }
 

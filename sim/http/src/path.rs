@@ -1,4 +1,4 @@
-//! Where a request goes: the paths of the API (K §1.4).
+//! Where a request goes: the paths of the API.
 
 use percent_encoding::percent_decode_str;
 

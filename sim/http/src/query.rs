@@ -194,7 +194,7 @@ impl Query {
     }
 }
 
-/// 422 for parameters.
+/// 422 for options of a request that contradict each other or say what is not known.
 pub(crate) fn invalid_options(options: &'static str, causes: Vec<Cause>) -> Box<Status> {
     let mut status = Status::new(Reason::Invalid, "");
     status.details.kind = options.into();

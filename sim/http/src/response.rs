@@ -13,9 +13,9 @@ use crate::object::{Form, event_value};
 
 /// An answer: a body, or a stream of lines behind a header.
 pub enum Response {
-    /// The whole answer.
+    /// The whole answer, whose body is complete.
     Whole(http::Response<Bytes>),
-    /// A watch.
+    /// A watch, whose lines come one after the other until it ends.
     Stream(http::Response<()>, Box<Lines>),
 }
 
@@ -63,7 +63,7 @@ impl Lines {
     }
 }
 
-/// A JSON body.
+/// An answer with a JSON body and its content type.
 pub(crate) fn json_response(code: u16, value: &Value) -> http::Response<Bytes> {
     let mut response = http::Response::new(Bytes::from(value.to_string()));
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
@@ -98,7 +98,7 @@ const GENERIC: [&str; 4] = [
     "the server rejected our request due to an error in our request",
 ];
 
-/// A refusal.
+/// A refusal as the Status that clients read, with its code and its headers.
 pub(crate) fn refusal(status: &Status) -> http::Response<Bytes> {
     if GENERIC.contains(&&*status.text) && status.details == kube_machinery::api::Details::default() {
         return bare_refusal(status);

@@ -44,9 +44,9 @@ fn scale_of(object: &dyn AnyObject) -> Value {
 pub(crate) enum Change {
     /// Nothing: it is read.
     None,
-    /// It is replaced.
+    /// The number of replicas is replaced by that of a Scale.
     Put(Value),
-    /// It is patched.
+    /// The Scale that there is, is patched and written back.
     Patch(Patch),
 }
 

@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 /// Whom the server takes a request to come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// May do everything.
+    /// May read and write every resource of the API.
     Admin,
     /// May do nothing but look at what everybody may see.
     Named(String),

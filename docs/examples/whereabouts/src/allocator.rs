@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use kube_machinery::api::{Call, DeleteOptions, ListOptions, Reply, Request};
 use kube_machinery::leader::{Candidate, ElectionConfig, Round, Step};
 use kube_machinery::{ApiError, Client, Env, Object, ObjectKey};
@@ -86,6 +86,8 @@ impl Allocator {
         let mut object = Pod::default();
         let key = pod_key(pod);
         (object.metadata.namespace, object.metadata.name) = (key.namespace().map(str::to_owned), Some(key.name().to_owned()));
+        let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
+        object.spec = Some(PodSpec { containers: vec![main], ..PodSpec::default() });
         match self.send(Call::create(object)).await {
             Err(error) if !error.is_already_exists() => return Err(error),
             _ => {}

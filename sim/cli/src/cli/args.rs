@@ -562,7 +562,7 @@ const CONFORMANCE_EXAMPLES: &str = "\
 Examples:
   ipam-sim conformance
   ipam-sim conformance --only ^K06 --out answers.jsonl
-  ipam-sim conformance --against answers-of-another-server.jsonl
+  ipam-sim conformance --against answers.jsonl
 
 Exits 0 if all answers are as recorded or differ as is known, 1 if others differ, 2 on bad input.";
 

@@ -56,7 +56,7 @@ pub(crate) enum What {
 
 pub(crate) struct Cluster {
     pub(crate) bed: Testbed,
-    /// A user.
+    /// A user who creates, changes and deletes objects.
     pub(crate) client: SimClient,
     pub(crate) manager: ProcessId,
     fates: Arc<Mutex<BTreeMap<String, Fate>>>,
@@ -181,7 +181,7 @@ impl Cluster {
         self.seen(prefix).into_iter().map(|seen| (seen.what, seen.pod)).collect()
     }
 
-    /// Every pod.
+    /// Every pod of every namespace, as the API server has it.
     pub(crate) async fn pods(&self) -> Vec<Arc<Pod>> {
         self.client.list::<Pod>(None, ListOptions::default()).await.unwrap().items
     }
@@ -197,7 +197,7 @@ impl Cluster {
         self.pods().await.iter().filter(stays).map(|pod| pod.metadata.name.clone().unwrap()).collect()
     }
 
-    /// Creates an object.
+    /// Creates an object as a user would, or panics.
     pub(crate) async fn create<K: Object>(&self, object: K) -> Arc<K> {
         self.client.create(object).await.unwrap()
     }

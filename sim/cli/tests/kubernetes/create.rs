@@ -131,9 +131,11 @@ fn k064_a_generated_name_is_the_cut_prefix_and_five_characters_of_the_alphabet()
                 drawn.extend(suffix.chars());
             }
             // A name that is given is taken, whatever generateName says.
-            let body: Pod = from_json(json!({"metadata": {"name": "web-0", "generateName": "web-", "namespace": "default"}}));
+            let body: Pod = from_json(json!({"metadata": {"name": "web-0", "generateName": "web-", "namespace": "default"},
+                                              "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]}}));
             assert_eq!(client.create(body).await.unwrap().metadata.name.as_deref(), Some("web-0"));
-            let nameless: Pod = from_json(json!({"metadata": {"namespace": "default"}}));
+            let nameless: Pod =
+                from_json(json!({"metadata": {"namespace": "default"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}));
             let body = refused(silently::<Pod, _>(&bed, client.create(nameless)).await);
             let message = "Required value: name or generateName is required";
             assert_eq!(body, invalid("Pod", "", "FieldValueRequired", "metadata.name", message));

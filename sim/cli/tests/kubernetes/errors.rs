@@ -11,7 +11,7 @@ use kube_sim::cluster::admission::{FailurePolicy, Forbidden};
 use kube_sim::cluster::server::{Failure, Mishap};
 use kube_sim::cluster::{EtcdTrouble, SimClient};
 use kube_sim::net::Side;
-use kube_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
+use kube_sim::testbed::{Testbed, config_map, grace, key, pod};
 use serde_json::json;
 
 use super::expect::*;

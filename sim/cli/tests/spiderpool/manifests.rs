@@ -61,11 +61,11 @@ items:
     selector: {matchLabels: {app: db}}
     template:
       metadata: {labels: {app: db}}
-      spec: {containers: [{name: db}]}
+      spec: {containers: [{name: db, image: app}]}
 - apiVersion: v1
   kind: Pod
   metadata: {name: runs, namespace: shop, uid: 0d7b9a51-6d24-4a5a-9d4c-8a4a5a3d8e01}
-  spec: {nodeName: worker-7, containers: [{name: main}]}
+  spec: {nodeName: worker-7, containers: [{name: main, image: app}]}
   status: {phase: Running, podIP: 10.9.0.33, podIPs: [{ip: 10.9.0.33}]}
 - apiVersion: v1
   kind: ConfigMap
@@ -152,7 +152,7 @@ items:
       metadata:
         labels: {app: web}
         annotations: {ipam.spidernet.io/subnet: '{\"ipv4\":[\"s4\"]}', ipam.spidernet.io/ippool-ip-number: '+1'}
-      spec: {containers: [{name: web}]}
+      spec: {containers: [{name: web, image: app}]}
 ";
 
 /// What a folder with one file of manifests holds, under every seed of a scenario.

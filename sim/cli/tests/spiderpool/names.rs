@@ -25,7 +25,7 @@ items:
     selector: {matchLabels: {app: db}}
     template:
       metadata: {labels: {app: db}}
-      spec: {containers: [{name: db}]}
+      spec: {containers: [{name: db, image: app}]}
 ";
 
 const SCENARIO: &str = r#"

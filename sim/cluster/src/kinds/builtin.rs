@@ -284,6 +284,17 @@ impl Stored for Namespace {
         self.spec.clone_from(&stored.spec);
     }
 
+    fn validate(&self) -> Vec<Cause> {
+        let finalizers = self.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten()).enumerate();
+        let strange = finalizers.filter(|(_, name)| !name.contains('/') && *name != "kubernetes");
+        let cause = |(at, name): (usize, &String)| Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {name:?}: name is neither a standard finalizer name nor is it fully qualified").into(),
+            field: format!("spec.finalizers[{at}]").into(),
+        };
+        strange.map(cause).collect()
+    }
+
     /// A namespace that is being deleted says so, and no other.
     fn validate_update(&self, _: &Self) -> Vec<Cause> {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();

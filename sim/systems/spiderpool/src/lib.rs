@@ -32,8 +32,9 @@ use sim_harness::workload::{Workload, WorkloadPlan};
 use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
-    AnnotateNamespace, ApplyApp, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DeleteSubnet, EditPool,
-    EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, Unreserve,
+    AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
+    DeleteSubnet, EditPool, EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan,
+    Unreserve,
 };
 
 /// Spiderpool in a cluster.
@@ -72,6 +73,8 @@ kinds! {
         "reserve" => Reserve(Reserve),
         /// Gives reserved addresses free.
         "unreserve" => Unreserve(Unreserve),
+        /// Creates a namespace.
+        "create-namespace" => CreateNamespace(CreateNamespace),
         /// Changes the annotations of a namespace.
         "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
         /// Changes settings of Spiderpool, and restarts its agents.

@@ -140,7 +140,6 @@ fn what_cannot_be_compared_is_refused() {
     let broken = files.file("broken.jsonl", "\n{\"id\": 3}\n");
     let allow = files.file("allow.txt", "K060-* body.reason  # told elsewhere\n");
     for (flags, wrong) in [
-        (String::new(), "there is no server to run the cases against".to_owned()),
         (format!("--against {empty}"), "nothing was compared: ".to_owned()),
         (format!("--against {kept} --only ^nothing"), "no case of ".to_owned()),
         (format!("--against {broken}"), format!("{broken}:2: a record has to have a text `id`")),

@@ -128,7 +128,7 @@ impl Controller {
 /// What a controller manager does.
 #[derive(Clone)]
 pub struct Set {
-    /// Which controllers run.
+    /// Which controllers of Kubernetes run in the process.
     pub controllers: BTreeSet<Controller>,
     /// What the garbage collector sees besides pods and the types of the controllers.
     pub collected: Vec<Collected>,

@@ -127,7 +127,7 @@ impl Graph {
 /// How a terminating object wants its dependents to be dealt with (K105).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// They go first.
+    /// The dependents go first, and their owner stays until those that block it are gone.
     Foreground,
     /// They lose it as an owner.
     Orphan,

@@ -41,7 +41,7 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// The type `K`.
+    /// The type `K`, whose objects can own and be owned.
     pub fn of<K: Object>() -> Self {
         Self {
             api_version: K::api_version(&()).into_owned(),

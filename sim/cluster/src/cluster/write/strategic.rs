@@ -21,7 +21,7 @@ const DELETE: &str = "$deleteFromPrimitiveList/";
 /// How a list is patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
-    /// It is replaced.
+    /// The list of the patch takes the place of the stored one.
     Atomic,
     /// Items with the same value under this key are the same.
     ByKey(&'static str),

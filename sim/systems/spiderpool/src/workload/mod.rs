@@ -63,8 +63,8 @@ pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
-    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm,
-    PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool,
+    EditRecord, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -150,7 +150,7 @@ impl Work for SpiderPlan {
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
                  `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
-                 `annotate-namespace`, `delete-namespace`, `set-settings`",
+                 `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )
         };
         match op.get().ok_or_else(misfit)? {
@@ -173,6 +173,7 @@ impl Work for SpiderPlan {
             | Operation::DeletePool(_)
             | Operation::DeleteSubnet(_)
             | Operation::Unreserve(_)
+            | Operation::CreateNamespace(_)
             | Operation::AnnotateNamespace(_)
             | Operation::DeleteNamespace(_) => Ok(()),
         }

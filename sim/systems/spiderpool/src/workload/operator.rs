@@ -99,6 +99,7 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::Reserve(op) => Some(format!("reserved {}", op.name)),
         Operation::Unreserve(op) => Some(format!("reserved {}", op.name)),
         Operation::SetSettings(_) => Some("settings".to_owned()),
+        Operation::CreateNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
     }
@@ -161,6 +162,10 @@ impl Operator {
             Operation::Reserve(op) => self.create(reserved_object(op), number).await,
             Operation::Unreserve(op) => {
                 gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
+            }
+            Operation::CreateNamespace(op) => {
+                let metadata = ObjectMeta { name: Some(op.namespace.clone()), ..ObjectMeta::default() };
+                self.create(Namespace { metadata, ..Namespace::default() }, number).await
             }
             Operation::DeleteNamespace(op) => {
                 gone(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)

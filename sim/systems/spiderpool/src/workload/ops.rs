@@ -312,6 +312,14 @@ pub struct Unreserve {
     pub name: String,
 }
 
+/// Somebody creates a namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateNamespace {
+    /// Its name.
+    pub namespace: String,
+}
+
 /// Somebody deletes a namespace with all that is in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

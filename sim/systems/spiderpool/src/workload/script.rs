@@ -104,6 +104,7 @@ impl There {
             Operation::CreatePool(op) => drop(self.pools.insert(op.pool.name.clone())),
             Operation::CreateSubnet(op) => drop(self.subnets.insert(op.subnet.name.clone())),
             Operation::Reserve(op) => drop(self.reserved.insert(op.name.clone())),
+            Operation::CreateNamespace(op) => drop(self.namespaces.insert(op.namespace.clone())),
             _ => {}
         }
     }

@@ -119,7 +119,7 @@ impl CustomResource {
     /// Everything that is not metadata, type or status.
     fn spec(&self) -> impl Iterator<Item = (&String, &Value)> {
         let has_status = self.definition().is_some_and(|definition| definition.has_status);
-        self.content.iter().filter(move |(name, _)| !matches!(name.as_str(), "apiVersion" | "kind") && !(has_status && *name == "status"))
+        self.content.iter().filter(move |(name, _)| !(matches!(name.as_str(), "apiVersion" | "kind") || has_status && *name == "status"))
     }
 
     fn faults(&self, old: Option<&Self>) -> Vec<Cause> {

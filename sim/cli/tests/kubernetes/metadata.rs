@@ -271,12 +271,12 @@ fn k009_the_deletion_timestamp_of_a_terminating_object_stays_as_it_is() {
         };
         let later = hour_later(&terminating.meta().deletion_timestamp);
         let body = changed(&**terminating, |object| object.meta_mut().deletion_timestamp.clone_from(&later));
-        is_a_write(&*client.update(body).await.unwrap());
+        is_a_write(&client.update(body).await.unwrap());
         for patch in [
             Patch::merge(json!({"metadata": {"deletionTimestamp": later}})),
             Patch::json(json!([{"op": "replace", "path": "/metadata/deletionTimestamp", "value": later}])),
         ] {
-            is_a_write(&*client.patch::<K>(&key, patch).await.unwrap());
+            is_a_write(&client.patch::<K>(&key, patch).await.unwrap());
         }
         let terminating = &client.get::<K>(&key).await.unwrap();
         // With another change the write is effective, and the deletion stands.

@@ -14,7 +14,7 @@ use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
 
 use super::kruise::CloneSet;
-use super::naming::name_fault;
+use super::naming::{finalizer_fault, name_fault};
 use super::{Binding, Stored, TypeDef, content};
 use crate::object::typed_ref;
 
@@ -286,13 +286,14 @@ impl Stored for Namespace {
 
     fn validate(&self) -> Vec<Cause> {
         let finalizers = self.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten()).enumerate();
-        let strange = finalizers.filter(|(_, name)| !name.contains('/') && *name != "kubernetes");
-        let cause = |(at, name): (usize, &String)| Cause {
-            reason: "FieldValueInvalid".into(),
-            message: format!("Invalid value: {name:?}: name is neither a standard finalizer name nor is it fully qualified").into(),
-            field: format!("spec.finalizers[{at}]").into(),
+        let cause = |(at, name): (usize, &String)| {
+            finalizer_fault(name).map(|fault| Cause {
+                reason: "FieldValueInvalid".into(),
+                message: format!("Invalid value: {name:?}: {fault}").into(),
+                field: format!("spec.finalizers[{at}]").into(),
+            })
         };
-        strange.map(cause).collect()
+        finalizers.filter_map(cause).collect()
     }
 
     /// A namespace that is being deleted says so, and no other.

@@ -41,6 +41,12 @@ pub(crate) fn is_unit(part: &str) -> bool {
     ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|byte| edge(byte) || *byte == b'-')
 }
 
+/// Why no object of a built-in type may have such a finalizer, if it is a qualified name otherwise; `None` = it may.
+pub(crate) fn finalizer_fault(finalizer: &str) -> Option<&'static str> {
+    let is_standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+    (!is_standard && !finalizer.contains('/')).then_some("name is neither a standard finalizer name nor is it fully qualified")
+}
+
 /// Why no object of a kind may be called so; `None` = it may.
 ///
 /// Names are DNS subdomains. Those of namespaces and StatefulSets are DNS labels: they become parts of DNS names (K §1.1).
@@ -126,6 +132,14 @@ mod tests {
         let mut problems = Problems::new();
         manifests.iter().for_each(|manifest| problems.append(check(manifest, manifest.kind != "Node" && manifest.kind != "Namespace")));
         problems.to_string()
+    }
+
+    #[test]
+    fn finalizers_of_built_in_types_have_a_domain_or_are_standard() {
+        for finalizer in ["kubernetes", "orphan", "foregroundDeletion", "example.com/x"] {
+            assert_eq!(finalizer_fault(finalizer), None, "{finalizer}");
+        }
+        assert!(finalizer_fault("plain").is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use kube_machinery::label_selector::{VALUE_MAX, is_key, is_value};
 
 use super::field_invalid;
 use super::metadata::annotations_size;
-use crate::kinds::naming::{is_unit, name_fault};
+use crate::kinds::naming::{finalizer_fault, is_unit, name_fault};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
                          with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -22,9 +22,6 @@ const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
                      an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
                      '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-/// The finalizers of built-in types that need no domain.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// What is wrong with the name of an object that is to be created, and with what it was generated from.
 pub(super) fn validate_name(kind: &str, key: &ObjectKey, meta: &ObjectMeta) -> Vec<Cause> {
@@ -153,8 +150,7 @@ fn validate_finalizers(custom: bool, finalizers: &[String], causes: &mut Vec<Cau
         return;
     }
     for (at, finalizer) in finalizers.iter().enumerate() {
-        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.as_str()) {
-            let fault = "name is neither a standard finalizer name nor is it fully qualified";
+        if let Some(fault) = finalizer_fault(finalizer) {
             causes.push(Cause { field: format!("metadata.finalizers[{at}]").into(), ..invalid("", finalizer, fault) });
         }
     }

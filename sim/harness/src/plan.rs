@@ -8,6 +8,7 @@ use std::path::Path;
 use ipam_reports::Provenance;
 use ipam_reports::{Digest, Seconds};
 use kube_sim::cluster::Knobs;
+use kube_sim::cluster::capacity::Capacity;
 use kube_sim::cluster::server::ServerDelays;
 use kube_sim::fault::{self, Fault, Inventory};
 use kube_sim::net::LinkDelays;
@@ -136,6 +137,9 @@ pub struct ClusterPlan {
     /// Server delays in good health.
     #[serde(default)]
     pub delays: ServerDelays,
+    /// How much each server does at a time; unset = everything at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
 }
 
 impl Plan {
@@ -180,6 +184,9 @@ impl Plan {
         let mut problems = self.check.problems(source);
         problems.append(problems_of_excuses(source, &self.excuses));
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
+        if let Some((key, found, right)) = self.cluster.capacity.as_ref().and_then(Capacity::problem) {
+            wrong(&format!("cluster.capacity.{key}"), found, &right);
+        }
         if self.schema != SCHEMA {
             wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
         }

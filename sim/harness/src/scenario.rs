@@ -1,13 +1,12 @@
 //! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
 
+mod cluster;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kube_sim::cluster::Knobs;
-use kube_sim::cluster::server::ServerDelays;
 use kube_sim::fault::{ApiServerCrash, Fault, FaultKind, HostDown, Inventory, Partition, Target, Window};
 use kube_sim::kinds::KindId;
-use kube_sim::net::LinkDelays;
 use kube_sim::object::Obj;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +24,8 @@ use crate::served;
 use crate::swarm::{Setting, Swarm, stream_of};
 use crate::system::systems;
 use crate::workload::{Misnamed, WorkloadDraft, problems_of_ops};
+
+pub use cluster::{CapacityDraft, ClusterDraft, KnobsDraft};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -163,85 +164,6 @@ pub enum Heal {
 }
 
 impl Open for Heal {}
-
-/// A cluster of which values may be open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClusterDraft {
-    /// How many API servers, at least 1.
-    pub api_servers: Choice<u32>,
-    /// Files with the objects that exist at the beginning, relative to the scenario.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub manifests: Vec<String>,
-    /// Version knobs.
-    pub knobs: KnobsDraft,
-    /// Network delays.
-    pub links: LinkDelays,
-    /// Server delays in good health.
-    pub delays: ServerDelays,
-}
-
-impl Default for ClusterDraft {
-    fn default() -> Self {
-        Self {
-            api_servers: Choice::Is(2),
-            manifests: Vec::new(),
-            knobs: KnobsDraft::default(),
-            links: LinkDelays::default(),
-            delays: ServerDelays::default(),
-        }
-    }
-}
-
-/// [`Knobs`] of which values may be open. By default the switches of K §0.3 are drawn: code under test must be right under
-/// every value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct KnobsDraft {
-    /// A PUT of a missing object whose body has a UID: true = 409 (before 1.34), false = 404.
-    pub missing_put_with_uid_conflicts: Choice<bool>,
-    /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
-    pub consistent_list_from_cache: Choice<bool>,
-    /// The server tries up to 8 generated names (since 1.32).
-    pub generate_name_retries: Choice<bool>,
-    /// The server offers watch-list streams (`sendInitialEvents`).
-    pub watch_list: Choice<bool>,
-    /// How many events of a type a server keeps at least, however old.
-    pub history_events: Choice<u32>,
-    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
-    pub watch_buffer: Choice<u32>,
-    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
-    pub burned_revisions: Choice<u32>,
-}
-
-impl Default for KnobsDraft {
-    fn default() -> Self {
-        let either = || Choice::OneOf(vec![false, true]);
-        Self {
-            missing_put_with_uid_conflicts: either(),
-            consistent_list_from_cache: either(),
-            generate_name_retries: either(),
-            watch_list: either(),
-            history_events: Choice::Is(100),
-            watch_buffer: Choice::Between(10, 1_000),
-            burned_revisions: Choice::OneOf(vec![0, 3, 100]),
-        }
-    }
-}
-
-impl KnobsDraft {
-    fn draw(&self, draw: &mut Draw) -> Knobs {
-        Knobs {
-            missing_put_with_uid_conflicts: self.missing_put_with_uid_conflicts.draw(draw),
-            consistent_list_from_cache: self.consistent_list_from_cache.draw(draw),
-            generate_name_retries: self.generate_name_retries.draw(draw),
-            watch_list: self.watch_list.draw(draw),
-            history_events: self.history_events.draw(draw),
-            watch_buffer: self.watch_buffer.draw(draw).max(1),
-            burned_revisions: self.burned_revisions.draw(draw),
-        }
-    }
-}
 
 impl Scenario {
     /// Reads a scenario file. `settings` replace values of it, by dotted key.
@@ -420,6 +342,9 @@ impl Scenario {
         if *self.cluster.api_servers.bounds().0 == 0 {
             wrong("cluster.api_servers", "`cluster.api_servers` may be 0".to_owned(), "at least 1");
         }
+        if let Some((key, found, right)) = self.cluster.capacity.as_ref().and_then(CapacityDraft::problem) {
+            wrong(&format!("cluster.capacity.{key}"), found, &right);
+        }
         let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || !self.name.chars().all(fine) {
             wrong("name", format!("the name `{}` cannot be part of a file's name", self.name), "lower-case letters, digits and hyphens");
@@ -453,6 +378,7 @@ impl Scenario {
             knobs: self.cluster.knobs.draw(&mut shape),
             links: self.cluster.links,
             delays: self.cluster.delays,
+            capacity: self.cluster.capacity.as_ref().and_then(|capacity| capacity.draw(&mut shape)),
         };
         let mut work = Draw::new(seed, Concern::Workload, 0);
         let (workload, generated) = self.workload.draft().draw(&mut work);

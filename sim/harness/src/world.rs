@@ -21,7 +21,7 @@ use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 
 use crate::claim::{Claims, Context, SPEND};
-use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
+use crate::plan::{Checkpoint, ClusterPlan, Plan, Recorded, host_name, server_name};
 use crate::served;
 use crate::story::Narrator;
 use crate::system::{Figures, Metric, RunEnd, RunOptions, systems};
@@ -151,7 +151,8 @@ impl<'a> World<'a> {
     fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, options: RunOptions) -> Self {
         let max_events = plan.max_events(stage.objects.len());
         let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording).within(max_events);
-        let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
+        let ClusterPlan { knobs, links, delays, capacity, .. } = plan.cluster;
+        let config = ClusterConfig { seed: plan.seed, knobs, links, delays, capacity };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {
             let mut namespace = Namespace::default();

@@ -157,9 +157,13 @@ fn scenario_keys() -> String {
     ];
     let mut page = head("Keys of a scenario", &sentences);
     keys(&mut page, "Scenario", &schema);
-    for (title, name) in
-        [("`[phases]`", "Phases"), ("`[cluster]`", "ClusterDraft"), ("`[cluster.knobs]`", "KnobsDraft"), ("`[check]`", "Checks")]
-    {
+    for (title, name) in [
+        ("`[phases]`", "Phases"),
+        ("`[cluster]`", "ClusterDraft"),
+        ("`[cluster.knobs]`", "KnobsDraft"),
+        ("`[cluster.capacity]`", "CapacityDraft"),
+        ("`[check]`", "Checks"),
+    ] {
         keys(&mut page, title, &defs[name]);
     }
     let fault = &defs["With2"];

@@ -6,6 +6,7 @@ mod install;
 
 mod admission;
 mod ambiguity;
+mod capacity;
 mod config_map;
 mod create;
 mod delete;

@@ -213,18 +213,20 @@ impl SimClient {
                 let ServerTime { processing, stored, answer } = state.server_time(server, &request.op, &block);
                 let proposed = now + after + processing;
                 let at = proposed + stored;
+                let limited = state.size.is_some();
                 let incarnation = self.fabric.rt.incarnation(process);
                 let mut insert = |request, proposed, at, abandoned| {
                     state.exchanges.insert(Exchange {
                         client: self.process,
                         server,
                         incarnation,
-                        proposed,
-                        at,
+                        proposed: if limited { SimTime::NEVER } else { proposed },
+                        at: if limited { proposed } else { at },
+                        stored,
                         answer,
                         outlives_server: false,
                         block,
-                        phase: Phase::InFlight(request),
+                        phase: if limited { Phase::Arrives(request) } else { Phase::InFlight(request) },
                         waker: None,
                         abandoned,
                         hung_up: false,
@@ -234,7 +236,7 @@ impl SimClient {
                 let copy = again.map(|again| {
                     let proposed = now + again + processing;
                     let at = proposed + stored;
-                    (insert(request.clone(), proposed, at, true), at)
+                    (insert(request.clone(), proposed, at, true), if limited { proposed } else { at })
                 });
                 let id = insert(request, proposed, at, false);
                 drop(state);
@@ -242,7 +244,7 @@ impl SimClient {
                     let fabric = self.fabric.clone();
                     self.fabric.rt.at(at, move || fabric.execute(copy));
                 }
-                Sent::Travels(id, at)
+                Sent::Travels(id, if limited { proposed } else { at })
             }
         }
     }
@@ -414,6 +416,13 @@ impl SimClient {
         if !fabric.lock().servers[server].up {
             fabric.rt.sleep(after).await;
             return Err(TransportError::Refused.into());
+        }
+        let size = fabric.lock().size;
+        if let Some(size) = size {
+            fabric.open_with(size, server, high(block[2])).await;
+            if !fabric.lock().servers[server].up {
+                return Err(TransportError::Reset.into());
+            }
         }
         let opened = self.accept(server, kind, namespace, options, &block).await;
         if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened

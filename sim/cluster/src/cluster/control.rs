@@ -285,12 +285,13 @@ impl Fabric {
             }
             state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
             state.servers[server].up = false;
+            Fabric::forget_load(&mut state.servers[server].load);
             let (mut serving, mut proposed) = (Vec::new(), Vec::new());
             for (ticket, exchange) in state.exchanges.iter().filter(|(_, exchange)| exchange.server == server) {
                 match &exchange.phase {
-                    Phase::Serving => serving.push(ticket),
+                    Phase::Waits(_) | Phase::Serving => serving.push(ticket),
                     Phase::InFlight(request) if request.op.verb().is_write() && exchange.proposed <= now => proposed.push(ticket),
-                    Phase::InFlight(_) | Phase::Done { .. } => {}
+                    Phase::Arrives(_) | Phase::InFlight(_) | Phase::Done { .. } => {}
                 }
             }
             for ticket in serving {

@@ -22,7 +22,11 @@ use crate::rt::ProcessId;
 
 /// How far an exchange has come.
 pub(crate) enum Phase {
-    /// The request is on its way.
+    /// The request is on its way to a server that has only so much capacity.
+    Arrives(ApiRequest),
+    /// It is there and waits, for a seat or for a processor.
+    Waits(ApiRequest),
+    /// It is on its way, on the wire or to etcd; nothing else has to be waited for.
     InFlight(ApiRequest),
     /// A task of the server is at work.
     Serving,
@@ -35,11 +39,13 @@ pub(crate) struct Exchange {
     pub server: usize,
     /// The incarnation of the server that the connection leads to.
     pub incarnation: u32,
-    /// When the server passes a write on to etcd.
+    /// When the server passes a write on to etcd; never, as long as that is not known.
     pub proposed: SimTime,
-    /// When the request is executed.
+    /// When the request is executed, or arrives where it has to wait.
     pub at: SimTime,
-    /// From then until the answer leaves the server.
+    /// What etcd takes.
+    pub stored: Duration,
+    /// From the execution until the answer leaves the server.
     pub answer: Duration,
     /// The server has crashed between the two, and etcd carries the write out all the same (K §2.13).
     pub outlives_server: bool,
@@ -147,11 +153,23 @@ impl Fabric {
         let mut state = self.lock();
         let now = self.rt.now();
         let Some(exchange) = state.exchanges.get_mut(ticket) else { return Some(state) };
-        if !matches!(exchange.phase, Phase::InFlight(_)) {
+        let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
+        let arrives = matches!(exchange.phase, Phase::Arrives(_));
+        if !arrives && !matches!(exchange.phase, Phase::InFlight(_)) {
             return Some(state);
         }
-        let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
-        let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
+        if arrives
+            && let Some(size) = state.size
+            && state.servers[server].up
+            && incarnation == self.rt.incarnation(state.servers[server].process)
+        {
+            state.take_on(self, size, ticket, now);
+            return Some(state);
+        }
+        let Some(exchange) = state.exchanges.get_mut(ticket) else { return Some(state) };
+        let (Phase::InFlight(request) | Phase::Arrives(request)) = std::mem::replace(&mut exchange.phase, Phase::Serving) else {
+            unreachable!("just checked")
+        };
         let proposed = exchange.proposed;
         let outlives_server = exchange.outlives_server;
         let process = state.servers[server].process;
@@ -166,6 +184,7 @@ impl Fabric {
         if let Some(fault) = before {
             // The client dies on the way to this write: nobody executes it.
             state.exchanges.remove(ticket);
+            state.drop_out(self, server, now);
             drop(state);
             self.fire(fault, client);
             return None;
@@ -173,7 +192,7 @@ impl Fabric {
         match state.serve(self, server, request, block, now) {
             Served::Now(result) => {
                 let result = state.unless_crashed(server, result);
-                state.complete(ticket, result, now);
+                state.finish(self, server, ticket, result, now);
                 if let Some(fault) = after {
                     // Whoever runs now comes to rest first.
                     let fabric = self.clone();
@@ -217,8 +236,8 @@ impl Fabric {
             Phase::Done { .. } => {
                 state.exchanges.remove(ticket);
             }
-            Phase::Serving => exchange.abandoned = true,
-            Phase::InFlight(_) => {
+            Phase::Waits(_) | Phase::Serving => exchange.abandoned = true,
+            Phase::Arrives(_) | Phase::InFlight(_) => {
                 exchange.abandoned = true;
                 let at = exchange.at;
                 drop(state);
@@ -233,7 +252,7 @@ impl Fabric {
             .lock()
             .exchanges
             .iter()
-            .filter(|(_, exchange)| exchange.client == client && matches!(exchange.phase, Phase::InFlight(_)))
+            .filter(|(_, exchange)| exchange.client == client && matches!(exchange.phase, Phase::Arrives(_) | Phase::InFlight(_)))
             .map(|(ticket, exchange)| (ticket, exchange.at))
             .collect();
         for (ticket, at) in in_flight {

@@ -8,6 +8,7 @@
 //! [`Fabric`] is what everybody shares; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
+pub mod capacity;
 mod clear;
 mod client;
 mod commit;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use admission::{Forbidden, HookFault, Webhook};
+use capacity::{Capacity, Load, ServerWork, Size};
 use jiff::Timestamp;
 use kube_machinery::{FxHashMap, Object, ObjectKey};
 use parking_lot::{Mutex, MutexGuard};
@@ -117,6 +119,8 @@ pub struct ClusterConfig {
     pub links: LinkDelays,
     /// Server delays in good health.
     pub delays: ServerDelays,
+    /// How much each server does at a time; unset = everything at once.
+    pub capacity: Option<Capacity>,
 }
 
 /// The API as everybody shares it.
@@ -162,6 +166,8 @@ pub struct State {
     pub(crate) knobs: Knobs,
     pub(crate) samplers: Samplers,
     pub(crate) degraded_samplers: Samplers,
+    pub(crate) size: Option<Size>,
+    pub(crate) work: ServerWork,
     pub(crate) etcd: control::Etcd,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) hook_faults: Vec<HookFault>,
@@ -202,6 +208,8 @@ impl Fabric {
             knobs: config.knobs,
             samplers: Samplers::new(&config.delays),
             degraded_samplers: Samplers::new(&ServerDelays::degraded()),
+            size: config.capacity.as_ref().map(Size::new),
+            work: ServerWork::default(),
             etcd: control::Etcd::default(),
             webhooks: Vec::new(),
             hook_faults: Vec::new(),
@@ -257,6 +265,7 @@ impl Fabric {
             degraded: false,
             caches,
             crash_in_delete: false,
+            load: Load::default(),
         });
         number
     }

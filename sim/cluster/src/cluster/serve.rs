@@ -209,12 +209,12 @@ impl Fabric {
         match mishap {
             Some(Mishap::LoseReply { error, after }) => {
                 self.rt.sleep(after).await;
-                self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
+                self.lock().finish(&self, server, ticket, Err(failure(error, verb, def)), self.rt.now());
             }
             _ => {
                 let mut state = self.lock();
                 let result = state.unless_crashed(server, result);
-                state.complete(ticket, result, self.rt.now());
+                state.finish(&self, server, ticket, result, self.rt.now());
             }
         }
         self.crash_pending_servers();

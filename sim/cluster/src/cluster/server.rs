@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::{SimTime, Span};
 
+use super::capacity::Load;
 use super::store::Revision;
 use super::watchers::Watchers;
 use crate::kinds::KindId;
@@ -268,4 +269,6 @@ pub struct ApiServer {
     pub(crate) caches: Vec<Cache>,
     /// The next pod that it deletes without grace is left between the two phases: the server crashes there (K102).
     pub crash_in_delete: bool,
+    /// What it has to do, if it has a capacity.
+    pub(crate) load: Load,
 }

@@ -67,6 +67,11 @@ impl Delay {
 }
 
 impl Sampler {
+    /// The longest delay that can be drawn from it.
+    pub fn most(&self) -> Duration {
+        Duration::from_micros(self.max as u64)
+    }
+
     /// The delay at quantile `u` in `[0, 1)`, in whole microseconds.
     pub fn sample(&self, u: f64) -> Duration {
         let us = if !self.lognormal {

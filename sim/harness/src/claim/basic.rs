@@ -72,6 +72,8 @@ pub(super) enum Sight {
     Conflict,
     /// An answer that leaves open what happened.
     AmbiguousAnswer,
+    /// An answer from a server that takes on no more.
+    Throttled,
     /// A fault that begins.
     FaultBegan,
 }
@@ -82,7 +84,7 @@ pub(super) struct Seen(pub(super) Sight);
 impl Claim for Seen {
     fn interest(&self) -> Interest {
         match self.0 {
-            Sight::Conflict | Sight::AmbiguousAnswer => Interest::ANSWER,
+            Sight::Conflict | Sight::AmbiguousAnswer | Sight::Throttled => Interest::ANSWER,
             Sight::FaultBegan => Interest::FAULT,
         }
     }
@@ -95,6 +97,7 @@ impl Claim for Seen {
                 Outcome::Http(code, _) => matches!(code, 500 | 502 | 503 | 504),
                 Outcome::Transport(error) => error != TransportError::Refused,
             },
+            (Sight::Throttled, EventKind::Answer { outcome, .. }) => matches!(outcome, Outcome::Http(429, _)),
             (Sight::FaultBegan, EventKind::Fault { change, .. }) => change == FaultChange::Began,
             _ => false,
         };

@@ -47,6 +47,13 @@ pub const COMMON: &[ClaimDef] = &[
         make: Events(|_| Box::new(basic::Seen(basic::Sight::AmbiguousAnswer))),
     },
     ClaimDef {
+        name: "a-request-is-throttled",
+        kind: Kind::Sometimes,
+        about: "a server answers 429: it takes on no more",
+        reference: Some("K113"),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::Throttled))),
+    },
+    ClaimDef {
         name: "a-process-restarts",
         kind: Kind::Reachable,
         about: "a process crashes and starts again",

@@ -175,7 +175,7 @@ fn tidy(mut plan: Plan) -> Plan {
     Plan { op, ..plan }
 }
 
-/// The cluster as it usually is: version knobs and delays at their defaults.
+/// The cluster as it usually is: version knobs and delays at their defaults, servers that do everything at once.
 fn calm(trial: &mut Trial<'_>) {
     let usual = ClusterPlan {
         api_servers: 1,
@@ -183,9 +183,14 @@ fn calm(trial: &mut Trial<'_>) {
         knobs: Knobs::default(),
         links: Default::default(),
         delays: Default::default(),
+        capacity: None,
     };
-    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 11] = [
-        |cluster, usual| (cluster.knobs, cluster.links, cluster.delays) = (usual.knobs, usual.links, usual.delays),
+    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 12] = [
+        |cluster, usual| {
+            (cluster.knobs, cluster.links, cluster.delays) = (usual.knobs, usual.links, usual.delays);
+            cluster.capacity = usual.capacity;
+        },
+        |cluster, usual| cluster.capacity = usual.capacity,
         |cluster, usual| cluster.knobs = usual.knobs,
         |cluster, usual| cluster.links = usual.links,
         |cluster, usual| cluster.delays = usual.delays,

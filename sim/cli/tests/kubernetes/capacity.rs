@@ -1,0 +1,138 @@
+//! K §2.11: a server that has only so much capacity. Requests wait for one another, those of many clients in turn, and what is too much is
+//! refused without having been carried out (K113).
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::ListOptions;
+use kube_machinery::{ApiError, ClientExt};
+use kube_sim::cluster::ClusterConfig;
+use kube_sim::cluster::capacity::Capacity;
+use kube_sim::cluster::server::ServerDelays;
+use kube_sim::net::{Delay, LinkDelays};
+use kube_sim::testbed::{Testbed, config_map, key};
+use sim_config::time::Span;
+
+const fn always(micros: u64) -> Delay {
+    Delay::Constant(Span::micros(micros))
+}
+
+/// A server that takes 10 ms for a read, 20 ms for a write and 5 ms more for a conflict, behind a network and an etcd that take no time.
+fn slow(width: u32) -> Capacity {
+    Capacity { width, read: always(10_000), write: always(20_000), conflict: always(5_000), object: Span::millis(1), ..Capacity::default() }
+}
+
+fn cluster(capacity: Option<Capacity>) -> ClusterConfig {
+    let none = always(0);
+    let delays =
+        ServerDelays { processing: none, commit: none, quorum_read: none, cache_lag: none, watch_lag: none, ..ServerDelays::default() };
+    ClusterConfig { seed: 1, links: LinkDelays { healthy: none, degraded: none }, delays, capacity, ..ClusterConfig::default() }
+}
+
+/// How long each of `count` reads takes that are sent at once, each by a client of its own, in milliseconds.
+fn reads_at_once(capacity: Option<Capacity>, count: usize) -> Vec<u128> {
+    Testbed::run_with(cluster(capacity), 1, async |bed| {
+        bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
+        let read = async |number: usize| {
+            let began = bed.rt.now();
+            bed.client(&format!("client-{number}")).get::<ConfigMap>(&key("a")).await.unwrap();
+            (bed.rt.now() - began).as_millis()
+        };
+        join_all((0..count).map(read)).await
+    })
+}
+
+#[test]
+fn requests_wait_for_the_processors_of_their_server() {
+    assert_eq!(reads_at_once(Some(slow(1)), 4), [10, 20, 30, 40]);
+    assert_eq!(reads_at_once(Some(slow(2)), 4), [10, 10, 20, 20]);
+    assert_eq!(reads_at_once(Some(slow(4)), 4), [10; 4]);
+    assert_eq!(reads_at_once(None, 4), [0; 4], "without a capacity nobody waits");
+}
+
+#[test]
+fn a_conflict_takes_longer_than_a_success_and_a_list_as_long_as_it_is() {
+    Testbed::run_with(cluster(Some(slow(1))), 1, async |bed| {
+        let client = bed.client("one");
+        let old = client.create(config_map("a", "v", "1")).await.unwrap();
+        let timed = async |number: u32| {
+            let began = bed.rt.now();
+            match number {
+                0 => drop(client.update(ConfigMap::clone(&old)).await.unwrap()),
+                1 => assert!(client.update(ConfigMap::clone(&old)).await.unwrap_err().is_conflict()),
+                _ => drop(client.list::<ConfigMap>(Some("default"), ListOptions::default()).await.unwrap()),
+            }
+            (bed.rt.now() - began).as_millis()
+        };
+        let mut changed = ConfigMap::clone(&old);
+        changed.data.get_or_insert_default().insert("v".to_owned(), "2".to_owned());
+        client.update(changed).await.unwrap();
+        assert_eq!(timed(1).await, 25, "20 ms to find it, 5 ms to say it");
+        for number in 0..9 {
+            client.create(config_map(&format!("b-{number}"), "v", "1")).await.unwrap();
+        }
+        assert_eq!(timed(2).await, 20, "10 ms, and 1 ms for each of ten objects");
+        assert!(bed.fabric.server_work().waited.is_zero(), "one client never waits for another");
+    });
+}
+
+#[test]
+fn without_a_seat_the_clients_wait_in_turn_and_those_with_too_many_requests_are_refused() {
+    let capacity = Capacity { seats: 1, queue: 2, ..slow(1) };
+    Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
+        bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
+        let (greedy, modest) = (bed.client("greedy"), bed.client("modest"));
+        let read = async |number: usize| {
+            let began = bed.rt.now();
+            let client = if number < 4 { &greedy } else { &modest };
+            let result = client.get::<ConfigMap>(&key("a")).await;
+            (result.map(drop), (bed.rt.now() - began).as_millis())
+        };
+        let answers = join_all((0..5).map(read)).await;
+        let took: Vec<u128> = answers.iter().map(|(_, took)| *took).collect();
+        assert_eq!(took, [10, 20, 40, 0, 30], "the modest client comes before the third request of the greedy one");
+        let refused = answers[3].0.as_ref().unwrap_err();
+        assert!(matches!(refused, ApiError::Plain { code: 429, retry_after: Some(1), .. }), "{refused:?}");
+        assert!(answers.iter().filter(|(result, _)| result.is_err()).count() == 1);
+        assert_eq!(bed.fabric.server_work().refused, 1);
+    });
+}
+
+#[test]
+fn whoever_waits_for_a_seat_for_15_seconds_is_refused_and_nothing_of_it_is_carried_out() {
+    let capacity = Capacity { seats: 1, write: always(20_000_000), ..slow(1) };
+    Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
+        let write = async |name: &'static str| {
+            let began = bed.rt.now();
+            let result = bed.client(name).create(config_map(name, "v", "1")).await;
+            (result.map(drop), (bed.rt.now() - began).as_millis())
+        };
+        let answers = join_all([write("a"), write("b")]).await;
+        assert!(answers[0].0.is_ok() && answers[0].1 == 20_000, "{:?}", answers[0]);
+        assert!(matches!(answers[1].0, Err(ApiError::Plain { code: 429, .. })) && answers[1].1 == 15_000, "{:?}", answers[1]);
+        bed.rt.sleep(Duration::from_secs(60)).await;
+        assert!(bed.client("c").get::<ConfigMap>(&key("b")).await.unwrap_err().is_not_found());
+    });
+}
+
+#[test]
+fn a_crash_takes_all_that_waits_with_it_and_the_server_comes_back_idle() {
+    Testbed::run_with(cluster(Some(slow(1))), 1, async |bed| {
+        bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
+        let read = async |number: usize| bed.client(&format!("client-{number}")).get::<ConfigMap>(&key("a")).await.map(drop);
+        let crash = async {
+            bed.rt.sleep(Duration::from_millis(15)).await;
+            bed.fabric.crash_server(0);
+            bed.rt.sleep(Duration::from_secs(1)).await;
+            bed.fabric.restart_server(0, Duration::ZERO);
+        };
+        let (answers, ()) = futures_util::future::join(join_all((0..3).map(read)), crash).await;
+        assert!(answers[0].is_ok(), "it was answered before");
+        assert!(answers[1..].iter().all(|answer| matches!(answer, Err(ApiError::Transport(_)))), "{answers:?}");
+        assert_eq!(bed.fabric.open_exchanges(), 0);
+        let began = bed.rt.now();
+        read(9).await.unwrap();
+        assert_eq!((bed.rt.now() - began).as_millis(), 10, "nothing is left of what it had to do");
+    });
+}

@@ -1,0 +1,150 @@
+//! The cluster of a scenario.
+
+use kube_sim::cluster::Knobs;
+use kube_sim::cluster::capacity::Capacity;
+use kube_sim::cluster::server::ServerDelays;
+use kube_sim::net::{Delay, LinkDelays};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+use sim_config::time::Span;
+use sim_config::{Choice, Probability};
+
+/// A cluster of which values may be open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterDraft {
+    /// How many API servers, at least 1.
+    pub api_servers: Choice<u32>,
+    /// Files with the objects that exist at the beginning, relative to the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// What differs between versions of Kubernetes (K §0.3).
+    pub knobs: KnobsDraft,
+    /// How long messages take between two processes (K §11.2).
+    pub links: LinkDelays,
+    /// How long the steps of a healthy server take (K §11.2).
+    pub delays: ServerDelays,
+    /// How much each API server does at a time: requests wait for processors, and are refused when there are too many. Unset = everything at
+    /// once, whatever the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityDraft>,
+}
+
+impl Default for ClusterDraft {
+    fn default() -> Self {
+        Self {
+            api_servers: Choice::Is(2),
+            manifests: Vec::new(),
+            knobs: KnobsDraft::default(),
+            links: LinkDelays::default(),
+            delays: ServerDelays::default(),
+            capacity: None,
+        }
+    }
+}
+
+/// [`Knobs`] of which values may be open. By default the switches of K §0.3 are drawn: code under test must be right under
+/// every value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KnobsDraft {
+    /// A PUT of a missing object whose body has a UID: true = 409 (before 1.34), false = 404.
+    pub missing_put_with_uid_conflicts: Choice<bool>,
+    /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
+    pub consistent_list_from_cache: Choice<bool>,
+    /// The server tries up to 8 generated names (since 1.32).
+    pub generate_name_retries: Choice<bool>,
+    /// The server offers watch-list streams (`sendInitialEvents`).
+    pub watch_list: Choice<bool>,
+    /// How many events of a type a server keeps at least, however old.
+    pub history_events: Choice<u32>,
+    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
+    pub watch_buffer: Choice<u32>,
+    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
+    pub burned_revisions: Choice<u32>,
+}
+
+impl Default for KnobsDraft {
+    fn default() -> Self {
+        let either = || Choice::OneOf(vec![false, true]);
+        Self {
+            missing_put_with_uid_conflicts: either(),
+            consistent_list_from_cache: either(),
+            generate_name_retries: either(),
+            watch_list: either(),
+            history_events: Choice::Is(100),
+            watch_buffer: Choice::Between(10, 1_000),
+            burned_revisions: Choice::OneOf(vec![0, 3, 100]),
+        }
+    }
+}
+
+impl KnobsDraft {
+    pub(super) fn draw(&self, draw: &mut Draw) -> Knobs {
+        Knobs {
+            missing_put_with_uid_conflicts: self.missing_put_with_uid_conflicts.draw(draw),
+            consistent_list_from_cache: self.consistent_list_from_cache.draw(draw),
+            generate_name_retries: self.generate_name_retries.draw(draw),
+            watch_list: self.watch_list.draw(draw),
+            history_events: self.history_events.draw(draw),
+            watch_buffer: self.watch_buffer.draw(draw).max(1),
+            burned_revisions: self.burned_revisions.draw(draw),
+        }
+    }
+}
+
+/// A [`Capacity`] of which values may be open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CapacityDraft {
+    /// In how many runs servers have a capacity; in the others they work on everything at once.
+    pub likelihood: Probability,
+    /// Processors of a server: how many requests are worked on at the same time, at least 1.
+    pub width: Choice<u32>,
+    /// What a get, a list or the opening of a watch keeps a processor busy.
+    pub read: Delay,
+    /// The same for a write.
+    pub write: Delay,
+    /// What a write that is refused with 409 takes more.
+    pub conflict: Delay,
+    /// What each object of a list takes more.
+    pub object: Span,
+    /// How many requests a server takes on at the same time, whether they are worked on, wait for a processor or for etcd; at least 1.
+    pub seats: Choice<u32>,
+    /// How many requests of one client wait for a seat; the next one gets 429.
+    pub queue: Choice<u32>,
+}
+
+impl Default for CapacityDraft {
+    fn default() -> Self {
+        Capacity::default().into()
+    }
+}
+
+impl From<Capacity> for CapacityDraft {
+    fn from(capacity: Capacity) -> Self {
+        let Capacity { width, read, write, conflict, object, seats, queue } = capacity;
+        let [width, seats, queue] = [width, seats, queue].map(Choice::Is);
+        Self { likelihood: Probability::ALWAYS, width, read, write, conflict, object, seats, queue }
+    }
+}
+
+impl CapacityDraft {
+    fn with(&self, width: u32, seats: u32, queue: u32) -> Capacity {
+        let Self { read, write, conflict, object, .. } = *self;
+        Capacity { width, read, write, conflict, object, seats, queue }
+    }
+
+    /// What no server can be: see [`Capacity::problem`].
+    pub(super) fn problem(&self) -> Option<(&'static str, String, String)> {
+        let least = |choice: &Choice<u32>| *choice.bounds().0;
+        self.with(least(&self.width), least(&self.seats), least(&self.queue)).problem()
+    }
+
+    pub(super) fn draw(&self, draw: &mut Draw) -> Option<Capacity> {
+        let has = draw.chance(self.likelihood.get());
+        let capacity = self.with(self.width.draw(draw), self.seats.draw(draw), self.queue.draw(draw));
+        has.then_some(capacity)
+    }
+}

@@ -45,6 +45,12 @@ counts! {
         probes,
         /// Calls that gave up after all attempts that their retry policy grants.
         exhausted,
+        /// Calls on whose behalf somebody had asked before: for the same pod, or under the same allocation ID.
+        repeated,
+        /// The conflicts that they met.
+        repeated_conflicts,
+        /// Those of them that gave up after all attempts.
+        repeated_exhausted,
         /// Releases that ended.
         releases,
         /// Attempts of releases and recoveries to write the document that met a conflict.
@@ -68,6 +74,15 @@ counts! {
     }
 }
 
+/// What the requests of a run met at API servers that work on only so many of them at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerQueue {
+    /// Requests and openings of watches that were worked on.
+    pub requests: u64,
+    /// How long those that were worked on had waited for it, all together.
+    pub waited: Seconds,
+}
+
 /// What one run did with its pool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolRun {
@@ -77,10 +92,15 @@ pub struct PoolRun {
     pub took: Vec<Seconds>,
     /// How long all operations together waited for the mutex of their process.
     pub mutex_wait: Seconds,
+    /// When the first call began, since the beginning of the run.
+    pub began: Seconds,
     /// From the first call to the last answer.
     pub makespan: Seconds,
     /// The calls, by time, if they were wanted.
     pub calls: Vec<PoolCall>,
+    /// What all requests met at the servers between the first call and the last answer; unset = servers work on everything at once, or nobody
+    /// asked.
+    pub queue: Option<ServerQueue>,
 }
 
 /// One call.
@@ -187,8 +207,10 @@ pub(crate) mod tests {
             counts: PoolCounts { calls: 3, allocated: 2, refused: 1, conflicts: number, lost: number % 2, ..PoolCounts::default() },
             took: vec![Seconds::from_micros(number * 1_000), Seconds::from_micros(number)],
             mutex_wait: Seconds::from_micros(number),
+            began: Seconds::ZERO,
             makespan: Seconds::from_micros(number * 2_000),
             calls: Vec::new(),
+            queue: None,
         }
     }
 

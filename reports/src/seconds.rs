@@ -25,6 +25,11 @@ impl Seconds {
         self.0
     }
 
+    /// Whether it is no time at all.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// Seconds, for ratios and for JSON.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / 1e6

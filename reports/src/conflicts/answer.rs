@@ -7,7 +7,9 @@ use super::closed_form::{ClosedForm, Form};
 use super::figures::Along;
 use super::metric::Metric;
 use super::point::Point;
+use super::regime::Regime;
 use super::series;
+use super::setting::{Setting, System, TOGETHER};
 
 /// From this share of calls on, giving up is not rare any more.
 const RARE: f64 = 0.01;
@@ -17,6 +19,7 @@ pub fn sentences(points: &[Point]) -> Vec<String> {
     let mut sentences: Vec<String> = series(points).into_iter().map(|(name, points)| of_series(name, &points)).collect();
     sentences.extend(series(points).into_iter().filter_map(|(name, points)| of_shortage(name, &points)));
     sentences.extend(of_losses(points));
+    sentences.extend(of_servers(points));
     sentences.extend(beside_model(points));
     sentences.extend(beside_closed_form(points));
     sentences
@@ -46,8 +49,44 @@ pub fn time(seconds: f64) -> String {
     human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
 }
 
+/// What an answer rests on, as it stands behind the name of a curve: `, all at once, servers without a queue`. What lies along the axis and
+/// what the name says is left out.
+fn assumed(name: &str, along: Along, setting: &Setting) -> String {
+    let starts = match (setting.spread.is_zero(), setting.system) {
+        (true, System::Byom) => "all at once".to_owned(),
+        (true, System::Spiderpool) if setting.start == TOGETHER => "all at once".to_owned(),
+        (true, System::Spiderpool) => "pods created at once".to_owned(),
+        (false, _) => format!("starts over {}", time(setting.spread.as_f64())),
+    };
+    let (width, service) = (human::count(u64::from(setting.width)), time(setting.service.as_f64()));
+    let servers = match (setting.width, along) {
+        (0, _) => "servers without a queue".to_owned(),
+        (_, Along::Width) => format!("{service} of work for a read"),
+        (_, Along::Service) => format!("servers that work on {width} at a time"),
+        _ => format!("servers that work on {width} at a time, {service} on a read"),
+    };
+    let starts = (along != Along::Spread && !name.contains(&starts)).then_some(starts);
+    starts.into_iter().chain(Some(servers)).map(|part| format!(", {part}")).collect()
+}
+
+/// How many of the first calls give up, where pods ask again: these spread, and make the share of all calls smaller.
+fn of_first(point: &Point) -> String {
+    let first = point.get(Metric::FirstExhausted).filter(|first| *first != point.get(Metric::Exhausted).unwrap_or_default());
+    first.map_or_else(String::new, |first| format!(" of all calls and {} of first ones", share(first)))
+}
+
+/// Why writes meet at a point.
+fn because(point: &Point) -> String {
+    match point.regime() {
+        Regime::LockStep => "as all move in lock step".to_owned(),
+        Regime::RoundTrips => "as round trips overlap".to_owned(),
+        Regime::Queue => format!("as requests queue for {} on average", time(point.value(Metric::ServerWait))),
+    }
+}
+
 fn of_series(name: &str, points: &[&Point]) -> String {
     let along = Along::of(points);
+    let name = points.first().map_or_else(String::new, |point| format!("{name}{}", assumed(name, along, &point.setting)));
     let exhausted = |point: &Point| point.get(Metric::Exhausted).unwrap_or_default();
     let is_fine = |point: &Point| exhausted(point).value < RARE;
     let served = |point: &Point| {
@@ -76,9 +115,11 @@ fn of_series(name: &str, points: &[&Point]) -> String {
     let after = after.map_or_else(String::new, |fine| format!("; fewer than 1 % again with {}", served(fine)));
     let (bad, conflicts) = (points[worse], point_number(points[worse], Metric::ConflictsPerCall));
     format!(
-        "{name}: {before}with {} {} give up, with {conflicts} conflicts a call{after}.",
+        "{name}: {before}with {} {}{} give up, with {conflicts} conflicts a call, {}{after}.",
         along.said(&bad.setting),
-        share(exhausted(bad))
+        share(exhausted(bad)),
+        of_first(bad),
+        because(bad)
     )
 }
 
@@ -119,6 +160,42 @@ fn of_losses(points: &[Point]) -> Option<String> {
         share(worst.get(Metric::LostRate)?),
         share(worst.get(Metric::WastedWrites)?),
     ))
+}
+
+/// How the answer moves with the size of the servers, at the most sharers that were seen with several.
+fn of_servers(points: &[Point]) -> Option<String> {
+    if points.iter().all(|point| point.setting.width == 0) {
+        return Some("Without a queue no request waits for another one; `--vary width=1,2,4` says what changes when they do.".to_owned());
+    }
+    let others = |setting: &Setting| {
+        let (panels, series) = Default::default();
+        Setting { panels, series, width: 0, service: crate::Seconds::ZERO, ..setting.clone() }
+    };
+    let of_each = |point: &'_ Point| -> Vec<&Point> {
+        let same = others(&point.setting);
+        let mut found: Vec<&Point> = Vec::new();
+        for other in points.iter().filter(|other| others(&other.setting) == same) {
+            let size = |point: &Point| (point.setting.width, point.setting.service);
+            if found.iter().all(|known| size(known) != size(other)) {
+                found.push(other);
+            }
+        }
+        found
+    };
+    let several = points.iter().map(of_each).filter(|group| group.len() > 1);
+    let group = several.max_by_key(|group| (group[0].setting.instances, std::cmp::Reverse(group[0].setting.series.clone())))?;
+    let said = |point: &&Point| {
+        let size = match point.setting.width {
+            0 => "without a queue".to_owned(),
+            width => {
+                format!("that work on {} at a time, {} on a read,", human::count(u64::from(width)), time(point.setting.service.as_f64()))
+            }
+        };
+        let (conflicts, exhausted) = (point.value(Metric::ConflictsPerCall), 100.0 * point.value(Metric::Exhausted));
+        format!("{size} {conflicts:.2} conflicts a call and {exhausted:.1} % that give up")
+    };
+    let parts: Vec<String> = group.iter().map(said).collect();
+    Some(format!("With {}, servers {}.", place(group[0]), parts.join("; ")))
 }
 
 /// How many points agree with the independent model within its tolerance.
@@ -165,6 +242,7 @@ mod tests {
     use super::*;
     use crate::conflicts::tests::{bursts, point, setting};
     use crate::conflicts::{Point, Setting};
+    use crate::pool::ServerQueue;
 
     #[test]
     fn the_sentences_say_what_a_planner_asks() {
@@ -180,13 +258,38 @@ mod tests {
         let few = Point::of(Setting { addresses: 5, taken: 4, ..setting(4, 0) }, 0, &bursts(4, 10));
         let said = sentences(&[few]).join("\n");
         for expected in [
-            "in use: 0.0 % (0.0 to ",
+            "in use, all at once, servers without a queue: 0.0 % (0.0 to ",
             "whether that is fewer than 1 % takes more bursts.",
             "with 4 adaptors 4 calls want an address and 1 is free; a call that is refused for that",
         ] {
             assert!(said.contains(expected), "{said}");
         }
         assert_eq!(of_shortage("in use", &[&point(4, 0)]), None);
+    }
+
+    #[test]
+    fn the_size_of_the_servers_is_said_and_what_it_changes() {
+        let sized =
+            |width: u32| Setting { series: format!("width {width}"), width, service: crate::Seconds::from_micros(1_000), ..setting(8, 50) };
+        let waits = |waited_us: u64| {
+            let mut runs = bursts(8, 100);
+            let queue = ServerQueue { requests: 100, waited: crate::Seconds::from_micros(100 * waited_us) };
+            runs.iter_mut().for_each(|run| run.queue = Some(queue));
+            runs
+        };
+        let points = [Point::of(sized(1), 0, &waits(9_000)), Point::of(sized(4), 0, &waits(100)), point(8, 50)];
+        let said = sentences(&points).join("\n");
+        for expected in [
+            "width 1, starts over 50 ms, servers that work on 1 at a time, 1 ms on a read: with 8 adaptors",
+            "conflicts a call, as requests queue for 9 ms on average.",
+            "width 4, starts over 50 ms, servers that work on 4 at a time, 1 ms on a read: with 8 adaptors",
+            "conflicts a call, as round trips overlap.",
+            "With 8 adaptors, servers that work on 1 at a time, 1 ms on a read, 2.81 conflicts a call and 50.0 % that give up; that work on 4",
+            "; without a queue 2.81 conflicts a call",
+        ] {
+            assert!(said.contains(expected), "{expected} is not in\n{said}");
+        }
+        assert!(!said.contains("--vary width"), "{said}");
     }
 
     #[test]

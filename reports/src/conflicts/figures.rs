@@ -27,6 +27,7 @@ pub fn panel_title(panel: &str) -> &str {
         "retries" => "Ways to try again, all adaptors at once",
         "spread" => "DefaultBackoff, starts spread over time, and slow clients",
         "agents" => "Agents of Spiderpool at one pool",
+        "servers" => "DefaultBackoff, all adaptors at once, servers of a size",
         "asked" => "As asked",
         other => other,
     }
@@ -171,6 +172,10 @@ pub enum Along {
     Latency,
     /// The pause before a request.
     Think,
+    /// How many requests a server works on at a time.
+    Width,
+    /// How long a server works on a read.
+    Service,
 }
 
 impl Along {
@@ -178,7 +183,7 @@ impl Along {
     pub fn of(points: &[&Point]) -> Self {
         let agents = points.first().is_some_and(|point| point.setting.system == System::Spiderpool);
         let main = if agents { Along::Nodes } else { Along::Instances };
-        let all = [main, Along::Pods, Along::Pool, Along::Fill, Along::Spread, Along::Latency, Along::Think];
+        let all = [main, Along::Pods, Along::Pool, Along::Fill, Along::Spread, Along::Latency, Along::Think, Along::Width, Along::Service];
         let curves = series(points.iter().copied());
         let moves = |along: &Along| {
             curves.iter().any(|(_, points)| points.windows(2).any(|pair| along.number(&pair[0].setting) != along.number(&pair[1].setting)))
@@ -202,6 +207,8 @@ impl Along {
             Along::Spread => setting.spread.as_f64(),
             Along::Latency => setting.read.as_f64(),
             Along::Think => setting.think.as_f64(),
+            Along::Width => f64::from(setting.width),
+            Along::Service => setting.service.as_f64(),
         }
     }
 
@@ -216,6 +223,8 @@ impl Along {
             Along::Spread => "starts are spread over",
             Along::Latency => "round trip of a read (that of a write: 2.5 times)",
             Along::Think => "pause between an answer and the next request",
+            Along::Width => "requests that a server works on at a time",
+            Along::Service => "how long a server works on a read (on a write: 1.5 times as long)",
         }
     }
 
@@ -223,9 +232,9 @@ impl Along {
     pub fn told(self, setting: &Setting) -> String {
         let number = self.number(setting);
         match self {
-            Along::Instances | Along::Nodes | Along::Pods | Along::Pool => human::count(number as u64),
+            Along::Instances | Along::Nodes | Along::Pods | Along::Pool | Along::Width => human::count(number as u64),
             Along::Fill => format!("{:.0} %", 100.0 * number),
-            Along::Spread | Along::Latency | Along::Think => answer::time(number),
+            Along::Spread | Along::Latency | Along::Think | Along::Service => answer::time(number),
         }
     }
 
@@ -243,14 +252,16 @@ impl Along {
             Along::Spread => format!("starts over {told}"),
             Along::Latency => format!("reads of {told}"),
             Along::Think => format!("pauses of {told}"),
+            Along::Width => format!("servers that work on {told} at a time"),
+            Along::Service => format!("{told} of work for a read"),
         }
     }
 
     fn axis(self, points: &[&Point]) -> Axis {
         let kind = match self {
-            Along::Instances | Along::Nodes | Along::Pods | Along::Pool => Kind::Count,
+            Along::Instances | Along::Nodes | Along::Pods | Along::Pool | Along::Width => Kind::Count,
             Along::Fill => Kind::Share,
-            Along::Spread | Along::Latency | Along::Think => Kind::Seconds,
+            Along::Spread | Along::Latency | Along::Think | Along::Service => Kind::Seconds,
         };
         // Nothing has no place on a logarithmic axis.
         let zero = points.iter().any(|point| self.number(&point.setting) <= 0.0);

@@ -40,10 +40,16 @@ pub enum Metric {
     AllocateP999,
     /// From the first call of a burst to its last answer, in seconds.
     Makespan,
+    /// Writes of first calls that were refused, for each of them.
+    FirstConflicts,
+    /// The share of first calls that gave up: those that ask again for the same pod are left out.
+    FirstExhausted,
+    /// How long a request waits for its server on average, in seconds.
+    ServerWait,
 }
 
 /// How many metrics there are.
-pub const METRICS: usize = 17;
+pub const METRICS: usize = 20;
 
 impl Metric {
     /// All, in the order of their columns.
@@ -65,7 +71,13 @@ impl Metric {
         Metric::AllocateP99,
         Metric::AllocateP999,
         Metric::Makespan,
+        Metric::FirstConflicts,
+        Metric::FirstExhausted,
+        Metric::ServerWait,
     ];
+
+    /// Those whose columns come last in a table, as they were not there from the beginning.
+    pub const LATER: [Metric; 3] = [Metric::FirstConflicts, Metric::FirstExhausted, Metric::ServerWait];
 
     /// Its column.
     pub fn name(self) -> &'static str {
@@ -87,6 +99,9 @@ impl Metric {
             Metric::AllocateP99 => "allocate_p99_s",
             Metric::AllocateP999 => "allocate_p999_s",
             Metric::Makespan => "makespan_s",
+            Metric::FirstConflicts => "first_conflicts_per_call",
+            Metric::FirstExhausted => "first_exhausted",
+            Metric::ServerWait => "server_wait_s",
         }
     }
 
@@ -110,6 +125,9 @@ impl Metric {
             Metric::AllocateP99 => "Time to allocate, p99",
             Metric::AllocateP999 => "Time to allocate, p99.9",
             Metric::Makespan => "First call to last answer",
+            Metric::FirstConflicts => "Conflicts per first call",
+            Metric::FirstExhausted => "First calls that exhaust their retries",
+            Metric::ServerWait => "Wait of a request for its server",
         }
     }
 
@@ -117,15 +135,22 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Metric::ConflictsPerCall => "conflicts per call",
+            Metric::FirstConflicts => "conflicts per first call",
             Metric::AttemptsPerCall => "writes per call",
             Metric::ConflictRate => "share of writes refused",
             Metric::RetriesPerSuccess => "retries per granted call",
             Metric::Exhausted => "share of calls",
+            Metric::FirstExhausted => "share of first calls",
             Metric::SomeExhausted | Metric::SomeShared => "share of bursts",
             Metric::WastedWrites => "share of writes",
             Metric::Granted | Metric::Lost | Metric::Sharing => "calls per burst",
             Metric::LostRate => "share of granted calls",
-            Metric::AllocateP50 | Metric::AllocateP90 | Metric::AllocateP99 | Metric::AllocateP999 | Metric::Makespan => "seconds",
+            Metric::AllocateP50
+            | Metric::AllocateP90
+            | Metric::AllocateP99
+            | Metric::AllocateP999
+            | Metric::Makespan
+            | Metric::ServerWait => "seconds",
         }
     }
 
@@ -170,6 +195,18 @@ impl Metric {
             Metric::AllocateP99 => within(0.99),
             Metric::AllocateP999 => within(0.999),
             Metric::Makespan => statistics::mean(runs.iter().map(|run| run.makespan.as_f64())),
+            Metric::FirstConflicts => statistics::ratio(pairs(
+                |run| run.counts.conflicts.saturating_sub(run.counts.repeated_conflicts),
+                |run| run.counts.calls.saturating_sub(run.counts.repeated),
+            )),
+            Metric::FirstExhausted => statistics::share(pairs(
+                |run| run.counts.exhausted.saturating_sub(run.counts.repeated_exhausted),
+                |run| run.counts.calls.saturating_sub(run.counts.repeated),
+            )),
+            Metric::ServerWait => {
+                let queues = runs.iter().filter_map(|run| run.queue);
+                statistics::ratio(queues.map(|queue| (queue.waited.as_f64(), queue.requests as f64)))
+            }
         };
         found.map(|found| found.clamped(0.0, if self.is_share() { 1.0 } else { f64::INFINITY }))
     }

@@ -14,6 +14,7 @@ pub mod metric;
 pub mod model;
 pub mod page;
 mod point;
+mod regime;
 mod setting;
 pub mod table;
 
@@ -21,7 +22,8 @@ use serde::{Serialize, Serializer};
 
 pub use metric::Metric;
 pub use point::{DECIDING, Point, Precision, USUAL, precise};
-pub use setting::{DECIDES_AGAIN, DECIDES_ONCE, Setting, System};
+pub use regime::Regime;
+pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, Setting, System, TOGETHER};
 
 use crate::exit;
 pub use crate::made::Made;
@@ -94,6 +96,7 @@ fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Er
             fields[name] = count.into();
         }
         fields["reached"] = point.reached.into();
+        fields["regime"] = point.regime().name().into();
         for metric in Metric::ALL {
             fields[metric.name()] = serde_json::to_value(point.get(metric)).unwrap_or_default();
         }
@@ -126,6 +129,7 @@ pub(crate) mod tests {
             throttle: "none".to_owned(),
             system: System::Byom,
             pods: 1,
+            ..Setting::default()
         }
     }
 
@@ -147,8 +151,10 @@ pub(crate) mod tests {
                 },
                 took: (0..allocated).map(|winner| Seconds::from_micros(14_000 + 60_000 * winner + 37 * (number % 50))).collect(),
                 mutex_wait: Seconds::ZERO,
+                began: Seconds::ZERO,
                 makespan: Seconds::from_micros(350_000 + number % 1_000),
                 calls: Vec::new(),
+                queue: None,
             }
         };
         (0..count).map(of).collect()

@@ -77,6 +77,7 @@ pub fn of(setting: &Setting) -> Option<Modelled> {
         && micros(setting.write) == 10_000
         && setting.throttle == "none"
         && setting.taken == 0
+        && setting.width == 0
         && setting.addresses == 2 * setting.instances;
     if !as_assumed {
         return None;

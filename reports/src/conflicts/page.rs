@@ -140,6 +140,14 @@ fn made(page: &mut Page, report: &ConflictsReport) {
              was varied"
                 .to_owned(),
         ),
+        (
+            "servers",
+            "without a width they work on everything at once. With one, requests wait for one another in the order of arrival; a read keeps a \
+             server busy for the stated time, a write 1.5 times as long, and one that meets a conflict a quarter longer than that; all of it is \
+             a part of the round trips; \
+             \u{201c}queue\u{201d} is said where requests wait for at least a tenth of a round trip"
+                .to_owned(),
+        ),
     ];
     page.made(&report.made, &rows);
 }

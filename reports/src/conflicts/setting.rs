@@ -45,6 +45,10 @@ fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// Where a point stands: `instances` adaptors that allocate one address each from one pool (B §8.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
@@ -87,7 +91,22 @@ pub struct Setting {
     /// How many pods start on each node, each of which asks for one address.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pods: u32,
+    /// How many requests an API server works on at a time, so that others wait; 0 = everything at once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub width: u32,
+    /// For how long a read keeps a server of a [`width`](Self::width) busy, as a part of its round trip; a write does so one and a half times as long.
+    #[serde(default, rename = "service_s", skip_serializing_if = "Seconds::is_zero")]
+    pub service: Seconds,
+    /// How pods of nodes come to their first call: `kubelets` = after their sandboxes, which take their time, `together` = all at the same
+    /// instant. Empty for adaptors.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub start: String,
 }
+
+/// All pods ask at the same instant.
+pub const TOGETHER: &str = "together";
+/// Pods ask when their kubelets have made their sandboxes.
+pub const BY_KUBELETS: &str = "kubelets";
 
 impl Default for Setting {
     /// Nobody asks for anything.
@@ -109,6 +128,9 @@ impl Default for Setting {
             throttle: String::new(),
             system: System::Byom,
             pods: 1,
+            width: 0,
+            service: Seconds::ZERO,
+            start: String::new(),
         }
     }
 }
@@ -143,7 +165,9 @@ impl Setting {
     pub fn key(&self) -> String {
         let [spread, read, think] = [self.spread, self.read, self.think].map(Seconds::as_micros);
         let pods = if self.pods == 1 { String::new() } else { format!("/p{}", self.pods) };
-        format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}{pods}", self.series, self.instances, self.addresses, self.taken)
+        let size = if self.width == 0 { String::new() } else { format!("/q{}x{}", self.width, self.service.as_micros()) };
+        let start = if self.start == TOGETHER { "/together" } else { "" };
+        format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}{pods}{size}{start}", self.series, self.instances, self.addresses, self.taken)
     }
 
     /// Whether an address is there for everybody, so that only conflicts can refuse one.

@@ -8,6 +8,8 @@
 //! | `M`, `M_low`, `M_high` for each [`Metric`] | the figure and the ends of its interval of 95 %; empty = nothing to take it from, an end that nothing bounds |
 //! | `closed_…` | what a formula of B §8.2 gives, and which; empty = there is none |
 //! | `system`, `pods` | who shares the pool, and how many addresses each asks for; tables from before are of `byom`, 1 |
+//! | `width`, `service_s`, `start` | how many requests a server works on at a time (0 = all), how long it works on a read, and how pods start; tables from before are of 0 |
+//! | `first_conflicts_per_call`, `first_exhausted`, `server_wait_s` | later [`Metric`]s, with the ends of their intervals |
 //! | `model_…` | what an independent model gave, B §8.3 |
 
 use crate::cells::{self, Cells, line};
@@ -61,11 +63,26 @@ const BESIDE: [&str; 7] = [
 /// Columns of the setting that came later: tables from before are of BYOM, one address each.
 const ADDED: [&str; 2] = ["system", "pods"];
 
+/// Columns of the setting that came later still: tables from before are of servers that work on everything at once, and of pods that start when
+/// their kubelets have made their sandboxes.
+const OF_SERVERS: [&str; 3] = ["width", "service_s", "start"];
+
+/// The three columns of a metric.
+fn columns(metric: Metric) -> [String; 3] {
+    ["", "_low", "_high"].map(|end| format!("{}{end}", metric.name()))
+}
+
+fn is_later(metric: &Metric) -> bool {
+    Metric::LATER.contains(metric)
+}
+
 /// The head of the table.
 pub fn head() -> String {
-    let metrics = Metric::ALL.iter().flat_map(|metric| ["", "_low", "_high"].map(|end| format!("{}{end}", metric.name())));
+    let metrics = Metric::ALL.into_iter().filter(|metric| !is_later(metric)).flat_map(columns);
+    let later = Metric::LATER.into_iter().flat_map(columns);
     let before = ["schema", "build", "config"].into_iter().chain(SETTING).chain(RESTS_ON).map(str::to_owned);
-    line(before.chain(metrics).chain(BESIDE.map(str::to_owned)).chain(ADDED.map(str::to_owned)))
+    let added = BESIDE.into_iter().chain(ADDED).chain(OF_SERVERS).map(str::to_owned);
+    line(before.chain(metrics).chain(added).chain(later))
 }
 
 /// The row of a point.
@@ -81,10 +98,11 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     cells.push(point.reached.to_string());
     cells.extend([point.calls, point.allocated].map(|number| number.to_string()));
     let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-    for metric in Metric::ALL {
+    let measured = |metric| {
         let found = point.get(metric);
-        cells.extend([found.map(|found| found.value), found.and_then(|found| found.low), found.and_then(|found| found.high)].map(number));
-    }
+        [found.map(|found| found.value), found.and_then(|found| found.low), found.and_then(|found| found.high)].map(number)
+    };
+    cells.extend(Metric::ALL.into_iter().filter(|metric| !is_later(metric)).flat_map(measured));
     let closed = point.closed_form();
     cells.push(closed.map_or_else(String::new, |closed| closed.form.name().to_owned()));
     cells.extend(
@@ -93,6 +111,8 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     let model = point.modelled();
     cells.extend([model.map(|row| row.conflicts_per_call), model.map(|row| row.exhausted), model.map(|row| row.lost)].map(number));
     cells.extend([point.setting.system.name().to_owned(), point.setting.pods.to_string()]);
+    cells.extend([point.setting.width.to_string(), point.setting.service.as_f64().to_string(), point.setting.start.clone()]);
+    cells.extend(Metric::LATER.into_iter().flat_map(measured));
     line(cells)
 }
 
@@ -110,16 +130,20 @@ pub fn read(text: &str) -> Result<Table, TableError> {
     Ok(table)
 }
 
+fn seconds(row: &Cells<'_>, name: &str) -> Result<f64, TableError> {
+    match row.number(name)?.filter(|seconds| *seconds >= 0.0) {
+        Some(seconds) => Ok(seconds),
+        None => Err(row.wrong(name, row.text(name)?, "duration in seconds")),
+    }
+}
+
 fn setting(row: &Cells<'_>) -> Result<Setting, TableError> {
     let mut fields = serde_json::Map::new();
     for name in SETTING {
         let text = row.text(name)?;
         let value = match name {
             "instances" | "addresses" | "taken" => serde_json::Value::from(row.value::<u32>(name, "whole number")?),
-            _ if name.ends_with("_s") => match row.number(name)?.filter(|seconds| *seconds >= 0.0) {
-                Some(seconds) => serde_json::Value::from(seconds),
-                None => return Err(row.wrong(name, text, "duration in seconds")),
-            },
+            _ if name.ends_with("_s") => serde_json::Value::from(seconds(row, name)?),
             _ => serde_json::Value::from(text),
         };
         fields.insert(name.to_owned(), value);
@@ -128,6 +152,11 @@ fn setting(row: &Cells<'_>) -> Result<Setting, TableError> {
         fields.insert("system".to_owned(), system.into());
         fields.insert("pods".to_owned(), row.value::<u32>("pods", "whole number")?.into());
     }
+    if row.get("width").is_some() {
+        fields.insert("width".to_owned(), row.value::<u32>("width", "whole number")?.into());
+        fields.insert("service_s".to_owned(), seconds(row, "service_s")?.into());
+        fields.insert("start".to_owned(), row.text("start")?.into());
+    }
     serde_json::from_value(fields.into()).map_err(|_| row.wrong("panels", row.text("panels").unwrap_or_default(), "setting"))
 }
 
@@ -135,6 +164,9 @@ fn point(row: &Cells<'_>) -> Result<Point, TableError> {
     let mut estimates = [None; METRICS];
     for metric in Metric::ALL {
         let name = metric.name();
+        if is_later(&metric) && row.get(name).is_none() {
+            continue;
+        }
         if let Some(value) = row.number(name)? {
             let (low, high) = (row.number(&format!("{name}_low"))?, row.number(&format!("{name}_high"))?);
             estimates[metric as usize] = Some(Estimate { value, low, high });
@@ -148,7 +180,8 @@ fn point(row: &Cells<'_>) -> Result<Point, TableError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conflicts::tests::point;
+    use crate::conflicts::tests::{bursts, point, setting};
+    use crate::pool::ServerQueue;
 
     #[test]
     fn the_head_is_a_promise() {
@@ -157,9 +190,24 @@ mod tests {
 
     #[test]
     fn a_table_reads_back_to_the_last_digit() {
-        let points = vec![point(2, 0), point(8, 50), point(64, 1_000)];
+        let mut runs = bursts(8, 100);
+        let queue = ServerQueue { requests: 7, waited: crate::Seconds::from_micros(12_345) };
+        runs.iter_mut().for_each(|run| run.queue = Some(queue));
+        let sized = Setting { width: 2, service: crate::Seconds::from_micros(500), ..setting(8, 0) };
+        let points = vec![point(2, 0), point(8, 50), point(64, 1_000), Point::of(sized, 0, &runs)];
         let text = head() + &points.iter().map(|point| row("b", "c", point)).collect::<String>();
         assert_eq!(read(&text).unwrap(), Table { build: "b".to_owned(), config: "c".to_owned(), points });
+    }
+
+    #[test]
+    fn a_table_from_before_servers_had_a_size_still_reads() {
+        let text = head() + &row("b", "c", &point(8, 50));
+        let later = Metric::LATER.len() * 3 + OF_SERVERS.len();
+        let cut = |line: &str| line.split(',').rev().skip(later).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(",") + "\n";
+        let old: String = text.lines().map(cut).collect();
+        let point = read(&old).unwrap().points.remove(0);
+        assert_eq!(point.get(Metric::FirstExhausted), None);
+        assert_eq!(point.setting, setting(8, 50));
     }
 
     #[test]

@@ -86,6 +86,11 @@ impl fmt::Display for SimTime {
 pub struct Span(pub Duration);
 
 impl Span {
+    /// Whether it is no time at all.
+    pub fn is_zero(&self) -> bool {
+        self.0.is_zero()
+    }
+
     /// Longer than any run: a fault that lasts so long is not healed. Written `forever`.
     pub const FOREVER: Span = Span::micros(SPAN_MAX_MICROS);
 

@@ -125,7 +125,8 @@ pub struct RunOptions {
     pub dump: bool,
     /// Each call for an address by itself.
     pub calls: bool,
-    /// What planners ask about Spiderpool: what its agents do to each other, and how many addresses are held for whom.
+    /// What planners ask: how long requests wait for servers of a size; of Spiderpool what its agents do to each other, and how many addresses are
+    /// held for whom.
     pub planner: bool,
     /// The run ends here instead of where its plan says.
     pub until: Option<SimTime>,

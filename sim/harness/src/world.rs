@@ -69,6 +69,8 @@ pub struct Outcome {
     pub counts: ApiCounts,
     /// What the metrics of its system found.
     pub figures: Figures,
+    /// When requests began to be worked on, and how long they had waited for it; unset = servers work on everything at once, or nobody asked.
+    pub waits: Option<Vec<(SimTime, Duration)>>,
     /// A panic outside the system under test: a bug of the harness.
     pub broken: Option<String>,
     /// Every event and how to tell it, if wanted.
@@ -154,6 +156,9 @@ impl<'a> World<'a> {
         let ClusterPlan { knobs, links, delays, capacity, .. } = plan.cluster;
         let config = ClusterConfig { seed: plan.seed, knobs, links, delays, capacity };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
+        if options.planner && capacity.is_some() {
+            fabric.keep_waits();
+        }
         for name in ["default", "kube-system"] {
             let mut namespace = Namespace::default();
             namespace.metadata.name = Some(name.to_owned());
@@ -244,6 +249,7 @@ impl<'a> World<'a> {
         let ended_at = self.rt.now();
         self.faults.settle();
         let writes = self.fabric.writes();
+        let waits = self.fabric.take_waits();
         let spin = self.fabric.recorder(|recorder| recorder.spent());
         let spent = spin.map(|spin| self.spent(&spin, self.max_events));
         let outcome = self.fabric.recorder(|recorder| {
@@ -272,6 +278,7 @@ impl<'a> World<'a> {
                 writes,
                 counts: recorder.counts,
                 figures,
+                waits,
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
                 recording: recorder.take_recording().zip(narrator),
                 objects,

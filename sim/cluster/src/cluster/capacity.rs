@@ -300,6 +300,9 @@ impl State {
     fn begin(&mut self, fabric: &Arc<Fabric>, server: usize, job: Job, now: SimTime) {
         let done = now + job.takes;
         self.work.waited += now - job.since;
+        if let Some(waits) = &mut self.waits {
+            waits.push((now, now - job.since));
+        }
         self.work.worked += job.takes;
         let incarnation = fabric.rt.incarnation(self.servers[server].process);
         let shared = fabric.clone();
@@ -324,6 +327,16 @@ impl Fabric {
     /// What the processors of all servers did so far; nothing without a [`Capacity`].
     pub fn server_work(&self) -> ServerWork {
         self.lock().work
+    }
+
+    /// Keeps from now on how long each job waits.
+    pub fn keep_waits(&self) {
+        self.lock().waits.get_or_insert_default();
+    }
+
+    /// When each job began that waited for a seat or a processor, and for how long, if that was kept.
+    pub fn take_waits(&self) -> Option<Vec<(SimTime, Duration)>> {
+        self.lock().waits.take()
     }
 
     /// Waits until a processor of `server` has done what the opening of a watch takes.

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::time::Duration;
 
 use ipam_reports::finding::{Problem, ProblemKind};
+use ipam_reports::pool::{PoolRun, ServerQueue};
 use ipam_reports::run::{Allocations, Api};
 use ipam_reports::{Seconds, SeedRecord};
 use sim_config::kinds::Kinds;
+use sim_config::time::SimTime;
 
 use super::{HarnessBug, output, provenance};
 use crate::deviation::Profile;
@@ -56,7 +59,10 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
                     succeeded: pool.allocated + outcome.counts.adds,
                     failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
                 },
-                pool: outcome.figures.pool,
+                pool: outcome
+                    .figures
+                    .pool
+                    .map(|pool| PoolRun { queue: outcome.waits.as_deref().map(|waits| queue_of(waits, &pool)), ..pool }),
                 reclaim: outcome.figures.reclaim,
                 metrics: &outcome.figures.values,
                 events: outcome.events,
@@ -72,6 +78,15 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
             keep(SeedRecord { seed, problems: vec![problem], ..SeedRecord::default() })
         }
     }
+}
+
+/// How long requests waited for their servers while calls were under way.
+fn queue_of(waits: &[(SimTime, Duration)], pool: &PoolRun) -> ServerQueue {
+    let during = |at: SimTime| (pool.began..=pool.began + pool.makespan).contains(&Seconds::from_micros(at.as_micros()));
+    waits.iter().filter(|(at, _)| during(*at)).fold(ServerQueue::default(), |queue, (_, waited)| ServerQueue {
+        requests: queue.requests + 1,
+        waited: queue.waited + (*waited).into(),
+    })
 }
 
 /// The kinds of faults of a plan, each once, and whether one of the kind took hold of something in its run.

@@ -15,8 +15,9 @@ pub struct Sharing {
     /// Who shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
     #[arg(long, value_name = "SYSTEM", value_parser = system, default_value = "byom", conflicts_with = "from")]
     pub system: System,
-    /// What to vary: instances, pool, fill, spread, latency, think (times); retry, update, selection,
-    /// throttle (names); of spiderpool nodes, pods, pool, spread, latency, policy; repeatable
+    /// What to vary: instances, pool, fill, spread, latency, think, width, service; retry, update,
+    /// selection, throttle; of spiderpool nodes, pods, pool, spread, latency, width, service, start,
+    /// policy; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
+use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, System, TOGETHER};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use sim_byom::workload::burst::{ADDRESSES_MAX, RetryName, Throttle};
@@ -27,6 +27,8 @@ pub enum Values {
     Nodes(Vec<u32>),
     /// How many pods start on each node.
     Pods(Vec<u32>),
+    /// How pods start: whether all at the same instant, whatever their kubelets do.
+    Start(Vec<bool>),
     /// How agents behave: whether as upstream's do.
     Policy(Vec<bool>),
     /// How many addresses the pool has in total.
@@ -47,13 +49,20 @@ pub enum Values {
     Selection(Vec<bool>),
     /// How many requests an adaptor may make.
     Throttle(Vec<Throttle>),
+    /// How many requests an API server works on at a time; 0 = everything at once.
+    Width(Vec<u32>),
+    /// For how long a read keeps a server busy; a write does so one and a half times as long.
+    Service(Vec<Span>),
 }
 
-const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle; for Spiderpool nodes, pods, pool, spread, \
-                    latency, policy";
+const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle, width, service; for Spiderpool nodes, pods, pool, \
+                    spread, latency, start, policy, width, service";
 
 /// The most nodes and the most pods of a node: more would take minutes a burst.
 const NODES_MAX: u32 = 256;
+
+/// The most processors of a server: more never let anybody wait.
+const WIDTH_MAX: u32 = 1_000;
 
 /// The longest spread, think time or round trip: an operation gives up after 30 s.
 const LONGEST: Span = Span::secs(10);
@@ -74,6 +83,7 @@ impl FromStr for Vary {
             "nodes" => Values::Nodes(whole(values, 1, NODES_MAX)?),
             "pods" => Values::Pods(whole(values, 1, NODES_MAX)?),
             "policy" => Values::Policy(each(values, |text| either(text, "hardened", "upstream"))?),
+            "start" => Values::Start(each(values, |text| either(text, BY_KUBELETS, TOGETHER))?),
             "pool" => Values::Pool(whole(values, 1, ADDRESSES_MAX)?),
             "fill" => Values::Fill(each(values, share)?),
             "spread" => Values::Spread(each(values, |text| span(text, Span::micros(0)))?),
@@ -86,6 +96,9 @@ impl FromStr for Vary {
             "update" => Values::Update(each(values, |text| either(text, DECIDES_AGAIN, DECIDES_ONCE))?),
             "selection" => Values::Selection(each(values, |text| either(text, "hash", "first"))?),
             "throttle" => Values::Throttle(each(values, named)?),
+            "width" if values.contains("..") => Values::Width(whole(values, 1, WIDTH_MAX)?),
+            "width" => Values::Width(each(values, |text| if text == "none" { Ok(0) } else { number(text, 1, WIDTH_MAX) })?),
+            "service" => Values::Service(each(values, |text| span(text, Span::micros(10)))?),
             other => return Err(format!("there is nothing called `{other}` to vary; there are {KEYS}")),
         };
         Ok(Self { text: text.to_owned(), values })
@@ -95,8 +108,9 @@ impl FromStr for Vary {
 impl Vary {
     /// Whether this can be varied for a system.
     pub fn is_for(&self, system: System) -> bool {
-        let shared = matches!(self.values, Values::Pool(_) | Values::Spread(_) | Values::Latency(_));
-        let of_agents = matches!(self.values, Values::Nodes(_) | Values::Pods(_) | Values::Policy(_));
+        let shared =
+            matches!(self.values, Values::Pool(_) | Values::Spread(_) | Values::Latency(_) | Values::Width(_) | Values::Service(_));
+        let of_agents = matches!(self.values, Values::Nodes(_) | Values::Pods(_) | Values::Start(_) | Values::Policy(_));
         shared || of_agents == (system == System::Spiderpool)
     }
 
@@ -119,12 +133,14 @@ fn each<T: PartialEq>(list: &str, read: impl Fn(&str) -> Result<T, String>) -> R
     Ok(values)
 }
 
+fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let number = text.parse::<u32>().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("`{text}` is no whole number from {least} to {most}"))
+}
+
 /// A list of whole numbers, or a range that doubles.
 fn whole(list: &str, least: u32, most: u32) -> Result<Vec<u32>, String> {
-    let one = |text: &str| {
-        let number = text.parse::<u32>().ok().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| format!("`{text}` is no whole number from {least} to {most}"))
-    };
+    let one = |text: &str| number(text, least, most);
     let Some((low, high)) = list.split_once("..") else { return each(list, one) };
     let (low, high) = (one(low.trim())?, one(high.trim().trim_start_matches('='))?);
     if low > high {
@@ -177,6 +193,9 @@ mod tests {
         assert_eq!(read("pool=5..5"), Ok(Values::Pool(vec![5])));
         assert_eq!(read("spread=0, 50ms,1s"), Ok(Values::Spread(vec![Span::micros(0), Span::millis(50), Span::secs(1)])));
         assert_eq!(read("fill=0,50%"), Ok(Values::Fill(vec![0.0, 0.5])));
+        assert_eq!(read("width=none,1,2"), Ok(Values::Width(vec![0, 1, 2])));
+        assert_eq!(read("width=1..4"), Ok(Values::Width(vec![1, 2, 4])));
+        assert_eq!(read("service=500us"), Ok(Values::Service(vec![Span::micros(500)])));
         assert_eq!(read("update=decides-once"), Ok(Values::Update(vec![true])));
         assert_eq!(read("retry=twelve,patient"), Ok(Values::Retry(vec![RetryName::Twelve, RetryName::Patient])));
     }
@@ -195,6 +214,8 @@ mod tests {
             ("spread=fast", "`fast` is not a duration"),
             ("spread=1h", "`1h` is no duration from 0s to 10s"),
             ("latency=0", "`0` is no duration from 100us to 10s"),
+            ("width=0", "`0` is no whole number from 1 to 1000"),
+            ("service=0", "`0` is no duration from 10us to 10s"),
             ("retry=never", "unknown variant `never`"),
             ("retry=own", "depends on the policy"),
             ("update=twice", "`twice` is neither decides-again nor decides-once"),

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::Probability;
+use sim_config::time::Span;
 
 use crate::net::Delay;
 
@@ -18,6 +19,10 @@ use crate::net::Delay;
 pub struct KubeletDelays {
     /// From the sight of a pod to the first ADD: volumes, worker queue, sandbox without network.
     pub sandbox: Delay,
+    /// Until when no sandbox gets its network, since the beginning of the run: the network plugin is not installed yet (`NetworkNotReady`, K §5.1).
+    /// Sandboxes that wait for it then ask all at once.
+    #[serde(skip_serializing_if = "Span::is_zero")]
+    pub network_ready: Span,
     /// From the last ADD to running containers: image and start.
     pub start: Delay,
     /// From SIGTERM to the end of the containers, at most the grace period.
@@ -32,6 +37,7 @@ impl Default for KubeletDelays {
     fn default() -> Self {
         Self {
             sandbox: Delay::lognormal_us(170_000, 1_500_000, 20_000_000),
+            network_ready: Span::micros(0),
             start: Delay::lognormal_us(700_000, 3_000_000, 60_000_000),
             stop: Delay::lognormal_us(300_000, 10_000_000, 600_000_000),
             deaf: Probability::new(0.2).unwrap_or(Probability::ALWAYS),

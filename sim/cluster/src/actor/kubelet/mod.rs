@@ -57,6 +57,7 @@ use kube_machinery::informer::{Informer, InformerOptions, Notification};
 use kube_machinery::transparent::{Policy, Transparent};
 use mail::Mail;
 use pod::Job;
+use sim_config::time::SimTime;
 
 use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
 use crate::cluster::{Fabric, SimClient};
@@ -88,6 +89,7 @@ pub fn install<C: Cni>(fabric: &Arc<Fabric>, process: ProcessId, cni: Arc<C>, co
                 runtime: kept.clone(),
                 cni: cni.clone(),
                 samplers: Samplers::new(&config.delays),
+                network_ready: config.delays.network_ready.0,
                 config: config.clone(),
                 one_nic: one_nic.clone(),
                 spawner: Spawner::default(),
@@ -128,6 +130,8 @@ struct Kubelet<C: Cni> {
     cni: Arc<C>,
     config: Arc<KubeletConfig>,
     samplers: Samplers,
+    /// When its network plugin is installed.
+    network_ready: Duration,
     /// The interfaces of a pod without annotations.
     one_nic: Arc<[Arc<str>]>,
     /// Work ends with the UID of its pod, if it was the work on a pod.
@@ -283,6 +287,12 @@ impl<C: Cni> Kubelet<C> {
     /// Lets a drawn time pass.
     fn pause(&self, sampler: Sampler) -> crate::rt::Sleep {
         self.fabric.rt.sleep(self.draw(sampler))
+    }
+
+    /// Lets the time pass that a sandbox takes until its first ADD.
+    fn make_sandbox(&self) -> crate::rt::Sleep {
+        let network = (SimTime::ZERO + self.network_ready).since(self.fabric.rt.now());
+        self.fabric.rt.sleep(self.draw(self.samplers.sandbox).max(network))
     }
 
     /// Lets the time between two attempts pass.

@@ -171,7 +171,7 @@ impl<C: Cni> Job<C> {
             }
             std::future::pending::<()>().await;
         };
-        if let Either::Left(()) = race(mail.doomed(), race(kubelet.pause(kubelet.samplers.sandbox), reported)).await {
+        if let Either::Left(()) = race(mail.doomed(), race(kubelet.make_sandbox(), reported)).await {
             return true;
         }
         let annotated = pod.metadata.annotations.is_some();

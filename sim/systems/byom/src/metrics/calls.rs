@@ -34,6 +34,8 @@ pub(super) struct Call {
     pub(super) lost: bool,
     /// Its address had a second holder.
     pub(super) shared: bool,
+    /// It was not the first under its ID.
+    pub(super) repeated: bool,
 }
 
 impl Call {
@@ -53,15 +55,16 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn begin(&mut self, id: &Arc<str>, process: ProcessId, asked: SimTime) {
-        let new = Call { process, asked, ended: None, holds: None, over: false, released: false, lost: false, shared: false };
-        self.by_id
-            .entry(id.clone())
-            .and_modify(|call| {
-                call.process = process;
-                call.ended = None;
-            })
-            .or_insert(new);
+    /// Somebody asks under this ID; gives whether somebody has done so before.
+    pub(super) fn begin(&mut self, id: &Arc<str>, process: ProcessId, asked: SimTime) -> bool {
+        let new =
+            Call { process, asked, ended: None, holds: None, over: false, released: false, lost: false, shared: false, repeated: false };
+        let known = self.by_id.entry(id.clone()).and_modify(|call| {
+            call.process = process;
+            call.ended = None;
+            call.repeated = true;
+        });
+        known.or_insert(new).repeated
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Call> {

@@ -87,7 +87,7 @@ impl PoolMeter {
             PoolNote::Asked { id } => {
                 self.counts.calls += 1;
                 self.began.get_or_insert(at);
-                self.calls.begin(id, process, at);
+                self.counts.repeated += u64::from(self.calls.begin(id, process, at));
             }
             PoolNote::Allocated { id, address, effort, took } => {
                 self.counts.allocated += 1;
@@ -131,6 +131,10 @@ impl PoolMeter {
         self.mutex_wait += mutex_wait;
         self.ended = at;
         if let Some(call) = self.calls.get_mut(id) {
+            if call.repeated {
+                self.counts.repeated_conflicts += u64::from(conflicts);
+                self.counts.repeated_exhausted += u64::from(exhausted);
+            }
             call.ended = Some(ended);
         }
     }
@@ -201,8 +205,10 @@ impl PoolMeter {
             counts,
             took: std::mem::take(&mut self.took),
             mutex_wait: self.mutex_wait.into(),
+            began: Seconds::from_micros(self.began.unwrap_or_default().as_micros()),
             makespan: self.began.map_or(Seconds::ZERO, |began| self.ended.since(began).into()),
             calls: calls.map(|rt| self.told(rt)).unwrap_or_default(),
+            queue: None,
         }
     }
 

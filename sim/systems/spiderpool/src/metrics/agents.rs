@@ -33,6 +33,8 @@ pub struct AgentsMeter {
     /// By pool and address, who was told it and has not begun to give it back.
     told: FxHashMap<(Arc<str>, IpAddr), Vec<Told>>,
     shared_addresses: u64,
+    /// By pod, whether somebody has asked for it more than once.
+    asked: FxHashMap<Arc<str>, bool>,
     /// The pools as they were last committed, by name.
     last: FxHashMap<Arc<str>, Obj>,
 }
@@ -56,6 +58,7 @@ impl AgentsMeter {
             ended: SimTime::ZERO,
             told: FxHashMap::default(),
             shared_addresses: 0,
+            asked: FxHashMap::default(),
             last: FxHashMap::default(),
         }
     }
@@ -77,13 +80,22 @@ impl AgentsMeter {
 
     fn note(&mut self, at: SimTime, note: &IpamNote) {
         match note {
-            IpamNote::AddBegun { .. } => {
+            IpamNote::AddBegun { uid, .. } => {
                 self.counts.calls += 1;
+                match self.asked.get_mut(uid) {
+                    Some(again) => {
+                        *again = true;
+                        self.counts.repeated += 1;
+                    }
+                    None => drop(self.asked.insert(uid.clone(), false)),
+                }
                 self.began.get_or_insert(at);
             }
             IpamNote::AddEnded { uid, result, conflicts, attempts, took, .. } => {
                 self.counts.attempts += u64::from(*attempts);
                 self.counts.conflicts += u64::from(*conflicts);
+                let repeated = self.asked.get(uid) == Some(&true);
+                self.counts.repeated_conflicts += if repeated { u64::from(*conflicts) } else { 0 };
                 self.ended = at;
                 match result {
                     Ok(given) => {
@@ -93,7 +105,9 @@ impl AgentsMeter {
                     }
                     Err(refusal) => {
                         self.counts.refused += 1;
-                        self.counts.exhausted += u64::from(*refusal == Refusal::RetriesExhausted);
+                        let exhausted = *refusal == Refusal::RetriesExhausted;
+                        self.counts.exhausted += u64::from(exhausted);
+                        self.counts.repeated_exhausted += u64::from(exhausted && repeated);
                     }
                 }
             }
@@ -158,8 +172,10 @@ impl AgentsMeter {
             counts,
             took: std::mem::take(&mut self.took),
             mutex_wait: Seconds::ZERO,
+            began: Seconds::from_micros(self.began.unwrap_or_default().as_micros()),
             makespan: self.began.map_or(Seconds::ZERO, |began| self.ended.since(began).into()),
             calls: Vec::new(),
+            queue: None,
         }
     }
 }
@@ -258,10 +274,14 @@ mod tests {
         stage.answers("a", Ok(()));
         stage.asks("b");
         stage.answers("b", Err(Refusal::RetriesExhausted));
+        // Its kubelet asks again.
+        stage.asks("b");
+        stage.answers("b", Err(Refusal::RetriesExhausted));
         let run = stage.meter.finish();
         let counts = run.counts;
-        assert_eq!((counts.calls, counts.allocated, counts.refused, counts.exhausted), (2, 1, 1, 1));
-        assert_eq!((counts.attempts, counts.conflicts, counts.lost_at_end), (6, 4, 0));
+        assert_eq!((counts.calls, counts.allocated, counts.refused, counts.exhausted), (3, 1, 2, 2));
+        assert_eq!((counts.repeated, counts.repeated_conflicts, counts.repeated_exhausted), (1, 2, 1));
+        assert_eq!((counts.attempts, counts.conflicts, counts.lost_at_end), (9, 6, 0));
         assert_eq!((run.took, run.makespan), (vec![Seconds::from_micros(20_000)], Seconds::from_micros(2_000_000)));
     }
 

@@ -6,7 +6,7 @@ use ipam_reports::Seconds;
 use ipam_reports::conflicts::{DECIDES_AGAIN, Setting, System};
 use sim_config::Choice;
 use sim_config::kinds::With;
-use sim_config::time::SimTime;
+use sim_config::time::{SimTime, Span};
 use sim_harness::check::Checks;
 use sim_harness::deviation::Profile;
 use sim_harness::engine::load::DeviationChange;
@@ -15,7 +15,7 @@ use sim_harness::scenario::Scenario;
 use sim_spiderpool::workload::{AppKind, ApplyApp, OPERATOR};
 
 use super::points::{Planned, first_seed};
-use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, policy_name};
+use super::sweep_point::{IN_USE, SweepPoint, policy_name, start_name};
 use crate::cli::CliError;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
@@ -31,14 +31,19 @@ const ADDRESSES_MAX: u32 = 65_000;
 /// When the first pod is created: agents have filled their caches by then.
 const BEGIN: Duration = Duration::from_secs(5);
 
-/// The hardened agents and upstream's, with one pod and with several on each node.
+/// How much later pods that start together get their network: until then each has been created, and has its sandbox.
+const TOGETHER_AFTER: Duration = Duration::from_secs(30);
+
+/// The hardened agents and upstream's, with one pod and with several on each node, and at servers that queue.
 pub(super) fn usual() -> Vec<(String, String, SweepPoint)> {
-    let curve = |upstream: bool, pods: u32| {
-        let name = format!("{}, {pods} {} a node", policy_name(upstream), if pods == 1 { "pod" } else { "pods" });
-        let point = SweepPoint { system: System::Spiderpool, upstream, pods, ..IN_USE };
+    let curve = |upstream: bool, pods: u32, width: u32| {
+        let size = if width == 0 { String::new() } else { format!(", servers of width {width}") };
+        let name = format!("{}, {pods} {} a node{size}", policy_name(upstream), if pods == 1 { "pod" } else { "pods" });
+        let point = SweepPoint { system: System::Spiderpool, upstream, pods, width, ..IN_USE };
         NODES.map(|instances| ("agents".to_owned(), name.clone(), SweepPoint { instances, ..point.clone() }))
     };
-    [curve(false, 1), curve(true, 1), curve(false, 8), curve(true, 8)].into_iter().flatten().collect()
+    let curves = [(false, 1, 0), (true, 1, 0), (false, 8, 0), (true, 8, 0), (false, 8, 2), (true, 8, 2)];
+    curves.into_iter().flat_map(|(upstream, pods, width)| curve(upstream, pods, width)).collect()
 }
 
 /// A point of nodes with agents.
@@ -51,6 +56,9 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
             point.pods
         )));
     }
+    if point.together && !point.spread.is_zero() {
+        return Err(CliError::usage("`start=together` leaves nothing to spread; vary `spread` with `start=kubelets`".to_owned()));
+    }
     let setting = Setting {
         panels: panels.to_owned(),
         series: series.to_owned(),
@@ -58,13 +66,16 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         addresses,
         spread: Seconds::from(point.spread.0),
         read: Seconds::from(point.latency.0),
-        write: Seconds::from(point.latency.0.mul_f64(WRITE_OF_READ)),
+        write: Seconds::from(point.write().0),
         retry: policy_name(point.upstream).to_owned(),
         update: DECIDES_AGAIN.to_owned(),
         selection: "first".to_owned(),
         throttle: "agent".to_owned(),
         system: System::Spiderpool,
         pods: point.pods,
+        width: point.width,
+        service: Seconds::from(point.busy().0),
+        start: start_name(point.together).to_owned(),
         ..Setting::default()
     };
     let mut scenario = base.clone();
@@ -73,12 +84,13 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     if point.upstream {
         DeviationChange { profile: Some(Profile::Upstream), ..DeviationChange::default() }.apply(&mut scenario.deviations);
     }
-    let delays = &mut scenario.cluster.delays;
-    (delays.quorum_read, delays.quorum_read_answer) = (half_of(point.latency, 1.0), half_of(point.latency, 1.0));
-    (delays.commit, delays.commit_answer) = (half_of(point.latency, WRITE_OF_READ), half_of(point.latency, WRITE_OF_READ));
+    point.apply(&mut scenario.cluster)?;
     if let Some(draft) = scenario.workload.get_mut::<sim_spiderpool::Drafts>().map(sim_spiderpool::Drafts::cluster_mut) {
         draft.nodes = Choice::Is(nodes);
         draft.addresses = Choice::Is(addresses);
+        if point.together {
+            draft.kubelet.network_ready = Span(BEGIN + TOGETHER_AFTER);
+        }
     }
     // Evenly over the spread, node by node in turn; how long a node takes to come to its request differs by itself.
     scenario.op = (0..pods)

@@ -15,7 +15,7 @@ use sim_harness::system::RunOptions;
 use sim_harness::workload::WorkloadDraft;
 
 use super::agents;
-use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, name_of, selection_name, update_name};
+use super::sweep_point::{IN_USE, SweepPoint, name_of, selection_name, update_name};
 use crate::cli::CliError;
 use crate::cli::report::vary::{Values, Vary};
 
@@ -42,7 +42,7 @@ pub(super) struct Planned {
 impl Planned {
     /// What is wanted of its runs.
     pub(super) fn options(&self) -> RunOptions {
-        RunOptions { planner: self.setting.system == System::Spiderpool, ..RunOptions::default() }
+        RunOptions { planner: true, ..RunOptions::default() }
     }
 }
 
@@ -61,9 +61,10 @@ pub(super) fn plan(system: System, vary: &[Vary]) -> Result<Vec<Planned>, CliErr
 /// The tables of B §8.3, and the hardened and the throttled client.
 fn usual() -> Vec<(String, String, SweepPoint)> {
     let over = |spread| SweepPoint { spread, ..IN_USE };
+    let of_width = |width| SweepPoint { width, ..IN_USE };
     let second = Span::secs(1);
     let curves = [
-        ("retries+spread", "DefaultBackoff (in use)", IN_USE),
+        ("retries+spread+servers", "DefaultBackoff (in use)", IN_USE),
         ("retries", "DefaultRetry", SweepPoint { retry: RetryName::DefaultRetry, ..IN_USE }),
         ("retries", "12 jittered attempts", SweepPoint { retry: RetryName::Twelve, ..IN_USE }),
         ("retries", "hardened: jittered, patient", SweepPoint { retry: RetryName::Patient, ..IN_USE }),
@@ -73,6 +74,9 @@ fn usual() -> Vec<(String, String, SweepPoint)> {
         ("spread", "starts over 1 s", over(second)),
         ("spread", "1 s, throttled to 5 requests/s", SweepPoint { throttle: Throttle::Drained, ..over(second) }),
         ("spread", "1 s, 200 ms before each request", SweepPoint { think: Span::millis(200), ..over(second) }),
+        ("servers", "servers of width 4", of_width(4)),
+        ("servers", "servers of width 2", of_width(2)),
+        ("servers", "servers of width 1", of_width(1)),
     ];
     let at = |(panels, series, point): (&str, &str, SweepPoint)| {
         INSTANCES.map(|instances| (panels.to_owned(), series.to_owned(), SweepPoint { instances, ..point.clone() }))
@@ -182,8 +186,12 @@ fn main_axis(system: System) -> &'static str {
     }
 }
 
-/// Whether all of this can be varied for a system.
+/// Whether all of this can be varied for a system, and together.
 fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
+    let of_servers = |key| vary.iter().any(|one| one.key() == key);
+    if of_servers("service") && !of_servers("width") {
+        return Err(CliError::usage("`service` says how long servers of a width are busy; add e.g. `--vary width=2`".to_owned()));
+    }
     match vary.iter().find(|one| !one.is_for(system)) {
         Some(one) => Err(CliError::usage(format!("`{}` is not varied with --system {}", one.key(), system.name()))),
         None => Ok(()),
@@ -203,6 +211,7 @@ fn said(key: &str, value: &str) -> String {
     match key {
         "retry" | "update" | "policy" => value.to_owned(),
         "throttle" if value == "none" => "no limit".to_owned(),
+        "width" if value == "none" => "no queue".to_owned(),
         _ => format!("{key} {value}"),
     }
 }
@@ -230,7 +239,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
         taken,
         spread: micros(point.spread),
         read: micros(point.latency),
-        write: Seconds::from(point.latency.0.mul_f64(WRITE_OF_READ)),
+        write: Seconds::from(point.write().0),
         think: micros(point.think),
         dial: if point.once { micros(DIAL) } else { Seconds::ZERO },
         retry: name_of(&point.retry),
@@ -239,6 +248,9 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
         throttle: name_of(&point.throttle),
         system: System::Byom,
         pods: 1,
+        width: point.width,
+        service: Seconds::from(point.busy().0),
+        start: String::new(),
     };
     let mut scenario = base.clone();
     scenario.name = "conflicts".to_owned();
@@ -250,9 +262,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
     let first: &[&str] = if point.first { &["byom-select-first"] } else { &[] };
     scenario.deviations = once.iter().chain(first).filter_map(|name| DeviationName::new(name)).collect();
     scenario.deviations.sort();
-    let delays = &mut scenario.cluster.delays;
-    (delays.quorum_read, delays.quorum_read_answer) = (half_of(point.latency, 1.0), half_of(point.latency, 1.0));
-    (delays.commit, delays.commit_answer) = (half_of(point.latency, WRITE_OF_READ), half_of(point.latency, WRITE_OF_READ));
+    point.apply(&mut scenario.cluster)?;
     scenario.workload = WorkloadDraft::new(sim_byom::Drafts::Burst(Box::new(BurstDraft {
         instances: Choice::Is(instances),
         addresses: Some(Choice::Is(addresses)),
@@ -299,12 +309,12 @@ mod tests {
     #[test]
     fn the_usual_points_are_those_of_the_tables_and_more() {
         let points = vary(&[]).unwrap();
-        assert_eq!(points.len(), 60);
+        assert_eq!(points.len(), 78);
         assert!(curves(&points).iter().all(|(_, instances)| *instances == INSTANCES));
         let seeds: BTreeSet<u64> = points.iter().map(|point| point.first_seed).collect();
         let keys: BTreeSet<String> = points.iter().map(|point| point.setting.key()).collect();
-        assert_eq!((seeds.len(), keys.len()), (60, 60));
-        for panel in ["retries", "spread"] {
+        assert_eq!((seeds.len(), keys.len()), (78, 78));
+        for panel in ["retries", "spread", "servers"] {
             let shown: BTreeSet<&str> =
                 points.iter().filter(|point| point.setting.is_in(panel)).map(|point| &*point.setting.series).collect();
             assert!(shown.len() <= CURVES_MAX);
@@ -343,6 +353,9 @@ mod tests {
             (&["spread=0,1ms,2ms", "retry=patient,twelve,default-retry"][..], "9 curves are more than the 8"),
             (&["instances=2", "instances=4"], "`instances` is varied twice"),
             (&["fill=0.99", "instances=10000"], "more than 131072"),
+            (&["start=together"], "`start` is not varied with --system byom"),
+            (&["service=1ms"], "add e.g. `--vary width=2`"),
+            (&["width=1", "service=5ms"], "a server that works for 5ms on a request cannot answer within 4ms"),
         ] {
             let error = vary(all).err().unwrap();
             assert!(error.message.contains(expected), "{}", error.message);

@@ -1,17 +1,25 @@
 //! The parameters of a point of a report, and what varying one of them does to it.
 
-use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
-use kube_sim::net::Delay;
+use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, System, TOGETHER};
+use kube_sim::cluster::capacity::Capacity;
+use kube_sim::net::{Delay, LinkDelays};
 use sim_byom::workload::burst::{RetryName, Throttle};
 use sim_config::time::Span;
+use sim_harness::scenario::ClusterDraft;
 
+use crate::cli::CliError;
 use crate::cli::report::vary::Values;
 
 /// r of B §8.1, and how many times as long w is.
 const READ: Span = Span::millis(4);
-pub(super) const WRITE_OF_READ: f64 = 2.5;
+const WRITE_OF_READ: f64 = 2.5;
 /// t of B §8.1.
 const THINK: Span = Span::micros(500);
+/// How long a server of a width works on a read, unless it is said.
+const SERVICE: Span = Span::millis(1);
+/// How many times as long it works on a write, and on saying that one met a conflict (measured: a 409 takes 1.2 to 1.3 times as long as a 200).
+const WRITE_WORK_OF_READ: f64 = 1.5;
+const CONFLICT_WORK_OF_WRITE: f64 = 0.25;
 
 /// The parameters of a point: everything that tells one from another.
 #[derive(Clone)]
@@ -30,8 +38,14 @@ pub(super) struct SweepPoint {
     pub(super) throttle: Throttle,
     /// Pods of a node.
     pub(super) pods: u32,
+    /// Whether all pods ask at the same instant.
+    pub(super) together: bool,
     /// Whether agents behave as upstream's.
     pub(super) upstream: bool,
+    /// How many requests a server works on at a time; 0 = everything at once.
+    pub(super) width: u32,
+    /// For how long a read keeps such a server busy.
+    pub(super) service: Span,
 }
 
 /// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
@@ -48,24 +62,36 @@ pub(super) const IN_USE: SweepPoint = SweepPoint {
     first: false,
     throttle: Throttle::None,
     pods: 1,
+    together: false,
     upstream: false,
+    width: 0,
+    service: SERVICE,
 };
 
 impl Values {
     pub(super) fn count(&self) -> usize {
         match self {
-            Values::Instances(values) | Values::Nodes(values) | Values::Pods(values) | Values::Pool(values) => values.len(),
+            Values::Instances(values) | Values::Nodes(values) | Values::Pods(values) | Values::Pool(values) | Values::Width(values) => {
+                values.len()
+            }
             Values::Fill(values) => values.len(),
-            Values::Spread(values) | Values::Latency(values) | Values::Think(values) => values.len(),
+            Values::Spread(values) | Values::Latency(values) | Values::Think(values) | Values::Service(values) => values.len(),
             Values::Retry(values) => values.len(),
-            Values::Update(values) | Values::Selection(values) | Values::Policy(values) => values.len(),
+            Values::Update(values) | Values::Selection(values) | Values::Start(values) | Values::Policy(values) => values.len(),
             Values::Throttle(values) => values.len(),
         }
     }
 
     /// Whether an axis can show it.
     pub(super) fn is_numeric(&self) -> bool {
-        !matches!(self, Values::Policy(_) | Values::Retry(_) | Values::Update(_) | Values::Selection(_) | Values::Throttle(_))
+        if let Values::Width(values) = self {
+            // No queue at all is no number.
+            return !values.contains(&0);
+        }
+        !matches!(
+            self,
+            Values::Start(_) | Values::Policy(_) | Values::Retry(_) | Values::Update(_) | Values::Selection(_) | Values::Throttle(_)
+        )
     }
 
     /// `point` with the value of this number, and the value as text.
@@ -74,6 +100,7 @@ impl Values {
             Values::Instances(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
             Values::Nodes(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
             Values::Pods(values) => (values[number].to_string(), SweepPoint { pods: values[number], ..point }),
+            Values::Start(values) => (start_name(values[number]).to_owned(), SweepPoint { together: values[number], ..point }),
             Values::Policy(values) => (policy_name(values[number]).to_owned(), SweepPoint { upstream: values[number], ..point }),
             Values::Pool(values) => (values[number].to_string(), SweepPoint { pool: Some(values[number]), ..point }),
             Values::Fill(values) => (format!("{} %", values[number] * 100.0), SweepPoint { fill: values[number], ..point }),
@@ -83,13 +110,24 @@ impl Values {
             Values::Retry(values) => (name_of(&values[number]), SweepPoint { retry: values[number], ..point }),
             Values::Update(values) => (update_name(values[number]).to_owned(), SweepPoint { once: values[number], ..point }),
             Values::Selection(values) => (selection_name(values[number]).to_owned(), SweepPoint { first: values[number], ..point }),
+            Values::Width(values) => (width_name(values[number]), SweepPoint { width: values[number], ..point }),
+            Values::Service(values) => (values[number].to_string(), SweepPoint { service: values[number], ..point }),
             Values::Throttle(values) => (name_of(&values[number]), SweepPoint { throttle: values[number], ..point }),
         }
     }
 }
 
+fn width_name(width: u32) -> String {
+    if width == 0 { "none".to_owned() } else { width.to_string() }
+}
+
 pub(super) fn update_name(once: bool) -> &'static str {
     if once { DECIDES_ONCE } else { DECIDES_AGAIN }
+}
+
+/// What a table says of the way in which pods start.
+pub(super) fn start_name(together: bool) -> &'static str {
+    if together { TOGETHER } else { BY_KUBELETS }
 }
 
 /// What a table says of the behaviour of agents.
@@ -106,8 +144,58 @@ pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+impl SweepPoint {
+    /// The mean round trip of a write.
+    pub(super) fn write(&self) -> Span {
+        scaled(self.latency, WRITE_OF_READ)
+    }
+
+    /// For how long a read keeps a server busy that works on only so many requests at a time.
+    pub(super) fn busy(&self) -> Span {
+        if self.width == 0 { Span::micros(0) } else { self.service }
+    }
+
+    /// Makes round trips of a cluster as long as is stated, all in all: what a server works on a request is a part of it, and neither links nor
+    /// anything else adds to it.
+    ///
+    /// # Errors
+    /// The work alone takes longer.
+    pub(super) fn apply(&self, cluster: &mut ClusterDraft) -> Result<(), CliError> {
+        let none = Delay::Constant(Span::micros(0));
+        let write_work = scaled(self.busy(), WRITE_WORK_OF_READ);
+        let rest = |round_trip: Span, work: Span| {
+            let rest = round_trip.0.checked_sub(work.0).ok_or_else(|| {
+                CliError::usage(format!("a server that works for {work} on a request cannot answer within {round_trip}; state a longer latency or a shorter service"))
+            });
+            rest.map(|rest| half_of(Span(rest)))
+        };
+        let (read, write) = (rest(self.latency, self.busy())?, rest(self.write(), write_work)?);
+        cluster.links = LinkDelays { healthy: none, degraded: none };
+        let delays = &mut cluster.delays;
+        delays.processing = none;
+        (delays.quorum_read, delays.quorum_read_answer) = (read, read);
+        (delays.commit, delays.commit_answer) = (write, write);
+        cluster.capacity = (self.width > 0).then(|| {
+            let about = |span: Span| half_of(scaled(span, 2.0));
+            let capacity = Capacity {
+                width: self.width,
+                read: about(self.service),
+                write: about(write_work),
+                conflict: about(scaled(write_work, CONFLICT_WORK_OF_WRITE)),
+                ..Capacity::default()
+            };
+            capacity.into()
+        });
+        Ok(())
+    }
+}
+
+fn scaled(span: Span, factor: f64) -> Span {
+    Span::micros((span.0.as_micros() as f64 * factor).round() as u64)
+}
+
 /// A delay whose mean is half of this, 20 % more or less (B §8.1).
-pub(super) fn half_of(round_trip: Span, factor: f64) -> Delay {
-    let micros = |part: f64| Span::micros((round_trip.0.as_micros() as f64 * factor / 2.0 * part).round() as u64);
+fn half_of(round_trip: Span) -> Delay {
+    let micros = |part: f64| Span::micros((round_trip.0.as_micros() as f64 / 2.0 * part).round() as u64);
     Delay::Uniform { low: micros(0.8), high: micros(1.2) }
 }

@@ -1,0 +1,82 @@
+//! What decides how often writers meet: that they move together, how long round trips are, or how long requests queue.
+
+use super::metric::Metric;
+use super::point::Point;
+use super::setting::{Setting, System, TOGETHER};
+
+/// In which regime a point lies. Its numbers hold for another cluster only as far as that is in the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regime {
+    /// All start within one attempt, and nothing pulls them apart: one write wins each round, whatever the round trips are.
+    LockStep,
+    /// Starts are scattered, and requests hardly wait for one another: what counts is how long round trips are beside the scatter.
+    RoundTrips,
+    /// Requests wait at the server for at least a tenth of a round trip: from about there on the size of the server moves the answer.
+    Queue,
+}
+
+impl Regime {
+    /// As JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Regime::LockStep => "lock-step",
+            Regime::RoundTrips => "round-trips",
+            Regime::Queue => "queue",
+        }
+    }
+}
+
+/// From which part of a round trip on waiting makes a queue.
+const QUEUE: f64 = 0.1;
+
+impl Point {
+    /// In which regime it lies.
+    pub fn regime(&self) -> Regime {
+        let Setting { read, write, .. } = self.setting;
+        let round_trip = f64::midpoint(read.as_f64(), write.as_f64());
+        if self.setting.width > 0 && self.value(Metric::ServerWait) >= round_trip * QUEUE {
+            Regime::Queue
+        } else if self.setting.starts_together() {
+            Regime::LockStep
+        } else {
+            Regime::RoundTrips
+        }
+    }
+}
+
+impl Setting {
+    /// Whether all start within one attempt. Pods whose kubelets make sandboxes never do: these take their time.
+    fn starts_together(&self) -> bool {
+        (self.system == System::Byom || self.start == TOGETHER) && self.spread.as_f64() <= self.vulnerable_s()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seconds;
+    use crate::conflicts::BY_KUBELETS;
+    use crate::conflicts::tests::{bursts, setting};
+    use crate::pool::ServerQueue;
+
+    fn regime(setting: Setting, wait_us: u64) -> Regime {
+        let mut runs = bursts(4, 10);
+        let queue = ServerQueue { requests: 10, waited: Seconds::from_micros(10 * wait_us) };
+        runs.iter_mut().for_each(|run| run.queue = (setting.width > 0).then_some(queue));
+        Point::of(setting, 0, &runs).regime()
+    }
+
+    #[test]
+    fn waiting_makes_a_queue_and_starts_tell_the_rest() {
+        let sized = |spread| Setting { width: 1, ..setting(4, spread) };
+        assert_eq!(regime(setting(4, 0), 0), Regime::LockStep);
+        assert_eq!(regime(setting(4, 50), 0), Regime::RoundTrips);
+        // The mean of 4 and 10 ms is 7 ms.
+        assert_eq!(regime(sized(0), 690), Regime::LockStep);
+        assert_eq!(regime(sized(50), 690), Regime::RoundTrips);
+        assert_eq!(regime(sized(50), 700), Regime::Queue);
+        let agents = |start: &str| Setting { system: System::Spiderpool, start: start.to_owned(), ..setting(4, 0) };
+        assert_eq!(regime(agents(BY_KUBELETS), 0), Regime::RoundTrips);
+        assert_eq!(regime(agents(TOGETHER), 0), Regime::LockStep);
+    }
+}

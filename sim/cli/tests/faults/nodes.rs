@@ -47,7 +47,14 @@ impl Node {
         let process = bed.rt.add_process(bed.rt.add_host("node-0"), "kubelet-0");
         let short = Delay::Constant(Span::millis(100));
         let config = KubeletConfig {
-            delays: KubeletDelays { sandbox: short, start: short, stop: short, deaf: Probability::new(0.0).unwrap(), delete: short },
+            delays: KubeletDelays {
+                sandbox: short,
+                start: short,
+                stop: short,
+                deaf: Probability::new(0.0).unwrap(),
+                delete: short,
+                ..KubeletDelays::default()
+            },
             repeats_del: Probability::new(0.0).unwrap(),
             heartbeats,
             ..KubeletConfig::new("node-0", bed.seed)

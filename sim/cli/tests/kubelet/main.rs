@@ -53,6 +53,7 @@ fn config(bed: &Testbed, node: &str) -> KubeletConfig {
             stop: constant(1_000),
             deaf: Probability::new(0.0).unwrap(),
             delete: constant(500),
+            ..KubeletDelays::default()
         },
         repeats_del: Probability::new(0.0).unwrap(),
         behave: Arc::new(behave),

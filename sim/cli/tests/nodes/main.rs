@@ -59,6 +59,7 @@ fn config(bed: &Testbed, number: usize) -> KubeletConfig {
             stop: constant(1_000),
             deaf: Probability::new(0.0).unwrap(),
             delete: constant(500),
+            ..KubeletDelays::default()
         },
         repeats_del: Probability::new(0.0).unwrap(),
         heartbeats: true,

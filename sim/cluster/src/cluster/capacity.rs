@@ -44,6 +44,8 @@ pub struct Capacity {
     pub conflict: Delay,
     /// What each object of a list, or of the first events of a watch, takes more.
     pub object: Span,
+    /// What sending a change to one watcher takes: a write of what many watch costs the server more.
+    pub event: Span,
     /// How many requests a server takes on at the same time, whether they work, wait for a processor or for etcd: 400 that read and 200 that
     /// write, which priority and fairness puts together. At least 1.
     pub seats: u32,
@@ -59,6 +61,7 @@ impl Default for Capacity {
             write: Delay::lognormal_us(1_200, 4_000, 50_000),
             conflict: Delay::lognormal_us(400, 1_500, 20_000),
             object: Span::micros(20),
+            event: Span::micros(20),
             seats: 600,
             queue: 50,
         }
@@ -76,7 +79,13 @@ impl Capacity {
         if self.seats == 0 {
             return of("seats")("`cluster.capacity.seats` is 0: every request is refused".to_owned(), "at least 1".to_owned());
         }
-        let times = [("read", self.read), ("write", self.write), ("conflict", self.conflict), ("object", Delay::Constant(self.object))];
+        let times = [
+            ("read", self.read),
+            ("write", self.write),
+            ("conflict", self.conflict),
+            ("object", Delay::Constant(self.object)),
+            ("event", Delay::Constant(self.event)),
+        ];
         times.into_iter().find(|(_, delay)| delay.sampler().most() >= most).and_then(|(key, _)| {
             let found = format!("`cluster.capacity.{key}` may be longer than a request may take");
             of(key)(found, format!("less than {} s", most.as_secs()))
@@ -92,6 +101,7 @@ pub(crate) struct Size {
     write: Sampler,
     conflict: Sampler,
     object: Duration,
+    event: Duration,
     seats: u32,
     queue: usize,
 }
@@ -104,6 +114,7 @@ impl Size {
             write: capacity.write.sampler(),
             conflict: capacity.conflict.sampler(),
             object: capacity.object.0,
+            event: capacity.event.0,
             seats: capacity.seats.max(1),
             queue: capacity.queue as usize,
         }
@@ -151,6 +162,8 @@ enum JobOf {
     Answer { ticket: Ticket, result: Result<ApiReply, ApiError> },
     /// Whoever opens a watch.
     Caller(Arc<Turn>),
+    /// Changes on their way to watchers, who do not wait for it.
+    Events,
 }
 
 /// A task that waits for its processor to be done.
@@ -186,6 +199,8 @@ pub(crate) struct Load {
     busy: u32,
     /// What waits for one, in the order of arrival.
     jobs: VecDeque<Job>,
+    /// How many changes go to watchers that no processor has sent yet.
+    pub(super) events: u32,
     /// How many seats are taken.
     seated: u32,
     /// Requests that wait for a seat, by client; the client in front is next.
@@ -309,9 +324,21 @@ impl State {
         fabric.rt.at(done, move || shared.processor_is_free(server, incarnation, job.of));
     }
 
+    /// Has processors send to watchers what was committed since the last time.
+    fn send_events(&mut self, fabric: &Arc<Fabric>, size: Size, now: SimTime) {
+        for server in 0..self.servers.len() {
+            let events = std::mem::take(&mut self.servers[server].load.events);
+            if events > 0 && !size.event.is_zero() {
+                let takes = size.event.saturating_mul(events);
+                self.work_on(fabric, size, server, Job { since: now, takes, of: JobOf::Events }, now);
+            }
+        }
+    }
+
     /// A request that is served has its result: it is answered when a processor has written the answer.
     pub(super) fn finish(&mut self, fabric: &Arc<Fabric>, server: usize, ticket: Ticket, result: Result<ApiReply, ApiError>, now: SimTime) {
         let Some(size) = self.size else { return self.complete(ticket, result, now) };
+        self.send_events(fabric, size, now);
         let quantile = self.exchanges.get_mut(ticket).map_or(0.5, |exchange| high(exchange.block[2]));
         let takes = size.after(&result, quantile);
         if takes.is_zero() {
@@ -385,6 +412,7 @@ impl Fabric {
                 state.leave_seat(self, size, server, now);
             }
             JobOf::Caller(turn) => turn.done(),
+            JobOf::Events => {}
         }
         match state.servers[server].load.jobs.pop_front() {
             Some(job) => state.begin(self, server, job, now),

@@ -250,7 +250,7 @@ impl State {
     pub fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
         let buffer = self.knobs.watch_buffer as usize;
         let State { servers, store, net, watchers, samplers, degraded_samplers, etcd, .. } = self;
-        let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, .. } = servers[server];
+        let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, ref mut load, .. } = servers[server];
         let cache = &mut caches[usize::from(kind.0)];
         if !up || paused || etcd_cut || cache.frozen || cache.lost {
             return;
@@ -273,6 +273,7 @@ impl State {
                     continue;
                 }
                 if let Some(element) = convert(def, &watcher.selector, change) {
+                    load.events += 1;
                     watcher.push(rt, net, process, samplers, buffer, due, element, now);
                 }
             }

@@ -110,6 +110,8 @@ pub struct CapacityDraft {
     pub conflict: Delay,
     /// What each object of a list takes more.
     pub object: Span,
+    /// What sending a change to one watcher takes.
+    pub event: Span,
     /// How many requests a server takes on at the same time, whether they are worked on, wait for a processor or for etcd; at least 1.
     pub seats: Choice<u32>,
     /// How many requests of one client wait for a seat; the next one gets 429.
@@ -124,16 +126,16 @@ impl Default for CapacityDraft {
 
 impl From<Capacity> for CapacityDraft {
     fn from(capacity: Capacity) -> Self {
-        let Capacity { width, read, write, conflict, object, seats, queue } = capacity;
+        let Capacity { width, read, write, conflict, object, event, seats, queue } = capacity;
         let [width, seats, queue] = [width, seats, queue].map(Choice::Is);
-        Self { likelihood: Probability::ALWAYS, width, read, write, conflict, object, seats, queue }
+        Self { likelihood: Probability::ALWAYS, width, read, write, conflict, object, event, seats, queue }
     }
 }
 
 impl CapacityDraft {
     fn with(&self, width: u32, seats: u32, queue: u32) -> Capacity {
-        let Self { read, write, conflict, object, .. } = *self;
-        Capacity { width, read, write, conflict, object, seats, queue }
+        let Self { read, write, conflict, object, event, .. } = *self;
+        Capacity { width, read, write, conflict, object, event, seats, queue }
     }
 
     /// What no server can be: see [`Capacity::problem`].

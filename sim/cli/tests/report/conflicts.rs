@@ -102,11 +102,13 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
 #[test]
 fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
     let folder = Folder::new("agents");
-    let asked = "--system spiderpool --vary nodes=2,8 --vary pods=2 --seeds 12";
+    let asked = "--system spiderpool --vary nodes=2,8 --vary pods=2 --vary start=kubelets,together --seeds 12";
     let said = done(asked, &folder.0);
     let points = table::read(&folder.text("points.csv")).unwrap().points;
     let conflicts: Vec<f64> = points.iter().map(|point| point.value(Metric::ConflictsPerCall)).collect();
-    assert!(conflicts[0] < conflicts[1] && conflicts[1] > 0.15, "{conflicts:?}");
+    let [two, eight, two_together, eight_together] = conflicts[..] else { panic!("{conflicts:?}") };
+    assert!(two < eight && two_together < eight_together, "{conflicts:?}");
+    assert!(eight < eight_together && eight_together > 1.0, "sandboxes pull starts apart: {conflicts:?}");
     for point in &points {
         assert_eq!((point.setting.system, point.setting.pods, point.value(Metric::Lost)), (System::Spiderpool, 2, 0.0));
         // Each pod gets an address in the end.

@@ -314,9 +314,12 @@ impl State {
     /// A processor begins with a job.
     fn begin(&mut self, fabric: &Arc<Fabric>, server: usize, job: Job, now: SimTime) {
         let done = now + job.takes;
-        self.work.waited += now - job.since;
-        if let Some(waits) = &mut self.waits {
-            waits.push((now, now - job.since));
+        // Nobody waits for changes to be sent.
+        if !matches!(job.of, JobOf::Events) {
+            self.work.waited += now - job.since;
+            if let Some(waits) = &mut self.waits {
+                waits.push((now, now - job.since));
+            }
         }
         self.work.worked += job.takes;
         let incarnation = fabric.rt.incarnation(self.servers[server].process);

@@ -13,6 +13,10 @@ use crate::{Seconds, exit};
 pub const FOUND_WITHIN: u64 = 2_000;
 /// Two thirds of them must be found within this many.
 pub const MOSTLY_WITHIN: u64 = 200;
+/// Of a matrix of scenarios that must hold: the share of deviations that they find, in percent, is at least this.
+pub const MUST_HOLD_SCORE: usize = 90;
+/// Of a matrix of scenarios that must hold: half of the deviations are found within this many runs.
+pub const MUST_HOLD_MEDIAN: u64 = 100;
 
 /// The kill matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +29,10 @@ pub struct MatrixReport {
     pub seeds: u64,
     /// How many disjoint ranges of seeds were tried in each trial.
     pub ranges: u64,
+    /// Whether each deviation was tried in all scenarios of its system that must hold, in turn, and not in those that are about it. A range
+    /// is so many runs of all of them together then, and a trial names the scenario that found it first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub must_hold: bool,
     /// The deviations, in the order of the catalogue.
     pub deviations: Vec<MatrixRow>,
     /// The control group: what must not be reported.
@@ -63,7 +71,7 @@ pub struct MatrixRow {
 /// A deviation in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// The scenario.
+    /// The scenario; of [`MatrixReport::must_hold`] the one that found it first, or how many did not.
     pub scenario: String,
     /// Whether a swarm of faults was added to it.
     pub swarm: bool,
@@ -154,10 +162,27 @@ impl MatrixReport {
         self.deviations.iter().filter(|row| row.must_be_found() && row.was_tried())
     }
 
+    /// The median of the runs until a deviation is found, over all that must be; unset = half of them are not found.
+    pub fn median(&self) -> Option<u64> {
+        let within = |row: &MatrixRow| row.best().and_then(Trial::median).unwrap_or(u64::MAX);
+        let mut all: Vec<u64> = self.must().map(within).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied().filter(|median| *median != u64::MAX)
+    }
+
+    /// Whether what was tried is not found often or soon enough.
+    fn is_too_weak(&self) -> bool {
+        let (must, soon) = self.soon();
+        let missed = self.missed().count();
+        match self.must_hold {
+            true => (must - missed) * 100 < must * MUST_HOLD_SCORE || must > 0 && self.median().is_none_or(|median| median > MUST_HOLD_MEDIAN),
+            false => missed > 0 || soon * 3 < must * 2,
+        }
+    }
+
     /// The exit code that follows from the rows.
     pub fn judge(&self) -> u8 {
-        let (must, soon) = self.soon();
-        let wrong = self.missed().next().is_some() || soon * 3 < must * 2 || self.control.iter().any(|row| !row.violated.is_empty());
+        let wrong = self.is_too_weak() || self.control.iter().any(|row| !row.violated.is_empty());
         let nothing_ran = self.seeds_run == 0;
         let codes = [(wrong, exit::VIOLATED), (self.interrupted, exit::INTERRUPTED), (nothing_ran, exit::VACUOUS)];
         exit::worst(codes.into_iter().filter(|(is, _)| *is).map(|(_, code)| code))
@@ -273,6 +298,7 @@ mod tests {
             build: "b".into(),
             seeds: 2_000,
             ranges: 3,
+            must_hold: false,
             deviations,
             control: vec![ControlRow { scenario: "calm, or not".into(), seeds: 100, violated }],
             seeds_run: 1,
@@ -301,6 +327,19 @@ mod tests {
         assert_eq!(code(&[("claim", &soon), ("claim", &soon), ("claim", &never)]), exit::VIOLATED);
         assert_eq!(code(&[("claim", &soon), ("claim", &[])]), exit::HELD, "what was not tried is not judged");
         assert_eq!(report(vec![row("claim", &soon)], &[("c", 7)]).judge(), exit::VIOLATED, "a control is reported");
+    }
+
+    #[test]
+    fn scenarios_that_must_hold_are_judged_by_their_score() {
+        let code = |medians: &[Option<u64>]| {
+            let rows = medians.iter().map(|median| row("claim", &[*median])).collect();
+            MatrixReport { must_hold: true, control: Vec::new(), ..report(rows, &[]) }.judge()
+        };
+        let ten = |last: [Option<u64>; 2]| [[Some(100); 8].as_slice(), &last].concat();
+        assert_eq!(code(&ten([Some(2_000), None])), exit::HELD, "nine of ten are found, most of them soon");
+        assert_eq!(code(&ten([None, None])), exit::VIOLATED, "two of ten are missed");
+        assert_eq!(code(&[Some(100), Some(101), Some(101)]), exit::VIOLATED, "half of them are found late");
+        assert_eq!(code(&[]), exit::HELD);
     }
 
     #[test]

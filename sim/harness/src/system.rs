@@ -230,6 +230,11 @@ impl Systems {
         self.iter().find(|system| system.drafts().names.contains(&workload.kind()))
     }
 
+    /// The system that has the mutation called `name`.
+    pub fn of_mutation(&self, name: &str) -> Option<&'static dyn System> {
+        self.iter().find(|system| system.mutations().iter().any(|mutation| mutation.name == name))
+    }
+
     /// Whether a violation of the claim called `name` hurts users: see [`System::hurting_claims`].
     pub fn hurts(&self, name: &str) -> bool {
         self.systems.iter().any(|system| system.hurting_claims().contains(&name))

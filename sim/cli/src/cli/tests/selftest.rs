@@ -29,6 +29,7 @@ fn report(never: &[Option<u64>], alarm: bool) -> MatrixReport {
         build: "0.1.0".into(),
         seeds: 2_000,
         ranges: 3,
+        must_hold: false,
         deviations: vec![
             MatrixRow { smallest: Some(smallest), ..row("decides-once", "claim", found) },
             row("rare-race", "claim", vec![trial("race", false, never)]),

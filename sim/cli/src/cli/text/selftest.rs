@@ -1,6 +1,6 @@
 //! The kill matrix: a line a trial, the control group, one line at the end.
 
-use ipam_reports::matrix::{FOUND_WITHIN, MOSTLY_WITHIN, MatrixRow, Trial};
+use ipam_reports::matrix::{FOUND_WITHIN, MOSTLY_WITHIN, MUST_HOLD_SCORE, MatrixRow, Trial};
 use ipam_reports::{MatrixReport, exit, human};
 
 use super::Paint;
@@ -103,6 +103,9 @@ fn summary(report: &MatrixReport, paint: Paint) -> String {
         exit::VACUOUS => paint.warn("Nothing ran"),
         _ => paint.bad("Not good enough"),
     };
+    if report.must_hold {
+        return score(report, &headline);
+    }
     let alarms = match alarms {
         0 => "no false alarm".to_owned(),
         alarms => human::plural(alarms as u64, "false alarm", "false alarms"),
@@ -110,6 +113,21 @@ fn summary(report: &MatrixReport, paint: Paint) -> String {
     format!(
         "{headline}: {} of {must} found within {} seeds, {soon} within {MOSTLY_WITHIN}, {alarms}; {seeds} in {}{cut}.",
         must - missed,
+        human::count(FOUND_WITHIN),
+        human::duration(report.wall)
+    )
+}
+
+/// The line at the end of a matrix of scenarios that must hold.
+fn score(report: &MatrixReport, headline: &str) -> String {
+    let (must, soon) = report.soon();
+    let found = must - report.missed().count();
+    let share = found as f64 * 100.0 / must.max(1) as f64;
+    let median = report.median().map_or_else(|| "half of them or more are not".to_owned(), |median| format!("half of them within {}", human::count(median)));
+    let seeds = human::plural(report.seeds_run, "seed", "seeds");
+    let cut = if report.cut_short { ", cut short" } else { "" };
+    format!(
+        "{headline}: {found} of {must} ({share:.0} %, at least {MUST_HOLD_SCORE} wanted) found within {} runs of scenarios that must hold, {median}, {soon} within {MOSTLY_WITHIN}; {seeds} in {}{cut}.",
         human::count(FOUND_WITHIN),
         human::duration(report.wall)
     )

@@ -5,35 +5,46 @@
 //!            ──► the same with a swarm of faults ───┼► each until the first violation ─────────┤
 //!            ──► the swarm scenario of its system ──┘                                          └► the best one's failure, made small
 //!  control group ──► scenarios that must hold ──────► any violation is a false alarm
+//!
+//!  with --must-hold:
+//!  deviation ──► all smoke and chaos scenarios of its system, interleaved ──► the same
 //! ```
+//! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep would notice of a mistake
+//! that nobody thought of.
+//!
 //! The seeds of a range are run in their order by one worker, so that the result does not depend on how many workers there are.
 
-use std::path::PathBuf;
+mod rotation;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ipam_reports::matrix::{ControlRow, MatrixRow, Smallest, Trial};
 use ipam_reports::schema::MatrixSchema;
-use ipam_reports::{Made, MatrixReport, Seconds, SeedRange};
+use ipam_reports::{Made, MatrixReport, Seconds};
 use parking_lot::Mutex;
 use sim_config::Problems;
 use sim_harness::check::ClaimName;
 use sim_harness::deviation::{Deviation, DeviationName};
 use sim_harness::engine::Progress;
 use sim_harness::engine::ShrinkOptions;
-use sim_harness::engine::load::Ready;
+use sim_harness::engine::load::{DeviationChange, Ready};
 use sim_harness::engine::progress::{Unit, WorkerCounter};
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Watch, shrink};
 use sim_harness::engine::thread_pool::{jobs, spawn_worker};
 use sim_harness::engine::{build, output};
-use sim_harness::plan::hash_text;
+use sim_harness::plan::{Plan, hash_text};
 use sim_harness::scenario::{self, Scenario};
 use sim_harness::swarm::Swarm;
 use sim_harness::system::RunOptions;
 use sim_harness::system::systems;
 use sim_harness::workload::WorkloadDraft;
 
+use self::rotation::{Rotation, Turn};
 use super::out_folder::OutFolder;
 use crate::cli::CliError;
 use crate::cli::args::SelftestArgs;
@@ -47,20 +58,48 @@ const SHRINK_TIME: Duration = Duration::from_secs(6);
 /// How many seeds each scenario of the control group runs at most.
 const CONTROL_SEEDS: u64 = 200;
 
-/// A deviation in a scenario.
+/// A deviation where it is tried.
 struct Try {
     deviation: &'static Deviation,
-    ready: Ready,
+    /// What is switched on besides what the scenarios switch on themselves.
+    add: Option<DeviationName>,
+    from: Arc<Rotation>,
     /// Whether a swarm was added to the scenario.
     swarm: bool,
+    /// The most seeds of a range.
     seeds: u64,
+}
+
+impl Try {
+    /// A scenario by itself.
+    fn of_one(deviation: &'static Deviation, ready: Ready, swarm: bool, seeds: u64) -> Self {
+        Self { deviation, add: None, from: Arc::new(Rotation::of_one(ready)), swarm, seeds }
+    }
+
+    /// The plan of a turn.
+    fn plan(&self, turn: Turn) -> (&Ready, Plan) {
+        let ready = self.from.ready(turn);
+        let mut plan = ready.scenario.draw(turn.seed);
+        let change = DeviationChange { add: self.add.iter().cloned().collect(), ..DeviationChange::default() };
+        change.apply(&mut plan.deviations);
+        (ready, plan)
+    }
 }
 
 /// What a range of seeds gave.
 #[derive(Clone, Debug)]
 struct Found {
-    /// The seed and the claim that it violates first; `None` = nothing was found.
-    hit: Option<(u64, String)>,
+    /// The first violation; `None` = nothing was found.
+    hit: Option<Hit>,
+}
+
+/// A violation.
+#[derive(Clone, Debug)]
+struct Hit {
+    /// Which run of its range it is, from 1.
+    nth: u64,
+    turn: Turn,
+    claim: String,
 }
 
 /// Runs the matrix.
@@ -70,8 +109,12 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     let jobs = jobs(args.jobs);
     let wanted = deviations(&args.deviation)?;
     let known = read(&args.paths)?;
-    let tries = tries(&known, &wanted, args.seeds)?;
-    let controls = if args.deviation.is_empty() { controls(&known, args.seeds)? } else { Vec::new() };
+    let tries = match args.must_hold {
+        true => must_hold(&known, &wanted, args.seeds)?,
+        false => tries(&known, &wanted, args.seeds)?,
+    };
+    let asks_for_controls = args.deviation.is_empty() && !args.must_hold;
+    let controls = if asks_for_controls { controls(&known, args.seeds)? } else { Vec::new() };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::OUT));
 
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, Some(&made(args, &known)), args.force)).transpose()?;
@@ -79,10 +122,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
     let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);
     let found = run.in_parallel("deviations", jobs, tries.len() * ranges, |task, counter| {
-        let trying = &tries[task / ranges];
-        // Every trial has ranges of its own length, one after the other.
-        let first = (task % ranges) as u64 * trying.seeds;
-        run.search(&trying.ready, SeedRange::new(first, trying.seeds)?, counter)
+        run.search(&tries[task / ranges], (task % ranges) as u64, counter)
     });
     let violated = run.in_parallel("control group", jobs, controls.len(), |task, counter| {
         let (ready, seeds) = &controls[task];
@@ -98,6 +138,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
         build: build().to_owned(),
         seeds: args.seeds,
         ranges: args.ranges,
+        must_hold: args.must_hold,
         cut_short: found.iter().any(Option::is_none) || violated.iter().any(Option::is_none),
         deviations: rows,
         control: violated.into_iter().flatten().collect(),
@@ -108,7 +149,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
         exit_code: 0,
     };
     report.exit_code = report.judge();
-    let file = out.join("kill-matrix.csv");
+    let file = out.join(if args.must_hold { "must-hold-matrix.csv" } else { "kill-matrix.csv" });
     // Hours of work are told also where the table cannot be written.
     report.unwritten.extend(output::write(&file, report.csv()).err().map(|error| format!("cannot write {}: {error}", file.display())));
     Ok(report)
@@ -120,7 +161,7 @@ fn made(args: &SelftestArgs, known: &[(String, Scenario)]) -> Made {
     Made {
         command: "ipam-sim selftest".to_owned(),
         build: build().to_owned(),
-        config: hash_text(&format!("{:?} {} {} {}", args.deviation, args.seeds, args.ranges, texts.concat())),
+        config: hash_text(&format!("{:?} {} {} {} {}", args.deviation, args.seeds, args.ranges, args.must_hold, texts.concat())),
         ..Made::default()
     }
 }
@@ -155,14 +196,32 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_some() && scenario.deviations.first() == Some(&name))
         {
             let swarmed = Scenario { swarm: Some(scenario.swarm.clone().unwrap_or_else(Swarm::default)), ..scenario.clone() };
-            tries.push(Try { deviation, ready: Ready::new(file, scenario.clone())?, swarm: false, seeds });
-            tries.push(Try { deviation, ready: Ready::new(file, swarmed)?, swarm: true, seeds });
+            tries.push(Try::of_one(deviation, Ready::new(file, scenario.clone())?, false, seeds));
+            tries.push(Try::of_one(deviation, Ready::new(file, swarmed)?, true, seeds));
         }
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_none() && scenario.swarm.is_some()) {
             if is_about(deviation, &scenario.workload) {
                 let deviating = Scenario { deviations: vec![name.clone()], ..scenario.clone() };
-                tries.push(Try { deviation, ready: Ready::new(file, deviating)?, swarm: false, seeds: (seeds / CHAOS_SHARE).max(1) });
+                tries.push(Try::of_one(deviation, Ready::new(file, deviating)?, false, (seeds / CHAOS_SHARE).max(1)));
             }
+        }
+    }
+    Ok(tries)
+}
+
+/// Each deviation in everything of its system that must hold, and that the gate runs.
+fn must_hold(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64) -> Result<Vec<Try>, Problems> {
+    let of_gate = |file: &str| ["smoke", "chaos"].iter().any(|folder| is_in_folder(file, folder));
+    let all = known.iter().filter(|(file, scenario)| of_gate(file) && scenario.expect.is_none());
+    let all = all.map(|(file, scenario)| Ready::new(file, scenario.clone())).collect::<Result<Vec<Ready>, Problems>>()?;
+    let mut rotations: BTreeMap<&str, Arc<Rotation>> = BTreeMap::new();
+    let mut tries = Vec::new();
+    for &deviation in wanted.iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
+        let system = systems().of_mutation(deviation.name).map_or("", |system| system.name());
+        let of_system = || all.iter().filter(|ready| is_about(deviation, &ready.scenario.workload)).cloned().collect();
+        let from = Arc::clone(rotations.entry(system).or_insert_with(|| Arc::new(Rotation::new(of_system()))));
+        if !from.is_empty() {
+            tries.push(Try { deviation, add: DeviationName::new(deviation.name), from, swarm: false, seeds });
         }
     }
     Ok(tries)
@@ -170,31 +229,33 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
 
 /// Whether a workload has the system that a deviation is about.
 fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
-    systems().of_workload(workload).is_some_and(|system| system.mutations().iter().any(|mutation| mutation.name == deviation.name))
+    let (has, is_under_test) = (systems().of_mutation(deviation.name), systems().of_workload(workload));
+    has.map(|system| system.name()) == is_under_test.map(|system| system.name())
 }
 
 /// The control group: what lies in a folder of that name.
 fn controls(known: &[(String, Scenario)], seeds: u64) -> Result<Vec<(Ready, u64)>, Problems> {
-    let in_group = |file: &str| PathBuf::from(file).parent().is_some_and(|folder| folder.ends_with("control"));
-    let group = known.iter().filter(|(file, _)| in_group(file));
+    let group = known.iter().filter(|(file, _)| is_in_folder(file, "control"));
     group.map(|(file, scenario)| Ok((Ready::new(file, scenario.clone())?, seeds.min(CONTROL_SEEDS)))).collect()
+}
+
+/// Whether a file lies in a folder of this name.
+fn is_in_folder(file: &str, name: &str) -> bool {
+    Path::new(file).parent().is_some_and(|folder| folder.ends_with(name))
 }
 
 /// The row of a deviation.
 fn row(deviation: &Deviation, tries: &[Try], found: &[Option<Found>], ranges: usize) -> MatrixRow {
     let of_this = tries.iter().enumerate().filter(|(_, trying)| trying.deviation.name == deviation.name);
     let trial = |(number, trying): (usize, &Try)| {
-        let of_ranges: Vec<(u64, &Found)> = (0..)
-            .zip(&found[number * ranges..(number + 1) * ranges])
-            .filter_map(|(range, found)| Some((range * trying.seeds, found.as_ref()?)))
-            .collect();
-        let claim = of_ranges.iter().find_map(|(_, found)| found.hit.as_ref().map(|(_, claim)| claim.clone()));
+        let of_ranges: Vec<&Found> = found[number * ranges..(number + 1) * ranges].iter().flatten().collect();
+        let first = of_ranges.iter().find_map(|found| found.hit.as_ref());
         Trial {
-            scenario: trying.ready.scenario.name.clone(),
+            scenario: trying.from.name(first.map(|hit| hit.turn)),
             swarm: trying.swarm,
             seeds: trying.seeds,
-            found: of_ranges.iter().map(|(first, found)| found.hit.as_ref().map(|(seed, _)| seed - first + 1)).collect(),
-            claim,
+            found: of_ranges.iter().map(|found| found.hit.as_ref().map(|hit| hit.nth)).collect(),
+            claim: first.map(|hit| hit.claim.clone()),
         }
     };
     MatrixRow {
@@ -247,25 +308,28 @@ impl Run<'_> {
         results.into_inner()
     }
 
-    /// The first seed of a range that violates a claim; `None` if time was up before that was clear.
-    fn search(&self, ready: &Ready, range: SeedRange, counter: &WorkerCounter) -> Option<Found> {
-        for seed in range.first..=range.last {
+    /// The first run of a range that violates a claim; `None` if time was up before that was clear. Every trial has ranges of its own length, one
+    /// after the other.
+    fn search(&self, trying: &Try, range: u64, counter: &WorkerCounter) -> Option<Found> {
+        let turns = trying.from.turns().skip(usize::try_from(range * trying.seeds).ok()?);
+        for (nth, turn) in (1..=trying.seeds).zip(turns) {
             if self.is_over() {
                 return None;
             }
-            let claim = self.first_violation(ready, seed);
+            let (ready, plan) = trying.plan(turn);
+            let claim = self.first_violation(&plan, ready);
             counter.count(claim.is_some());
             if let Some(claim) = claim {
-                return Some(Found { hit: Some((seed, claim)) });
+                return Some(Found { hit: Some(Hit { nth, turn, claim }) });
             }
         }
         Some(Found { hit: None })
     }
 
-    /// What a seed violates first without an excuse; what a bug of the harness breaks counts, too.
-    fn first_violation(&self, ready: &Ready, seed: u64) -> Option<String> {
+    /// What a run violates first without an excuse; what a bug of the harness breaks counts, too.
+    fn first_violation(&self, plan: &Plan, ready: &Ready) -> Option<String> {
         self.seeds_run.fetch_add(1, Ordering::Relaxed);
-        match run_plan(&ready.scenario.draw(seed), &ready.stage, RunOptions::default()) {
+        match run_plan(plan, &ready.stage, RunOptions::default()) {
             Ok(outcome) => outcome.violations.into_iter().find(|violation| violation.excuse.is_none()).map(|violation| violation.claim),
             Err(bug) => Some(format!("the harness failed: {bug}")),
         }
@@ -277,7 +341,7 @@ impl Run<'_> {
             if self.is_over() {
                 break;
             }
-            let claim = self.first_violation(ready, seed);
+            let claim = self.first_violation(&ready.scenario.draw(seed), ready);
             counter.count(claim.is_some());
             row.seeds += 1;
             if let Some(claim) = claim.filter(|claim| row.violated.iter().all(|(known, _)| known != claim)) {
@@ -290,19 +354,19 @@ impl Run<'_> {
     /// The failure of the trial that finds a deviation soonest, made small.
     fn smallest(&self, row: &MatrixRow, tries: &[Try], found: &[Option<Found>], ranges: usize) -> Option<Smallest> {
         let best = row.best()?;
-        let is_best = |trying: &Try| {
-            trying.deviation.name == row.deviation && trying.ready.scenario.name == best.scenario && trying.swarm == best.swarm
-        };
-        let number = tries.iter().position(is_best)?;
-        let hits = found[number * ranges..(number + 1) * ranges].iter().flatten();
-        let (seed, claim) = hits.filter_map(|found| found.hit.clone()).next()?;
-        let (ready, claim) = (&tries[number].ready, ClaimName::new(&claim)?);
+        let of_this = tries.iter().enumerate().filter(|(_, trying)| trying.deviation.name == row.deviation && trying.swarm == best.swarm);
+        let mut hits = of_this.filter_map(|(number, trying)| {
+            let of_ranges = &found[number * ranges..(number + 1) * ranges];
+            Some((trying, of_ranges.iter().flatten().find_map(|found| found.hit.as_ref())?))
+        });
+        let (trying, hit) = hits.find(|(trying, hit)| trying.from.ready(hit.turn).scenario.name == best.scenario)?;
+        let ((ready, plan), claim) = (trying.plan(hit.turn), ClaimName::new(&hit.claim)?);
         let options = ShrinkOptions { runs: SHRINK_RUNS, events: u64::MAX, until: Some(Instant::now() + SHRINK_TIME) };
-        let smaller = shrink(&ready.scenario.draw(seed), &ready.stage, &claim, options, self).ok()??;
+        let smaller = shrink(&plan, &ready.stage, &claim, options, self).ok()??;
         Some(Smallest {
             claim: claim.to_string(),
             scenario: best.label(),
-            seed,
+            seed: hit.turn.seed,
             size: smaller.shrunk.size,
             needs: smaller.needs.to_string(),
         })
@@ -353,8 +417,8 @@ mod tests {
         let known = read(&args("").paths).unwrap_or_else(|problems| panic!("{problems}"));
         for deviation in systems().mutations().iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
             let tries = tries(&known, &[deviation], 10).unwrap_or_else(|problems| panic!("{problems}"));
-            assert!(tries.iter().any(|trying| trying.ready.scenario.expect.is_some()), "{}", deviation.name);
-            assert!(tries.iter().any(|trying| trying.ready.scenario.expect.is_none()), "{}: no swarm", deviation.name);
+            assert!(tries.iter().any(|trying| trying.from.has(|scenario| scenario.expect.is_some())), "{}", deviation.name);
+            assert!(tries.iter().any(|trying| trying.from.has(|scenario| scenario.expect.is_none())), "{}: no swarm", deviation.name);
         }
         assert!(controls(&known, 10).unwrap_or_else(|problems| panic!("{problems}")).len() >= 5);
     }

@@ -59,6 +59,9 @@ pub struct Policy {
     /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
     /// §14.27).
     pub mark_before_uid_check: bool,
+    /// `conflict-releases-all-nics`: an address of one NIC that somebody else answers on costs the pod those of all its NICs, of which some answer
+    /// already (A §7.3).
+    pub conflict_releases_all_nics: bool,
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
     /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the first
@@ -214,6 +217,7 @@ impl Policy {
         "reads-once" true reads_once;
         "random-clean-gateway" true random_clean_gateway;
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
+        "conflict-releases-all-nics" true conflict_releases_all_nics;
         "first-del-releases-all" true first_del_releases_all;
         "sandbox-not-asked" true sandbox_not_asked;
         "further-nic-draws-again" true further_nic_draws_again;

@@ -1,20 +1,25 @@
 //! Batch release (A §7.3).
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use super::agent::Agent;
+use super::allocated_ip::stored;
 use super::caches::Caches;
-use super::endpoints::{avoid, entries, entries_of, uid_of};
+use super::endpoints::{avoid, entries, uid_of};
 use super::error::IpamError;
 use super::observer::{Cause, Observer, Step};
 use super::op::Op;
 use super::request::BatchRequest;
-use crate::SpiderEndpoint;
 use crate::select::TopController;
 use crate::validity::Keeper;
+use crate::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// Takes back all addresses of a pod that runs, because one of them does not work (A §7.3). Its next ADD gets others.
+    /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it is
+    /// (A §7.3). Its next ADD gets others.
     ///
     /// # Errors
     /// Something may be left.
@@ -57,12 +62,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 let found = uid_of(&endpoint).to_owned();
                 return Err(IpamError::EndpointOfAnother { endpoint: key.clone(), wanted: uid, found });
             }
-            let what = entries_of(&endpoint);
+            // Other NICs may answer on theirs: they are not asked to give up anything.
+            let keeps = |entry: &IPAllocationDetail| {
+                !policy.conflict_releases_all_nics && !request.conflicting.is_empty() && !holds_any(entry, &request.conflicting)
+            };
+            let (kept, gone): (Vec<_>, Vec<_>) = entries(&endpoint).iter().cloned().partition(keeps);
+            let what: Vec<_> = gone.iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             // B1. In the hardened form the same write says which addresses the pod is not to get again.
-            if !entries(&endpoint).is_empty() {
+            if !gone.is_empty() {
                 let mut cleared = SpiderEndpoint::clone(&endpoint);
                 if let Some(status) = &mut cleared.status {
-                    status.current.ips.clear();
+                    status.current.ips = kept;
                 }
                 if !policy.conflict_returns_same_address {
                     let all: Vec<_> = what.iter().map(|(_, ip)| *ip).collect();
@@ -95,4 +105,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             Keeper::StatefulSet | Keeper::Vm => Err(IpamError::ForbiddenStateful),
         }
     }
+}
+
+/// Whether a NIC was given one of these addresses.
+fn holds_any(entry: &IPAllocationDetail, addresses: &[IpAddr]) -> bool {
+    stored(entry).any(|at| addresses.contains(&at.address.addr()))
 }

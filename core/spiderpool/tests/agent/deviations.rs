@@ -367,6 +367,16 @@ promises! {
         scene.del("db-0", "u", "eth0").unwrap();
         scene.of("u").is_empty()
     };
+    a_conflict_costs_no_other_nic_its_address, "conflict-releases-all-nics", |scene| {
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+        scene.add("a", "u", "eth0").unwrap();
+        scene.add("a", "u", "net1").unwrap();
+        scene.conflict("a", "u", "10.0.1.1").unwrap();
+        let kept = scene.of("u") == ["10.0.0.1"];
+        let again = scene.add("a", "u", "net1").unwrap();
+        assert!(again.ips.iter().any(|ip| &*ip.nic == "net1" && ip.address.addr().to_string() != "10.0.1.1"), "{again:?}");
+        kept
+    };
     an_address_stays_recorded_until_the_del_of_its_own_nic, "first-del-releases-all", |scene| {
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
         scene.add("a", "u", "eth0").unwrap();

@@ -176,6 +176,13 @@ impl Scene {
         run(self.agent.release_ips(&request)).expect("the server answers")
     }
 
+    /// Somebody else answers on an address of a pod.
+    pub(crate) fn conflict(&self, name: &str, uid: &str, address: &str) -> Result<(), IpamError> {
+        let (pod, conflicting) = (ObjectKey::namespaced("ns", name), [address.parse().expect("an address")].into());
+        let request = BatchRequest { pod, pod_uid: uid.into(), conflict: true, conflicting, deadline: None };
+        run(self.agent.release_ips(&request)).expect("the server answers")
+    }
+
     /// The records of all pools: pool, address, UID.
     pub(crate) fn records(&self) -> Vec<(String, String, String)> {
         let mut records = Vec::new();

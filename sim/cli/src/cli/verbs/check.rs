@@ -178,7 +178,8 @@ fn restless(file: &Path, ready: &[Ready]) -> Problems {
     for (number, ready) in ready.iter().enumerate() {
         let source = Source::new(&name, &text).of_variant(Some(number));
         let Some(settings) = ready.scenario.workload.get().map(|drafts: &Drafts| &drafts.cluster().settings) else { continue };
-        for (name, value) in PAUSES.iter().filter_map(|name| settings.get_key_value(*name)) {
+        let pauses = PAUSES.iter().filter_map(|name| settings.get_key_value(*name));
+        for (name, value) in pauses.flat_map(|(name, value)| value.written().into_iter().map(move |value| (name, value))) {
             if value.parse::<i64>().is_ok_and(|seconds| seconds <= 0) {
                 let wrong = format!("with `{name}` {value} a loop never rests, as upstream's does not: runs may spend their events");
                 let right = "a pause of 1 or more seconds, unless that is the question";

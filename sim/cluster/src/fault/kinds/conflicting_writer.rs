@@ -57,7 +57,9 @@ impl Inject for ConflictingWriter {
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<ConflictingWriterDraft> {
-        Some(ConflictingWriterDraft { object: targeting.object()?, ..ConflictingWriterDraft::default() })
+        // Neither may cost anybody anything: both name the version that they read.
+        let mode = if targeting.coin() { WriterMode::Touch } else { WriterMode::Rewrite };
+        Some(ConflictingWriterDraft { object: targeting.object()?, mode: Choice::Is(mode), ..ConflictingWriterDraft::default() })
     }
 
     fn blocks(&self) -> Blocks {

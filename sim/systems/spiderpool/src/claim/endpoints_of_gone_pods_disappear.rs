@@ -16,7 +16,8 @@ use crate::workload::IpamNote;
 /// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
 /// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
 /// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
-/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after A W26.
+/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after A W26. Where the DEL of one of several
+/// NICs failed and the runtime forgets the sandbox all the same (K §5.3), nobody asks again for what that NIC had.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such DEL
 /// came through: they are the business of reclaim.
@@ -28,6 +29,8 @@ pub(crate) struct EndpointsOfGonePodsDisappear {
     released: FxHashSet<Arc<str>>,
     /// The UIDs of their pods.
     uids: FxHashSet<Arc<str>>,
+    /// The sandboxes, and their NICs, whose last DEL failed.
+    failed: FxHashSet<(Arc<str>, Arc<str>)>,
 }
 
 impl EndpointsOfGonePodsDisappear {
@@ -44,11 +47,16 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
+        if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed }) = *seen {
+            let last = (id.clone(), nic.clone());
+            if *failed { self.failed.insert(last) } else { self.failed.remove(&last) };
+        }
         // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs.
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen
             && **nic == *FIRST_NIC
             && let Some(sandbox) = view.sandboxes.get(id)
             && self.asked.contains(id)
+            && !self.failed.iter().any(|(of, _)| of == id)
         {
             self.released.insert(id.clone());
             self.uids.insert(sandbox.uid.clone());
@@ -119,6 +127,25 @@ mod tests {
             assert!(stage.pending().unwrap().starts_with("1 endpoints are left of pods that are gone: ns/a of"));
             stage.endpoint_gone(stage.agent, "ns/a");
             assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_is_not_left_by_a_del_of_which_a_part_failed() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.sandbox("a", "ns/a", "a");
+            stage.pod_gone("ns/a");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.del("ns/a", "a", false);
+            stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed: true });
+            stage.del("ns/a", "a", true);
+            assert_eq!(stage.pending(), None, "nobody asks again for what net1 had");
+            stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed: false });
+            stage.del("ns/a", "a", true);
+            assert!(stage.pending().is_some());
         });
     }
 

@@ -2,7 +2,7 @@
 
 use kube_sim::rt::ProcessId;
 
-use super::view::{Answer, EventMask, Place, Pod, Seen, View};
+use super::view::{Answer, EventMask, Place, Seen, View};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
@@ -75,8 +75,11 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
             let is_vm = view.pods.get(uid).is_some_and(|pod| matches!(pod.place, Some(Place::Vm(_))));
             (view.pods.is_alive(uid) && !is_vm).then_some("the pod is alive")
         }
-        // The address of a place is its configuration (A §7.3: 522).
-        Cause::Conflict => view.pods.get(uid).and_then(Pod::static_name).map(|_| "a place keeps its address whoever answers on it"),
+        // The address of a place is its configuration (A §7.3: 522), where the settings say so.
+        Cause::Conflict => {
+            let place = view.pods.get(uid).and_then(|pod| view.keeping_place(pod));
+            place.map(|_| "a place keeps its address whoever answers on it")
+        }
         Cause::RollBack => answered.next().map(|_| "an earlier request was answered with one of them"),
         Cause::PoolChange => {
             let pod = view.pods.get(uid)?;

@@ -61,9 +61,9 @@ pub struct SpiderDraft {
     pub admission: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
     pub throttled: Choice<bool>,
-    /// Settings other than by default, by their names in A §10.
+    /// Settings other than by default, by their names in A §10; of a list of values each run has one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, String>,
+    pub settings: BTreeMap<String, Choice<String>>,
     /// How long things take on a node.
     pub kubelet: KubeletDelays,
     /// Which addresses pods have.
@@ -286,7 +286,8 @@ impl Draft for SpiderDraft {
         if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
             problems.push(nobody_serves(source));
         }
-        problems.append(problems_of_settings(&self.settings, source));
+        let values = self.settings.iter().flat_map(|(name, value)| value.written().into_iter().map(move |value| (&**name, &**value)));
+        problems.append(problems_of_settings(values, source));
         problems.append(at_least_one(source, "workload.trace_compression", "`workload.trace_compression`", self.trace_compression));
         problems.append(at_least_one(source, "workload.trace_replication", "`workload.trace_replication`", self.trace_replication));
         problems
@@ -295,7 +296,8 @@ impl Draft for SpiderDraft {
     fn draw(&self, draw: &mut Draw) -> (SpiderPlan, Vec<Op>) {
         let mut plan = self.cluster(draw);
         if let Some(adopted) = &self.adopted {
-            adopted.move_in(&mut plan, &self.settings);
+            let stated = self.settings.keys().filter_map(|name| Some((name.clone(), plan.settings.get(name)?.clone()))).collect();
+            adopted.move_in(&mut plan, &stated);
         }
         let (pools, subnets) = match &self.adopted {
             Some(adopted) => (adopted.pools.clone(), adopted.subnets.clone()),

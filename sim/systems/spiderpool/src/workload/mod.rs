@@ -192,6 +192,9 @@ impl Work for SpiderPlan {
         let addresses = self.pools.iter().map(|pool| &pool.spec.ips).chain(self.subnets.iter().map(|subnet| &subnet.spec.ips));
         let pools = self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name));
         let subnets = self.subnets.iter().map(|subnet| format!("spidersubnets/{}", subnet.name));
+        let reserved = self.reserved.iter().map(|reserved| format!("spiderreservedips/{}", reserved.name));
+        let leases = if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() };
+        let of_pods = ["spiderendpoints", "pods"].map(|plural| format!("{plural}/{}/*", ops::NAMESPACE));
         let with_subnets = self.serves_subnets().then_some(["spidersubnets", "deployments", "daemonsets", "jobs"]);
         FaultTargets {
             processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),
@@ -203,12 +206,12 @@ impl Work for SpiderPlan {
                 .chain(self.reclaim.then_some("leases"))
                 .map(str::to_owned)
                 .collect(),
-            objects: pools.chain(subnets).collect(),
+            objects: pools.chain(subnets).chain(reserved).chain(of_pods).chain(leases.iter().cloned()).collect(),
             kubelets: self.kubelets().collect(),
             addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
             nodes: if looked_after { self.host_names() } else { Vec::new() },
             webhooks: if self.has_webhooks() { self.controller_names().collect() } else { Vec::new() },
-            leases: if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() },
+            leases,
         }
     }
 

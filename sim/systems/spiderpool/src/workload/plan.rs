@@ -194,7 +194,7 @@ impl SpiderPlan {
         if self.has_webhooks() && self.controllers == 0 {
             problems.push(nobody_serves(source));
         }
-        problems.append(problems_of_settings(&self.settings, source));
+        problems.append(problems_of_settings(self.settings.iter().map(|(name, value)| (&**name, &**value)), source));
         for pool in &self.pools {
             if let Err(misfit) = check_pool(pool) {
                 problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
@@ -261,13 +261,13 @@ fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), Misfit>
 }
 
 /// What is wrong with the settings of a draft or a plan, each at its place.
-pub(super) fn problems_of_settings(settings: &BTreeMap<String, String>, source: Source<'_>) -> Problems {
+pub(super) fn problems_of_settings<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>, source: Source<'_>) -> Problems {
     let policy = Policy::hardened();
     let mut problems = Problems::new();
     for (name, value) in settings {
         if let Err(Misfit { found, wrong, right }) = check_setting(name, value, &policy) {
             let (path, wrong) = (["workload", "settings", name], format!("`workload.settings`: {wrong}"));
-            let unknown = found == *name;
+            let unknown = found == name;
             problems.push(if unknown { source.problem_of_key(&path, wrong, right) } else { source.problem_of_value(&path, wrong, right) });
         }
     }

@@ -91,12 +91,21 @@ impl SpiderDraft {
         self.versions().into_iter().flat_map(|version| (0..most).map(move |number| subnet_name(version, number))).collect()
     }
 
+    /// The settings of a run. What is not left open takes no number, so that it changes nothing else.
+    fn drawn_settings(&self, draw: &mut Draw) -> BTreeMap<String, String> {
+        let value = |choice: &Choice<String>, draw: &mut Draw| match choice {
+            Choice::Is(value) => value.clone(),
+            choice => choice.draw(draw),
+        };
+        self.settings.iter().map(|(name, choice)| (name.clone(), value(choice, draw))).collect()
+    }
+
     /// The cluster that is generated, without applications.
     pub(super) fn cluster(&self, draw: &mut Draw) -> SpiderPlan {
         let nodes = self.nodes.draw(draw).max(1);
         let families = self.families.draw(draw);
         let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
-        let mut settings = self.settings.clone();
+        let mut settings = self.drawn_settings(draw);
         let mut set = |name: &str, value: &str| {
             settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         };

@@ -17,6 +17,9 @@ pub struct ListReport {
     /// Claims that a scenario can check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Vec<ClaimEntry>>,
+    /// The excuses that claims have: listed with the claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excuses: Option<Vec<ExcuseEntry>>,
     /// Faults that a scenario can draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<Vec<FaultEntry>>,
@@ -53,6 +56,26 @@ pub struct ClaimEntry {
     /// What it says, in a sentence.
     pub about: String,
     /// The property of the reference that it stands for.
+    pub reference: Option<String>,
+    /// Where that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_url: Option<String>,
+}
+
+/// One excuse: a documented hazard in which a claim may be violated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExcuseEntry {
+    /// Its name.
+    pub name: String,
+    /// The system whose claims have it.
+    pub system: String,
+    /// The hazard that it permits.
+    pub about: String,
+    /// What begins it.
+    pub begins: String,
+    /// What ends it.
+    pub ends: String,
+    /// Where the reference names the hazard.
     pub reference: Option<String>,
     /// Where that can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]

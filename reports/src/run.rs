@@ -22,6 +22,8 @@ pub const LISTED_MAX: usize = 20;
 pub const ENOUGH: u64 = 20;
 /// The same of a kind of fault that was in so many plans and did nothing in any of them: some hit one request in a thousand.
 pub const ENOUGH_PLANS: u64 = 100;
+/// Of how many seeds a part may be excused without a reason given.
+pub const EXCUSED_AT_MOST: f64 = 0.1;
 
 /// The result of one `run`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,8 +95,8 @@ pub struct ScenarioResult {
     /// Identifies everything but the seeds that went into the runs: scenario, manifests, settings, deviations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
-    /// Whether it ran on the user's own cluster, which need not hold what claims and faults are about: then what was never seen makes no sweep
-    /// vacuous.
+    /// Whether it ran on the user's own cluster, which need not hold what claims and faults are about: then what was never seen makes no
+    /// sweep vacuous.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub brought: bool,
     /// Number of seeds that ran.
@@ -149,6 +151,9 @@ pub struct ScenarioResult {
     /// Every excuse that was used; by name.
     #[serde(default)]
     pub excuses: Vec<ExcuseCount>,
+    /// Why more than one seed of ten may be excused, if the scenario says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_excused: Option<String>,
     /// Every `sometimes` and `reachable` claim with the number of seeds in which it held; by name.
     pub sometimes: Vec<Sometimes>,
     /// Every kind of fault that was drawn; by name.
@@ -253,6 +258,7 @@ impl ScenarioResult {
         assert_eq!((&self.name, &self.file), (&other.name, &other.file), "only results of one scenario can be joined");
         let told = !self.findings.is_empty() || !other.findings.is_empty();
         self.config = self.config.take().or(other.config);
+        self.why_excused = self.why_excused.take().or(other.why_excused);
         self.brought |= other.brought;
         tally(&mut self.seeds, other.seeds);
         self.seed_ranges.extend(other.seed_ranges);

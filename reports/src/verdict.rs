@@ -2,7 +2,8 @@
 
 use crate::exit;
 use crate::finding::Kind;
-use crate::run::{ENOUGH, ScenarioResult};
+use crate::run::{ENOUGH, EXCUSED_AT_MOST, ScenarioResult};
+use crate::statistics::wilson;
 
 /// How a scenario ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +18,10 @@ pub enum Verdict {
     NotFound,
     /// An `eventually` claim was violated.
     NotEventually,
-    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing (not on the user's
-    /// own cluster, which need not hold what they are about); or no address was given though some were asked for.
+    /// Nothing was violated, but more than one seed of ten is excused, and the scenario does not say why.
+    ExcusedTooOften,
+    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing (not on the
+    /// user's own cluster, which need not hold what they are about); or no address was given though some were asked for.
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
@@ -42,7 +45,7 @@ impl Verdict {
         match self {
             Verdict::Held | Verdict::Found | Verdict::Open | Verdict::CutShort | Verdict::LeftOut => exit::HELD,
             Verdict::Incomplete => exit::INCOMPLETE,
-            Verdict::Violated | Verdict::NotFound => exit::VIOLATED,
+            Verdict::Violated | Verdict::NotFound | Verdict::ExcusedTooOften => exit::VIOLATED,
             Verdict::NotEventually => exit::NOT_EVENTUALLY,
             Verdict::Vacuous | Verdict::NotRun => exit::VACUOUS,
             Verdict::Nondeterministic => exit::NONDETERMINISTIC,
@@ -74,18 +77,28 @@ impl ScenarioResult {
             let late_only = self.violated_claims().all(|(_, kind)| kind == Kind::Eventually) && self.violated_claims().next().is_some();
             return if late_only { Verdict::NotEventually } else { Verdict::Violated };
         }
+        if self.is_excused_too_often() {
+            return Verdict::ExcusedTooOften;
+        }
         let unseen = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();
         let none_given = self.no_address_given && self.seeds >= ENOUGH;
         if (unseen && !self.brought) || none_given { Verdict::Vacuous } else { Verdict::Held }
     }
 
-    /// The verdict over one shard: what only the whole can tell is open, namely whether a `sometimes` claim is seen, and a claim that
-    /// must be violated.
+    /// The verdict over one shard: what only the whole can tell is open, namely whether a `sometimes` claim is seen, a claim that must be
+    /// violated, and how many seeds are excused.
     pub fn verdict_of_shard(&self) -> Verdict {
         match self.verdict() {
-            Verdict::Vacuous | Verdict::NotRun | Verdict::NotFound => Verdict::Open,
+            Verdict::Vacuous | Verdict::NotRun | Verdict::NotFound | Verdict::ExcusedTooOften => Verdict::Open,
             verdict => verdict,
         }
+    }
+
+    /// Whether more than [`EXCUSED_AT_MOST`] of all seeds would be excused, and the scenario does not say why: what holds by excuses holds
+    /// by little. The seeds that ran, at least [`ENOUGH`], must show it beyond chance: the share lies below Wilson's interval of 95 %.
+    pub fn is_excused_too_often(&self) -> bool {
+        let share = wilson(self.excused as f64, self.seeds as f64).and_then(|share| share.low);
+        self.expect.is_none() && self.why_excused.is_none() && self.seeds >= ENOUGH && share.is_some_and(|low| low > EXCUSED_AT_MOST)
     }
 
     /// Claims violated without an excuse. The listed failures stand in where a record has no complete count.
@@ -146,6 +159,28 @@ mod tests {
         excused.add(SeedRecord { violations, ..record(0, None) });
         assert_eq!(excused.verdict(), Verdict::Held);
         assert_eq!(ScenarioResult { expect: Some("c".into()), ..excused }.verdict(), Verdict::NotFound);
+    }
+
+    #[test]
+    fn more_than_one_excused_seed_of_ten_fails_a_scenario_that_does_not_say_why() {
+        let sweep = |excused, seeds| {
+            let mut sweep = scenario(&[]);
+            for seed in 0..seeds {
+                let excuse = violation("c", Kind::Always, Some("unreachable-node-release"));
+                sweep.add(SeedRecord { violations: (seed < excused).then_some(excuse).into_iter().collect(), ..record(seed, None) });
+            }
+            sweep
+        };
+        assert_eq!(sweep(60, 300).verdict(), Verdict::ExcusedTooOften);
+        assert_eq!(sweep(30, 300).verdict(), Verdict::Held);
+        assert_eq!(sweep(35, 300).verdict(), Verdict::Held, "that may be chance");
+        assert_eq!(sweep(ENOUGH - 1, ENOUGH - 1).verdict(), Verdict::Held, "so few seeds prove nothing");
+        assert_eq!(sweep(60, 300).verdict_of_shard(), Verdict::Open);
+        let mut whole = sweep(60, 300);
+        whole.join(scenario(&[None]));
+        assert_eq!(whole.verdict(), Verdict::ExcusedTooOften);
+        assert_eq!(ScenarioResult { why_excused: Some("by design".into()), ..sweep(60, 300) }.verdict(), Verdict::Held);
+        assert_eq!(ScenarioResult { expect: Some("c".into()), ..sweep(60, 300) }.verdict(), Verdict::NotFound);
     }
 
     #[test]

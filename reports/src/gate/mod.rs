@@ -182,7 +182,7 @@ impl GateReport {
             Verdict::NotFound if cut => undecided(),
             Verdict::NotFound if elsewhere => Verdict::Open,
             Verdict::Vacuous if cut => undecided(),
-            Verdict::Vacuous if elsewhere => Verdict::Open,
+            Verdict::Vacuous | Verdict::ExcusedTooOften if elsewhere => Verdict::Open,
             Verdict::Held if cut && !covered => undecided(),
             Verdict::Held if cut => Verdict::CutShort,
             verdict => verdict,
@@ -380,7 +380,14 @@ impl GateCase {
             Verdict::Incomplete | Verdict::LeftOut => {
                 format!("only {seeds} of {} ran: nothing is known", human::count(self.planned))
             }
-            Verdict::NotFound => format!("{} is not violated in {seeds}", result.expect.as_deref().unwrap_or("its claim")),
+            Verdict::NotFound => {
+                let claim = result.expect.as_deref().unwrap_or("its claim");
+                let excused = if result.excused > 0 { format!(", and excused in {}", human::count(result.excused)) } else { String::new() };
+                format!("{claim} is not violated in {seeds}{excused}")
+            }
+            Verdict::ExcusedTooOften => {
+                format!("{} of {seeds} are excused, and the scenario does not say why", human::count(result.excused))
+            }
             Verdict::Vacuous => {
                 let never: Vec<_> = result.never_held().map(|claim| claim.claim.as_str()).collect();
                 if never.is_empty() {
@@ -453,6 +460,7 @@ pub fn word(verdict: Verdict) -> &'static str {
         Verdict::Violated => "violated",
         Verdict::NotFound => "not found",
         Verdict::NotEventually => "not eventually",
+        Verdict::ExcusedTooOften => "excused too often",
         Verdict::Vacuous => "vacuous",
         Verdict::NotRun | Verdict::LeftOut => "not run",
         Verdict::Incomplete => "not judged",

@@ -310,6 +310,11 @@ fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
             "",
             ":4:12: there is no excuse `unreachable-node`; did you mean `unreachable-node-release`?",
         ),
+        (
+            "why_excused = \"by design\"\n",
+            "",
+            ":4:1: `why_excused` says why seeds are excused, and `excuses` is empty; an excuse, or no reason",
+        ),
         (op, "", ":8:27: `no` is no value of the setting `enableIPv6`"),
     ] {
         let file = folder.file("wrong.toml", &spiderpool(head, workload));

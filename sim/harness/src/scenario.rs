@@ -50,6 +50,9 @@ pub struct Scenario {
     /// Documented hazards that excuse a violation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excuses: Vec<String>,
+    /// Why more than one seed of ten may be excused. Without it such a sweep fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_excused: Option<String>,
     /// How long the phases of a run last.
     #[serde(default)]
     pub phases: Phases,
@@ -104,6 +107,9 @@ pub struct Variant {
     /// In place of `excuses` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excuses: Option<Vec<String>>,
+    /// In place of `why_excused` of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_excused: Option<String>,
     /// In place of `phases` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
@@ -236,6 +242,7 @@ impl Scenario {
                 profile,
                 deviations,
                 excuses,
+                why_excused,
                 phases,
                 max_events,
                 cluster,
@@ -253,6 +260,7 @@ impl Scenario {
                 profile: profile.or(whole.profile),
                 deviations: deviations.unwrap_or_else(|| whole.deviations.clone()),
                 excuses: excuses.unwrap_or_else(|| whole.excuses.clone()),
+                why_excused: why_excused.or_else(|| whole.why_excused.clone()),
                 phases: phases.unwrap_or_else(|| whole.phases.clone()),
                 max_events: max_events.or(whole.max_events),
                 cluster: cluster.unwrap_or_else(|| whole.cluster.clone()),
@@ -320,6 +328,10 @@ impl Scenario {
             }
         }
         problems.append(problems_of_excuses(source, &self.excuses));
+        if self.why_excused.is_some() && self.excuses.is_empty() {
+            let wrong = "`why_excused` says why seeds are excused, and `excuses` is empty";
+            problems.push(source.problem("why_excused", wrong, "an excuse, or no reason"));
+        }
         for manifest in &self.cluster.manifests {
             if !path.parent().unwrap_or(Path::new("")).join(manifest).exists() {
                 let wrong = format!("the manifest {manifest} does not exist");

@@ -22,7 +22,7 @@ use sim_config::manifest::Manifest;
 use sim_config::time::SimTime;
 
 use crate::check::claim_name::Names;
-use crate::check::{self, KnownClaim};
+use crate::check::{self, Excuse, KnownClaim};
 use crate::claim::{self, ClaimSuite};
 use crate::deviation::{self, Deviation};
 use crate::operation::{self, OpKind};
@@ -73,7 +73,7 @@ pub trait System: Sync {
     }
 
     /// The documented hazards by which its claims excuse a violation.
-    fn excuses(&self) -> &'static [&'static str] {
+    fn excuses(&self) -> &'static [Excuse] {
         &[]
     }
 
@@ -208,7 +208,7 @@ impl Systems {
         operation::OPERATIONS.set(Open::new(systems.iter().map(|system| system.operations()).collect()));
         let renamed = systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect();
         check::claim_name::CLAIMS.set(Names { claims, renamed });
-        check::excuse::EXCUSES.set(systems.iter().flat_map(|system| system.excuses().iter().copied()).collect());
+        check::excuse::EXCUSES.set(systems.iter().flat_map(|system| system.excuses().iter().map(|excuse| excuse.name)).collect());
         claim::SUITES.set(suites);
         deviation::DEVIATIONS.set(mutations);
         served::TYPES.set(|| crate::system::systems().iter().flat_map(|system| system.types()).collect());

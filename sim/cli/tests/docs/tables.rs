@@ -21,9 +21,14 @@ fn head(title: &str, sentences: &[&str]) -> String {
 }
 
 fn list(sandbox: &Sandbox, what: &str) -> Vec<Value> {
+    listed(sandbox, what, what)
+}
+
+/// The part `key` of what `list WHAT` lists.
+fn listed(sandbox: &Sandbox, what: &str, key: &str) -> Vec<Value> {
     let printed = sandbox.shell(&format!("ipam-sim list {what} --format json"));
     let listed: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
-    listed[what].as_array().unwrap().clone()
+    listed[key].as_array().unwrap().clone()
 }
 
 /// Text for a cell: one line, with links in place of places in the reference.
@@ -97,6 +102,12 @@ fn claims(sandbox: &Sandbox) -> String {
             let (about, reference) = (cell(text(claim, "about")), cell(text(claim, "reference")));
             let _ = writeln!(page, "| `{}` | {} | {about} | {reference} |", text(claim, "name"), text(claim, "suite"));
         }
+    }
+    page += "\n## Excuses\n\nThe documented hazards that a scenario can list under `excuses` ([concepts](../concepts.md#excuse)). Outside of its interval, or \
+             where its condition does not hold, a violation is one.\n\n| excuse | hazard | begins | ends | reference |\n|---|---|---|---|---|\n";
+    for excuse in listed(sandbox, "claims", "excuses") {
+        let [about, begins, ends, reference] = ["about", "begins", "ends", "reference"].map(|key| cell(text(&excuse, key)));
+        let _ = writeln!(page, "| `{}` | {about} | {begins} | {ends} | {reference} |", text(&excuse, "name"));
     }
     assert!(claims.iter().all(|claim| kinds.iter().any(|(kind, _)| *kind == text(claim, "kind"))), "a kind of claim is missing");
     page

@@ -4,6 +4,21 @@ use sim_config::{Problems, Source, advice};
 
 use crate::registered::Registered;
 
+/// A documented hazard that excuses a violation: in which interval, and under which condition. Outside of it a violation is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Excuse {
+    /// Its name.
+    pub name: &'static str,
+    /// The hazard, as a fragment of a sentence.
+    pub about: &'static str,
+    /// What begins it, as a fragment of a sentence.
+    pub begins: &'static str,
+    /// What ends it, as a fragment of a sentence.
+    pub ends: &'static str,
+    /// Where the reference names the hazard; `None` = it is nobody's but the harness's.
+    pub reference: Option<&'static str>,
+}
+
 /// The documented hazards of all systems.
 pub(crate) static EXCUSES: Registered<Vec<&'static str>> = Registered::new();
 

@@ -126,6 +126,7 @@ pub fn empty_result(ready: &Ready) -> ScenarioResult {
     let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
     result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
     result.config = Some(config_hash(ready));
+    result.why_excused.clone_from(&ready.scenario.why_excused);
     result.brought = ready.brought;
     result.wants_addresses = ready.brought && ready.scenario.workload.draft().wants_addresses();
     result.left_out.extend(ready.scenario.left_out().ok().flatten());

@@ -14,6 +14,7 @@ use kube_sim::object::Obj;
 use kube_sim::trace::entity::Touch;
 use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
+use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
 use sim_harness::operation::OpKind;
@@ -165,8 +166,14 @@ impl System for Byom {
         ]
     }
 
-    fn excuses(&self) -> &'static [&'static str] {
-        &[claim::BY_HAND]
+    fn excuses(&self) -> &'static [Excuse] {
+        &[Excuse {
+            name: claim::BY_HAND,
+            about: "somebody outside has taken away or changed the record of an allocation in the ConfigMap",
+            begins: "with that write, for the allocations whose records it touched; the others stay the pool's to answer for",
+            ends: "with the sandbox of the allocation: its ID never comes again",
+            reference: Some("B W17, B W18"),
+        }]
     }
 
     fn mutations(&self) -> Vec<Deviation> {

@@ -47,13 +47,13 @@ pub(super) struct NoIncrementIsLost {
     rt: Rt,
     reader: Reader,
     acknowledged: FxHashMap<u64, (ProcessId, SimTime)>,
-    /// Somebody else lowered the counter: a value may come again.
-    lowered_outside: bool,
+    /// Somebody else lowered the counter: values up to the one that it had may come again.
+    lowered_from: u64,
 }
 
 impl NoIncrementIsLost {
     pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), acknowledged: FxHashMap::default(), lowered_outside: false }
+        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), acknowledged: FxHashMap::default(), lowered_from: 0 }
     }
 }
 
@@ -65,7 +65,10 @@ impl Claim for NoIncrementIsLost {
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
         match event.kind {
             EventKind::Commit { client, key, before, after, .. } if is_counter(key) => {
-                self.lowered_outside |= self.reader.value(before) > self.reader.value(after) && is_outsider(&self.rt, client);
+                let before = self.reader.value(before);
+                if before > self.reader.value(after) && is_outsider(&self.rt, client) {
+                    self.lowered_from = self.lowered_from.max(before);
+                }
             }
             EventKind::Note { process, note } => {
                 let Some(&CounterNote::Counted { value }) = note.downcast_ref() else { return };
@@ -80,7 +83,7 @@ impl Claim for NoIncrementIsLost {
                         event.at
                     )]
                 };
-                if self.lowered_outside {
+                if value <= self.lowered_from {
                     findings.violated_with(OUTSIDE_WRITER, detail);
                 } else {
                     findings.violated(detail);

@@ -5,6 +5,7 @@ pub mod workload;
 
 use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
+use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, How};
 use sim_harness::operation::OpKind;
@@ -112,8 +113,14 @@ impl System for Counter {
         &["no-increment-is-lost"]
     }
 
-    fn excuses(&self) -> &'static [&'static str] {
-        &[OUTSIDE_WRITER]
+    fn excuses(&self) -> &'static [Excuse] {
+        &[Excuse {
+            name: OUTSIDE_WRITER,
+            about: "somebody else writes the counter without regard to its version",
+            begins: "when somebody who is no client lowers the number",
+            ends: "with the number that it had before: what is acknowledged above it comes once",
+            reference: None,
+        }]
     }
 
     fn mutations(&self) -> Vec<Deviation> {

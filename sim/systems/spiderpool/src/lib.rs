@@ -19,6 +19,7 @@ use kube_sim::trace::entity::Touch;
 use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::{Problems, kinds};
+use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
 use sim_harness::operation::OpKind;
@@ -216,7 +217,7 @@ impl System for Spiderpool {
         ]
     }
 
-    fn excuses(&self) -> &'static [&'static str] {
+    fn excuses(&self) -> &'static [Excuse] {
         &claim::EXCUSES
     }
 

@@ -32,6 +32,17 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
         let cited = claims.iter().filter_map(|entry| entry.reference.as_deref());
         sections.push(section("Claims", with_legend(table.lines(), cited, paint), paint));
     }
+    if let Some(excuses) = report.excuses.as_ref().filter(|excuses| !excuses.is_empty()) {
+        let mut lines = Vec::new();
+        for entry in excuses {
+            let reference = entry.reference.as_ref().map(|reference| format!(" ({reference})")).unwrap_or_default();
+            lines.push(format!("  {}", paint.bold(&entry.name)));
+            lines.push(format!("      {}{reference}", entry.about));
+            lines.push(format!("      begins: {}", entry.begins));
+            lines.push(format!("      ends: {}", entry.ends));
+        }
+        sections.push(section("Excuses", lines, paint));
+    }
     if let Some(faults) = &report.faults {
         // Two lines and a third for the parameters: side by side they are wider than any screen.
         let mut lines = Vec::new();

@@ -85,7 +85,7 @@ fn overview(report: &RunReport, paint: Paint) -> Vec<String> {
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Held | Verdict::Found => "ok",
-        Verdict::Violated | Verdict::NotFound | Verdict::NotEventually => "FAIL",
+        Verdict::Violated | Verdict::NotFound | Verdict::NotEventually | Verdict::ExcusedTooOften => "FAIL",
         Verdict::Vacuous => "VACUOUS",
         Verdict::NotRun | Verdict::Incomplete => "NOT RUN",
         Verdict::CutShort => "ok",
@@ -137,9 +137,17 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut T
         lines.push(format!("{} {} must be violated    not found in {seeds}", paint.bad("FAIL "), paint.bold(expected)));
     }
     lines.extend(failures(scenario, verdict, told, paint));
+    if verdict == Verdict::ExcusedTooOften {
+        let (excused, seeds) = (human::count(scenario.excused), human::plural(scenario.seeds, "seed", "seeds"));
+        let wrong = "more than one of ten, and the scenario does not say why";
+        lines.push(format!("{} excused in {excused} of {seeds}    {wrong}: see `why_excused`", paint.bad("FAIL ")));
+    }
     for excuse in &scenario.excuses {
         let seeds = human::plural(excuse.seeds, "seed", "seeds");
         lines.push(format!("excused {} by {}: {seeds}, the first is {}", excuse.claim, excuse.excuse, excuse.first_seed));
+    }
+    if scenario.excused > 0 {
+        lines.extend(scenario.why_excused.iter().map(|why| format!("        {why}")));
     }
     // A negative scenario that fails as it must is not asked for coverage.
     let asked = !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open);
@@ -328,6 +336,7 @@ fn summary(report: &RunReport, paint: Paint) -> String {
         Verdict::Broken => ("broken", "broken"),
         Verdict::Nondeterministic => ("nondeterministic", "nondeterministic"),
         Verdict::Violated => ("violated", "violated"),
+        Verdict::ExcusedTooOften => ("excused too often", "excused too often"),
         Verdict::NotFound => ("that should fail but does not", "that should fail but do not"),
         Verdict::NotEventually => ("not eventually", "not eventually"),
         Verdict::Vacuous => ("vacuous", "vacuous"),

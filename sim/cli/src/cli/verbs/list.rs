@@ -1,15 +1,15 @@
 //! `list`: what there is.
 
-use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, ScenarioEntry};
+use ipam_reports::listing::{ClaimEntry, DeviationEntry, ExcuseEntry, FaultEntry, Parameter, ScenarioEntry};
 use ipam_reports::{ListReport, reference};
 use kube_sim::fault;
 use sim_config::Problems;
-use sim_harness::check::ClaimName;
+use sim_harness::check::{ClaimName, Excuse};
 use sim_harness::claim::{self};
 use sim_harness::deviation;
 use sim_harness::scenario::{self, Scenario};
 use sim_harness::swarm::{PATTERNS, Pattern};
-use sim_harness::system::systems;
+use sim_harness::system::{System, systems};
 
 use crate::cli::CliError;
 use crate::cli::args::{ListArgs, What};
@@ -31,6 +31,17 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
         };
         let suites = systems().suites().iter();
         report.claims = Some(suites.flat_map(|suite| suite.claims.iter().map(|def| entry(suite, def))).collect());
+        let entry = |system: &'static dyn System, excuse: &Excuse| ExcuseEntry {
+            name: excuse.name.to_owned(),
+            system: system.name().to_owned(),
+            about: excuse.about.to_owned(),
+            begins: excuse.begins.to_owned(),
+            ends: excuse.ends.to_owned(),
+            reference: excuse.reference.map(str::to_owned),
+            reference_url: excuse.reference.and_then(reference::url),
+        };
+        let of_system = |system: &'static dyn System| system.excuses().iter().map(move |excuse| entry(system, excuse));
+        report.excuses = Some(systems().iter().flat_map(of_system).collect());
     }
     if args.wants(What::Faults) {
         let entry = |info: fault::FaultInfo| FaultEntry {

@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
+use sim_harness::check::Excuse;
 use sim_harness::claim::Findings;
 
 use crate::workload::{Given, How, IpamNote};
@@ -78,15 +79,64 @@ pub(super) use static_pods_keep_their_addresses::StaticPodsKeepTheirAddresses;
 pub(super) use subnet::*;
 pub(super) use view::{EMPTY_POD_IPS, EventMask, FORCE_DELETE, Seen, Terms, UNREACHABLE_NODE, View};
 
-/// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand.
+/// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand, until the address is recorded
+/// anew.
 pub(super) const BY_HAND: &str = "edited-by-hand";
 
 /// The excuse of two live sandboxes of one name: the object of the older one is gone although it lives, because it was deleted by
-/// force or its node is dead or cut off, and its successor has the same addresses by design (A §6.6).
+/// force or its node is dead or cut off, and its successor has the same addresses by design (A §6.6). It ends when the node must have ended
+/// the older one ([`View::may_outlive`]).
 pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
+/// How a hazard ends that is about a sandbox which outlives the right of its pod.
+const WITH_THE_SANDBOX: &str = "when its node must have ended the sandbox: the grace of the containers and 5 s after its kubelet was \
+    told, or could have been, counted anew when the kubelet begins to run again; not while the kubelet is \
+    down or stands still, an ADD or a DEL of the sandbox is under way, or the node is lost for good";
+
 /// The documented hazards by which these claims excuse a violation.
-pub(crate) const EXCUSES: [&str; 5] = [BY_HAND, FORCED_SUCCESSOR, UNREACHABLE_NODE, FORCE_DELETE, EMPTY_POD_IPS];
+pub(crate) const EXCUSES: [Excuse; 5] = [
+    Excuse {
+        name: UNREACHABLE_NODE,
+        about: "an address was reclaimed of a pod that is stuck on a node which cannot be reached, and its sandbox still \
+            answers",
+        begins: "deletionTimestamp, the grace and the additional delay have passed (DC-4); where the node came back after \
+            the pod was asked to end, twice the grace and the delay since then",
+        ends: WITH_THE_SANDBOX,
+        reference: Some("G EX1"),
+    },
+    Excuse {
+        name: FORCE_DELETE,
+        about: "an address was reclaimed of a pod whose object went before its containers, by force or with its Node, and \
+            its sandbox still answers",
+        begins: "the grace is over that the pod skipped, as last known: what it was given, else what its containers have, \
+            twice, with the additional delay; at once if it skipped none, or if the replica began to run after the \
+            object was gone and so knows of no grace",
+        ends: WITH_THE_SANDBOX,
+        reference: Some("G EX2"),
+    },
+    Excuse {
+        name: EMPTY_POD_IPS,
+        about: "an address was reclaimed of a pod that runs and whose status names no address",
+        begins: "with the write, if the setting is on and the status names no address then",
+        ends: "with the sandbox that answered",
+        reference: Some("G EX3"),
+    },
+    Excuse {
+        name: FORCED_SUCCESSOR,
+        about: "the next pod of a place, of a StatefulSet or a VM, has the addresses by right while the sandbox of its \
+            predecessor still answers, and so has whoever draws them after it",
+        begins: "the object of the predecessor is gone, and the next pod of its place is there",
+        ends: WITH_THE_SANDBOX,
+        reference: Some("A §6.6"),
+    },
+    Excuse {
+        name: BY_HAND,
+        about: "somebody has edited a record, an endpoint or a finalizer by hand",
+        begins: "with that edit, for the addresses that it touched",
+        ends: "when an agent records the address anew while nobody answers on it and no endpoint names it",
+        reference: None,
+    },
+];
 
 /// A claim about allocation.
 pub(crate) trait IpamClaim: Send {

@@ -13,13 +13,14 @@ use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 /// interface is to be taken down (its containers have stopped by then) or its network namespace is gone.
 ///
 /// An address that was reclaimed of the older one, or of the newer one, is excused as the documented hazard under which that happened:
-/// `unreachable-node-release`, `force-delete-release`, `empty-pod-ips-release`.
+/// `unreachable-node-release`, `force-delete-release`, `empty-pod-ips-release`, until the node must have ended that sandbox.
 ///
 /// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod: that is its
 /// node's business.
 ///
-/// A successor that was forced on a pod (`forced-successor`) has the address by right, and gives it back by right when it ends. Whoever
-/// draws it then meets the same sandbox of the older pod, by the same hazard: that is excused for as long as it answers.
+/// A successor that was forced on a pod of a StatefulSet or a VM (`forced-successor`) has the address by right, and gives it back by right
+/// when it ends. Whoever draws it then meets the same sandbox of the older pod, by the same hazard: that is excused until its node must
+/// have ended it.
 ///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
 /// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
@@ -66,11 +67,11 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
                     vec![line, format!("so does {}{since}", view.pod_of(&other.uid)), view.story_of(pool, *address)]
                 };
                 let reclaimed = view.excuse_of(&other.uid, *address).or_else(|| view.excuse_of(&sandbox.uid, *address));
-                let older_is_gone = view.pods.get(&other.uid).is_none_or(|pod| pod.gone);
-                if other.pod == sandbox.pod && older_is_gone {
+                let is_successor = other.pod == sandbox.pod && view.is_succeeded(&other.uid);
+                if is_successor {
                     self.outlived.insert((older.clone(), *address));
-                    findings.violated_with(FORCED_SUCCESSOR, detail);
-                } else if self.outlived.contains(&(older.clone(), *address)) {
+                }
+                if self.outlived.contains(&(older.clone(), *address)) && view.may_outlive(&other.uid) {
                     findings.violated_with(FORCED_SUCCESSOR, detail);
                 } else if let Some(excuse) = reclaimed {
                     findings.violated_with(excuse, detail);
@@ -96,6 +97,8 @@ mod tests {
     use super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
     use super::super::{BY_HAND, FORCED_SUCCESSOR};
     use kube_sim::node::PodNote;
+    use kube_sim::trace::ProcessChange;
+    use std::time::Duration;
 
     const CLAIM: &str = "no-address-has-two-live-sandboxes";
 
@@ -131,7 +134,11 @@ mod tests {
 
     /// A pod answers on the same address.
     fn answers(stage: &mut Stage, pod: &str, uid: &str) {
-        stage.pod(pod, uid);
+        if pod == "ns/web-0" {
+            stage.static_pod(pod, uid)
+        } else {
+            stage.pod(pod, uid)
+        }
         stage.sandbox(uid, pod, uid);
         stage.attach(uid, "eth0", &["10.0.0.1"]);
     }
@@ -148,6 +155,41 @@ mod tests {
             answers(stage, "ns/web-0", "new");
             assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
         });
+        // A bare pod leaves nothing to whoever has its name next.
+        on_stage(CLAIM, |stage| {
+            for uid in ["old", "new"] {
+                answers(stage, "ns/a", uid);
+                stage.pod_gone("ns/a");
+            }
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_successor_is_excused_until_its_predecessor_must_be_gone() {
+        for (seconds, excuse) in [(34, Some(FORCED_SUCCESSOR)), (36, None)] {
+            on_stage(CLAIM, |stage| {
+                outlives_its_object(stage);
+                stage.pass(Duration::from_secs(seconds));
+                answers(stage, "ns/web-0", "new");
+                assert_eq!(stage.excuses(), [excuse], "after {seconds} s");
+            });
+        }
+        // A kubelet that stands still has as long as it does, and the grace once more.
+        for (seconds, excuse) in [(34, Some(FORCED_SUCCESSOR)), (36, None)] {
+            on_stage(CLAIM, |stage| {
+                outlives_its_object(stage);
+                stage.process_changes(stage.kubelet, ProcessChange::Paused);
+                stage.pass(Duration::from_secs(600));
+                answers(stage, "ns/web-0", "new");
+                assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
+                stage.process_changes(stage.kubelet, ProcessChange::Resumed);
+                stage.node(PodNote::SandboxGone { sandbox: "new".into() });
+                stage.pass(Duration::from_secs(seconds));
+                answers(stage, "ns/b", "b");
+                assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR), excuse], "after {seconds} s");
+            });
+        }
     }
 
     #[test]
@@ -214,26 +256,112 @@ mod tests {
         excuses
     }
 
+    fn pass(stage: &mut Stage, seconds: u64) {
+        stage.pass(Duration::from_secs(seconds));
+    }
+
+    /// The kubelet stands still: nothing ends a sandbox.
+    fn freeze(stage: &mut Stage) {
+        stage.process_changes(stage.kubelet, ProcessChange::Paused);
+    }
+
     #[test]
-    fn the_documented_hazards_of_reclaim_excuse_and_nothing_else_does() {
-        assert_eq!(given_on(|_| (), |stage| stage.pod_gone("ns/a")), [Some(FORCE_DELETE)]);
-        let terminating = |ready: bool, seconds: u64| {
+    fn a_forced_deletion_excuses_nothing_before_the_grace_it_skipped() {
+        let forced = |freezes: bool, seconds: u64| {
             move |stage: &mut Stage| {
-                stage.terminate_with("ns/a", 30);
-                stage.node_is("node-0", ready);
-                stage.pass(std::time::Duration::from_secs(seconds));
+                stage.pod_is_shown("ns/a");
+                if freezes {
+                    freeze(stage);
+                }
+                stage.pod_gone("ns/a");
+                pass(stage, seconds);
             }
         };
-        assert_eq!(given_on(|_| (), terminating(false, 61)), [Some(UNREACHABLE_NODE)]);
-        assert_eq!(given_on(|_| (), terminating(false, 59)), [None], "its grace is not over");
-        assert_eq!(given_on(|_| (), terminating(true, 61)), [None], "its node is well");
+        assert_eq!(given_on(|_| (), forced(true, 59)), [None], "twice the grace of the spec is not over");
+        assert_eq!(given_on(|_| (), forced(true, 61)), [Some(FORCE_DELETE)]);
+        assert_eq!(given_on(|_| (), forced(false, 61)), [None], "its kubelet has ended it long ago");
+        // Who asked for an end before has said when it is.
+        let asked = |seconds: u64| {
+            move |stage: &mut Stage| {
+                stage.pod_is_shown("ns/a");
+                freeze(stage);
+                stage.terminate_with("ns/a", 5);
+                stage.pod_gone("ns/a");
+                pass(stage, seconds);
+            }
+        };
+        assert_eq!(given_on(|_| (), asked(9)), [None]);
+        assert_eq!(given_on(|_| (), asked(11)), [Some(FORCE_DELETE)]);
+    }
+
+    #[test]
+    fn a_replica_that_never_saw_the_pod_knows_of_no_grace_that_it_skipped() {
+        assert_eq!(given_on(|_| (), |stage| stage.pod_gone("ns/a")), [Some(FORCE_DELETE)]);
+        let restarted = |stage: &mut Stage| {
+            stage.pod_is_shown("ns/a");
+            stage.pod_gone("ns/a");
+            for change in [ProcessChange::Crashed, ProcessChange::Started] {
+                stage.process_changes(stage.replicas[0], change);
+            }
+        };
+        assert_eq!(given_on(|_| (), restarted), [Some(FORCE_DELETE)]);
+    }
+
+    #[test]
+    fn a_node_that_is_cut_off_excuses_nothing_before_the_bound_or_after_it_must_have_ended_the_sandbox() {
+        let terminating = |freezes: bool, ready: bool, seconds: u64| {
+            move |stage: &mut Stage| {
+                if freezes {
+                    freeze(stage);
+                }
+                stage.terminate_with("ns/a", 30);
+                stage.node_is_shown("node-0", ready);
+                pass(stage, seconds);
+            }
+        };
+        assert_eq!(given_on(|_| (), terminating(true, false, 61)), [Some(UNREACHABLE_NODE)]);
+        assert_eq!(given_on(|_| (), terminating(true, true, 61)), [Some(UNREACHABLE_NODE)]);
+        assert_eq!(given_on(|_| (), terminating(true, false, 59)), [None], "its grace is not over");
+        assert_eq!(given_on(|_| (), terminating(false, true, 61)), [None], "its node is well");
+        assert_eq!(given_on(|_| (), terminating(false, false, 61)), [None], "its kubelet was told in time, and runs");
+        let thawed = |seconds: u64| {
+            move |stage: &mut Stage| {
+                terminating(true, false, 61)(stage);
+                stage.process_changes(stage.kubelet, ProcessChange::Resumed);
+                pass(stage, seconds);
+            }
+        };
+        assert_eq!(given_on(|_| (), thawed(34)), [Some(UNREACHABLE_NODE)]);
+        assert_eq!(given_on(|_| (), thawed(36)), [None], "it has had its grace once more");
+    }
+
+    #[test]
+    fn a_node_that_came_back_has_the_grace_twice_before_it_excuses() {
+        let returned = |seconds: u64| {
+            move |stage: &mut Stage| {
+                stage.node_is_shown("node-0", false);
+                freeze(stage);
+                stage.terminate_with("ns/a", 30);
+                pass(stage, 300);
+                stage.node_returns("node-0");
+                pass(stage, seconds);
+            }
+        };
+        assert_eq!(given_on(|_| (), returned(59)), [None]);
+        assert_eq!(given_on(|_| (), returned(61)), [Some(UNREACHABLE_NODE)]);
+    }
+
+    #[test]
+    fn a_pod_that_runs_without_addresses_is_excused_where_a_setting_wants_it() {
         let without_ips = |stage: &mut Stage| stage.pod_is("ns/a", "Running", None);
+        let with_ips = |stage: &mut Stage| stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
         assert_eq!(given_on(|settings| settings.running_without_ips = true, without_ips), [Some(EMPTY_POD_IPS)]);
+        assert_eq!(given_on(|settings| settings.running_without_ips = true, with_ips), [None]);
         assert_eq!(given_on(|_| (), without_ips), [None]);
     }
 
     #[test]
-    fn a_record_removed_by_hand_excuses() {
+    fn a_record_removed_by_hand_excuses_until_the_address_is_recorded_anew_for_somebody() {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1"]);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
@@ -241,9 +369,23 @@ mod tests {
             for (pod, uid) in [("ns/a", "a"), ("ns/b", "b")] {
                 stage.pod(pod, uid);
                 stage.sandbox(uid, pod, uid);
+            }
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            // Somebody answers on it still.
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+            for gone in ["a", "b"] {
+                stage.node(PodNote::SandboxGone { sandbox: gone.into() });
+            }
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/c", "c");
+            for (pod, uid) in [("ns/c", "c"), ("ns/d", "d")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
                 stage.attach(uid, "eth0", &["10.0.0.1"]);
             }
-            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+            assert_eq!(stage.excuses(), [Some(BY_HAND), None]);
         });
     }
 }

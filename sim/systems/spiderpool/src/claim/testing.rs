@@ -187,6 +187,16 @@ impl Stage {
         self.write::<Node>(self.kubelet, value);
     }
 
+    /// A node becomes ready, and the replicas are shown it.
+    pub(super) fn node_returns(&mut self, name: &str) {
+        let since = kube_sim::cluster::later(kube_sim::cluster::EPOCH, jiff::SignedDuration::from_micros(self.now.as_micros() as i64));
+        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": since.to_string()});
+        self.write::<Node>(self.kubelet, json!({"metadata": {"name": name}, "status": {"conditions": [ready]}}));
+        for replica in self.replicas {
+            self.deliver::<Node>(replica);
+        }
+    }
+
     /// The same, and the replicas are shown it.
     pub(super) fn node_is_shown(&mut self, name: &str, ready: bool) {
         self.node_is(name, ready);
@@ -387,9 +397,21 @@ impl Stage {
             pod.metadata.deletion_timestamp = Some(Time(at));
             pod.metadata.deletion_grace_period_seconds = Some(grace);
         });
-        let object = self.objects[&(std::any::type_name::<Pod>(), key)].clone();
-        let (client, kind, what, revision) = (self.kubelet, self.registry.id::<Pod>(), WatchKind::Modified, self.revision);
+        self.shows(self.kubelet, &key);
+    }
+
+    fn shows(&mut self, client: ProcessId, key: &ObjectKey) {
+        let object = self.objects[&(std::any::type_name::<Pod>(), key.clone())].clone();
+        let (kind, what, revision) = (self.registry.id::<Pod>(), WatchKind::Modified, self.revision);
         self.event(EventKind::Deliver { client, kind, what, revision, object: Some(&object) });
+    }
+
+    /// A watch shows a pod to the replicas.
+    pub(super) fn pod_is_shown(&mut self, key: &str) {
+        let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
+        for replica in self.replicas {
+            self.shows(replica, &ObjectKey::namespaced(namespace, name));
+        }
     }
 
     /// The status of a pod: its phase and its address, if it has one.

@@ -120,8 +120,8 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// Adds a case. One that is not cut by seeds belongs to one shard: they are dealt out in turn. `seeds`: how many are planned, and how many of
-    /// them are required.
+    /// Adds a case. One that is not cut by seeds belongs to one shard: they are dealt out in turn. `seeds`: how many are planned, and how
+    /// many of them are required.
     fn add(&mut self, part: Part, name: &str, seeds: (u64, u64), result: ScenarioResult, job: impl FnOnce() -> Job) {
         let next = self.numbers.entry(part).or_default();
         let number = *next;
@@ -196,7 +196,8 @@ impl Collector<'_> {
         self.sweep(Part::Control, &name, Arc::new(Ready { scenario, ..ready.clone() }), 0, CONTROL_SEEDS);
     }
 
-    /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others.
+    /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others. Every excuse is
+    /// admitted: a deviation that only moves the number of excused seeds is not found.
     fn kill_matrix(&mut self, negative: &[Arc<Ready>]) {
         let mut without = Vec::new();
         for name in systems().mutations().iter().map(|deviation| deviation.name) {
@@ -204,7 +205,7 @@ impl Collector<'_> {
             let rows = negative.iter().filter(has).filter(|ready| ready.scenario.expect.is_some());
             let row = rows.min_by_key(|ready| (ready.scenario.name != name, ready.scenario.deviations.len()));
             match row {
-                Some(ready) => self.sweep(Part::KillMatrix, name, Arc::clone(ready), KILL_FIRST, KILL_SEEDS),
+                Some(ready) => self.sweep(Part::KillMatrix, name, Arc::new(with_every_excuse(ready)), KILL_FIRST, KILL_SEEDS),
                 None => without.push(name),
             }
         }
@@ -212,6 +213,13 @@ impl Collector<'_> {
             self.found.remarks.push(format!("no negative scenario is about {}", without.join(", ")));
         }
     }
+}
+
+/// A scenario in which every documented hazard excuses.
+pub(in super::super) fn with_every_excuse(ready: &Ready) -> Ready {
+    let mut ready = ready.clone();
+    ready.scenario.excuses = systems().excuses().iter().map(|&name| name.to_owned()).collect();
+    ready
 }
 
 /// How many seeds there are in a range.

@@ -45,6 +45,7 @@ use sim_harness::system::systems;
 use sim_harness::workload::WorkloadDraft;
 
 use self::rotation::{Rotation, Turn};
+use super::gate::with_every_excuse;
 use super::out_folder::OutFolder;
 use crate::cli::CliError;
 use crate::cli::args::SelftestArgs;
@@ -196,8 +197,10 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_some() && scenario.deviations.first() == Some(&name))
         {
             let swarmed = Scenario { swarm: Some(scenario.swarm.clone().unwrap_or_else(Swarm::default)), ..scenario.clone() };
-            tries.push(Try::of_one(deviation, Ready::new(file, scenario.clone())?, false, seeds));
-            tries.push(Try::of_one(deviation, Ready::new(file, swarmed)?, true, seeds));
+            // What only moves the number of excused seeds is not found.
+            for (scenario, swarm) in [(scenario.clone(), false), (swarmed, true)] {
+                tries.push(Try::of_one(deviation, with_every_excuse(&Ready::new(file, scenario)?), swarm, seeds));
+            }
         }
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_none() && scenario.swarm.is_some()) {
             if is_about(deviation, &scenario.workload) {

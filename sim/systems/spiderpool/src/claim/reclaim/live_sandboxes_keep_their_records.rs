@@ -11,9 +11,10 @@ use super::violated;
 /// to be taken down, or it is gone. Whoever removes the record breaks it, an agent or a replica of the controller. The pods of a VM may
 /// hand a record to each other.
 ///
-/// Excused by the documented hazards of reclaim, by hands, and where a namesake takes over what a pod had that was deleted by force.
-/// Broken by `records-before-endpoint` with `reown-missing-record`, `vm-record-without-owner-check`, `scan-trusts-cached-pod` and
-/// `scan-trusts-cached-endpoint`. It does not see which pool an address of a second pool was taken from.
+/// Excused by the documented hazards of reclaim within their bounds, by hands, and where the next pod of its place takes over what a pod
+/// had that was deleted by force, until the node must have ended its sandbox. Broken by `force-delete-frees-at-once`,
+/// `returned-node-frees-at-once`, `records-before-endpoint` with `reown-missing-record`, `vm-record-without-owner-check`,
+/// `scan-trusts-cached-pod` and `scan-trusts-cached-endpoint`. It does not see which pool an address of a second pool was taken from.
 pub(crate) struct LiveSandboxesKeepTheirRecords;
 
 impl IpamClaim for LiveSandboxesKeepTheirRecords {
@@ -34,8 +35,8 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     if successor.is_some_and(|after| is_migration(view, &before.pod_uid, &after.pod_uid)) {
                         continue;
                     }
-                    let is_gone = view.pods.get(&sandbox.uid).is_none_or(|pod| pod.gone);
-                    let forced = (change.by_agent && is_gone).then_some(FORCED_SUCCESSOR);
+                    let forced = change.by_agent && view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
+                    let forced = forced.then_some(FORCED_SUCCESSOR);
                     let excuse = if change.by_replica { view.excuse_of(&sandbox.uid, address) } else { forced };
                     violated(findings, excuse, view.changes.touched(address), || {
                         let whose = view.pod_of(&sandbox.uid);
@@ -74,6 +75,7 @@ mod tests {
     use super::super::super::view::{FORCE_DELETE, UNREACHABLE_NODE};
     use super::super::super::{BY_HAND, FORCED_SUCCESSOR};
     use super::*;
+    use kube_sim::trace::ProcessChange;
     use std::time::Duration;
 
     const CLAIM: &str = "live-sandboxes-keep-their-records";
@@ -118,50 +120,72 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_gone_by_force_is_excused() {
-        with_pod(|stage| {
-            stage.pod_gone("ns/a");
-            stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
-            assert_eq!(stage.excuses(), [Some(FORCE_DELETE)]);
-        });
-        with_pod(|stage| {
-            stage.pod_gone("ns/a");
-            stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
-        });
-    }
-
-    #[test]
-    fn a_node_that_is_not_ready_excuses_once_the_grace_is_over_and_a_ready_one_does_not() {
-        for (ready, seconds, excuse) in [(false, 61, Some(UNREACHABLE_NODE)), (false, 59, None), (true, 61, None)] {
+    fn a_pod_that_is_gone_by_force_is_excused_when_its_grace_is_over_and_its_kubelet_is_out_of_reach() {
+        for (seconds, excuse) in [(59, None), (61, Some(FORCE_DELETE))] {
             with_pod(|stage| {
-                stage.terminate_with("ns/a", 30);
-                stage.node_is("node-0", ready);
+                stage.pod_is_shown("ns/a");
+                stage.process_changes(stage.kubelet, ProcessChange::Paused);
+                stage.pod_gone("ns/a");
                 stage.pass(Duration::from_secs(seconds));
                 stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
-                assert_eq!(stage.excuses(), [excuse], "ready: {ready}, after {seconds} s");
+                assert_eq!(stage.excuses(), [excuse], "after {seconds} s");
             });
         }
     }
 
     #[test]
-    fn a_kubelet_that_is_down_or_was_not_told_in_time_is_out_of_reach() {
-        use kube_sim::trace::ProcessChange;
-        for change in [ProcessChange::Crashed, ProcessChange::Paused] {
-            with_pod(|stage| {
-                stage.terminate_with("ns/a", 30);
-                stage.process_changes(stage.kubelet, change);
-                stage.pass(Duration::from_secs(61));
-                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
-                assert_eq!(stage.excuses(), [Some(UNREACHABLE_NODE)]);
+    fn an_agent_may_take_what_a_forced_pod_had_for_its_successor_and_for_nobody_else() {
+        for (static_pod, successor, seconds, excuse) in
+            [(true, true, 34, Some(FORCED_SUCCESSOR)), (true, true, 36, None), (true, false, 1, None), (false, true, 1, None)]
+        {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                let make = |stage: &mut Stage, uid: &str| {
+                    if static_pod { stage.static_pod("ns/a-0", uid) } else { stage.pod("ns/a-0", uid) }
+                };
+                make(stage, "a");
+                stage.sandbox("a", "ns/a-0", "a");
+                stage.add("ns/a-0", "a", FIRST);
+                stage.attach("a", "eth0", &["10.0.0.1"]);
+                stage.pod_gone("ns/a-0");
+                if successor {
+                    make(stage, "later");
+                }
+                stage.pass(Duration::from_secs(seconds));
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a-0", "later");
+                assert_eq!(stage.excuses(), [excuse], "static: {static_pod}, successor: {successor}, after {seconds} s");
             });
         }
-        with_pod(|stage| {
-            stage.terminate("ns/a");
-            stage.pass(Duration::from_secs(5 * 24 * 3600));
-            stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
-            assert_eq!(stage.excuses(), [Some(UNREACHABLE_NODE)]);
-        });
+    }
+
+    #[test]
+    fn a_kubelet_out_of_reach_excuses_once_the_grace_is_over_and_one_that_was_told_does_not() {
+        for (paused, seconds, excuse) in [(true, 61, Some(UNREACHABLE_NODE)), (true, 59, None), (false, 61, None)] {
+            with_pod(|stage| {
+                stage.terminate_with("ns/a", 30);
+                if paused {
+                    stage.process_changes(stage.kubelet, ProcessChange::Paused);
+                }
+                stage.pass(Duration::from_secs(seconds));
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "paused: {paused}, after {seconds} s");
+            });
+        }
+    }
+
+    #[test]
+    fn a_kubelet_that_crashed_is_told_anew() {
+        for (seconds, excuse) in [(34, Some(UNREACHABLE_NODE)), (36, None)] {
+            with_pod(|stage| {
+                stage.terminate_with("ns/a", 30);
+                stage.process_changes(stage.kubelet, ProcessChange::Crashed);
+                stage.pass(Duration::from_secs(61));
+                stage.process_changes(stage.kubelet, ProcessChange::Started);
+                stage.pass(Duration::from_secs(seconds));
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "after {seconds} s");
+            });
+        }
     }
 
     #[test]

@@ -3,18 +3,20 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipam_spiderpool::SpiderEndpoint;
 use ipam_spiderpool::names::FINALIZER;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::{FxHashMap, FxHashSet};
 
+use super::View;
 use super::endpoints::{EndpointChange, addresses_of};
 use super::pools::PoolChange;
 
 /// What people did.
 #[derive(Debug, Default)]
 pub(in super::super) struct Changes {
-    /// The addresses whose records, or whose endpoint's entries, a person made, changed or removed.
+    /// The addresses whose records, or whose endpoint's entries, a person made, changed or removed; until they are recorded anew.
     addresses: FxHashSet<IpAddr>,
     /// The pools from which a person took the finalizer.
     pools: FxHashSet<Arc<str>>,
@@ -44,9 +46,14 @@ fn loses_finalizer(before: Option<&ObjectMeta>, after: Option<&ObjectMeta>) -> b
 }
 
 impl Changes {
-    /// Whether the record or the endpoint's entry of an address was ever touched by hand.
+    /// Whether the record or the endpoint's entry of an address was touched by hand, since it was last recorded anew.
     pub(in super::super) fn touched(&self, address: IpAddr) -> bool {
         self.addresses.contains(&address)
+    }
+
+    /// The record of an address was made anew, and nothing is left of what a person did to it.
+    pub(super) fn is_made_anew(&mut self, address: IpAddr) {
+        self.addresses.remove(&address);
     }
 
     /// Whether a person took the finalizer from a pool.
@@ -114,6 +121,23 @@ impl Changes {
         let [before, after] = [before, after].map(|object| object.map(|object| &object.metadata.labels));
         if before != after {
             self.nodes.insert(name.into(), revision);
+        }
+    }
+}
+
+impl View {
+    /// An address that an agent records while nobody has it is not as a person left it.
+    pub(super) fn forget_hands(&mut self, change: &PoolChange) {
+        let made = change.edits.iter().filter(|edit| edit.before.is_none() && edit.after.is_some());
+        for address in made.filter_map(|edit| edit.key.address()) {
+            let is_named = |endpoint: &Arc<SpiderEndpoint>| addresses_of(endpoint).any(|(.., named)| named == address);
+            if self.changes.touched(address)
+                && self.sandboxes.answering(address).next().is_none()
+                && self.pools.holders(address).count() == 1
+                && !self.endpoints.iter().any(|(_, endpoint)| is_named(endpoint))
+            {
+                self.changes.is_made_anew(address);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a pod's state says about its right to its addresses (G §3, §10.1), read once more and without any cache.
 
 use ipam_spiderpool::PoolIPAllocation;
+use ipam_spiderpool::reclaim::NodeState;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::cluster::{EPOCH, later};
@@ -11,15 +12,18 @@ use super::pods::{Place, Pod};
 use super::replicas::Announced;
 use super::{Said, View};
 
-/// The excuse of an address that still answers after it was reclaimed of a pod whose grace is over, on a node that is not ready or
-/// could not have ended it in time, or whose agent has not answered a DEL of its sandbox (G EX1).
+/// The excuse of an address that still answers after it was reclaimed of a pod whose object is there (G EX1). It begins with the bound of
+/// DC-4, or with the same once more after the return of its node, and ends when its node must have ended the sandbox
+/// ([`View::may_outlive`]).
 pub(crate) const UNREACHABLE_NODE: &str = "unreachable-node-release";
 
 /// The excuse of an address that still answers after it was reclaimed of a pod whose object is gone, because it was deleted by force or
-/// its Node object is gone (G EX2).
+/// its Node object is gone (G EX2). It begins when the grace is over that the pod skipped, for a replica that was never shown the pod at
+/// once, and ends like [`UNREACHABLE_NODE`].
 pub(crate) const FORCE_DELETE: &str = "force-delete-release";
 
-/// The excuse of an address that was reclaimed of a running pod whose status names none, as a setting wants it (G EX3).
+/// The excuse of an address that was reclaimed of a running pod while its status names none, as a setting wants it (G EX3). It lasts while
+/// the pod answers on the address.
 pub(crate) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
 
 /// Kubernetes' default of a grace, in seconds.
@@ -84,9 +88,29 @@ impl View {
     /// Whether the grace of a pod is over by any clock that can have counted: the true one, or that of a replica, now or when it
     /// announced what it does.
     fn is_overdue(&self, pod: &Pod, by: ProcessId, announced: Option<&Announced>) -> bool {
-        let Some(stop) = self.stop_of(&pod.object) else { return false };
+        self.stop_of(&pod.object).is_some_and(|stop| self.is_past(stop, by, announced))
+    }
+
+    /// Whether a time has passed by any clock that can have counted.
+    fn is_past(&self, time: Timestamp, by: ProcessId, announced: Option<&Announced>) -> bool {
         let clocks = [Some(self.true_time()), Some(self.clock(by)), announced.map(|announced| announced.clock)];
-        clocks.into_iter().flatten().any(|clock| clock > stop)
+        clocks.into_iter().flatten().any(|clock| clock > time)
+    }
+
+    /// When the grace is over that a pod skipped whose object is gone (D §0): as its last version tells, or, if nobody asked it to end
+    /// before, what its containers have twice, as for any other. `None` = it skipped none: it has ended, or has no node.
+    fn end_of_skipped_grace(&self, pod: &Pod) -> Option<Timestamp> {
+        let gone = pod.since.gone?;
+        let status = pod.object.status.as_ref();
+        let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
+        let ended =
+            has_ended(&pod.object) && containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
+        if ended || pod.node().is_none() {
+            return None;
+        }
+        let asked = pod.object.metadata.deletion_grace_period_seconds != Some(0);
+        let twice = || later(later(wall(gone), of_containers(grace(&pod.object)) * 2), self.terms.settings.grace_delay);
+        Some(self.stop_of(&pod.object).filter(|_| asked).unwrap_or_else(twice))
     }
 
     /// Whether a replica must leave a pod all it has (GS3): it exists, has not ended, and its grace is not over. A pod that nobody
@@ -107,30 +131,31 @@ impl View {
     fn hazard(&self, uid: &str, by: ProcessId, announced: Option<&Announced>) -> Option<&'static str> {
         let pod = self.pods.get(uid)?;
         if pod.gone {
-            return Some(FORCE_DELETE);
+            let over = self.end_of_skipped_grace(pod).is_none_or(|stop| self.is_past(stop, by, announced));
+            // Who never saw the pod knows of no grace.
+            let permitted = over || !self.replicas.knows_pod(by, uid);
+            return (permitted && self.may_outlive(uid)).then_some(FORCE_DELETE);
         }
-        if self.is_overdue(pod, by, announced) && self.is_on_unreachable_node(uid, pod, announced) {
+        if self.is_overdue(pod, by, announced) && self.is_past_return(pod, by, announced) && self.may_outlive(uid) {
             return Some(UNREACHABLE_NODE);
         }
         self.runs_without_ips(uid).then_some(EMPTY_POD_IPS)
     }
 
-    /// Whether the node of a pod is not ready, or was not told in time that the pod is to end, or is down, or waits for its agent to answer a DEL:
-    /// an agent that cannot reach the API server keeps the other interfaces of the sandbox up.
-    fn is_on_unreachable_node(&self, uid: &str, pod: &Pod, announced: Option<&Announced>) -> bool {
+    /// Whether the node of a terminating pod, in a state that a replica can have seen, lets the pod be given up: it is not ready, or was
+    /// all the time, or is again for as long as a kubelet that learns only now may take: what the containers have, twice, and the
+    /// additional delay.
+    fn is_past_return(&self, pod: &Pod, by: ProcessId, announced: Option<&Announced>) -> bool {
         let Some(node) = pod.node() else { return true };
+        let (meta, settings) = (&pod.object.metadata, &self.terms.settings);
+        let stated = SignedDuration::from_secs(meta.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE));
+        let Some(asked) = meta.deletion_timestamp.as_ref().map(|time| later(time.0, -stated)) else { return false };
         let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
-        if self.nodes.states_since(node, shown).any(|state| !state.is_ready()) {
-            return true;
-        }
-        // A kubelet that is told before deletionTimestamp, a grace after the request, and runs since then, has time enough.
-        let told = self.kubelets.told_of_end(uid);
-        let in_time = pod.object.metadata.deletion_timestamp.as_ref().map(|time| later(time.0, self.terms.settings.grace_delay));
-        let late = told.is_none_or(|at| in_time.is_none_or(|in_time| wall(at) > in_time));
-        let asked = pod.since.terminating;
-        let mut own = self.sandboxes.iter().map(|(_, sandbox)| sandbox).filter(|sandbox| *sandbox.uid == *uid);
-        let hinders = |kubelet| self.kubelets.is_down(kubelet) || self.kubelets.up_since(kubelet) > asked;
-        late || own.any(|sandbox| sandbox.is_being_taken_down || hinders(sandbox.said.by))
+        let bound = |since| later(later(since, of_containers(stated) * 2), settings.grace_delay);
+        self.nodes.states_since(node, shown).filter(|state| state.permits(settings) == Some(true)).any(|state| match state {
+            NodeState::Ready { since: Some(since) } if since > asked => self.is_past(bound(since), by, announced),
+            _ => true,
+        })
     }
 
     /// What becomes known of an address that a replica takes from a pod by the write that is seen now.
@@ -157,8 +182,10 @@ impl View {
     }
 
     /// The documented hazard of which it follows that an address is a pod's no more; `None` = there is none.
+    ///
+    /// What began as a hazard ends when the node must have ended the sandbox.
     pub(in super::super) fn excuse_of(&self, uid: &str, address: std::net::IpAddr) -> Option<&'static str> {
-        self.reclaimed_of(uid, address)?.excuse
+        self.reclaimed_of(uid, address)?.excuse.filter(|excuse| *excuse == EMPTY_POD_IPS || self.may_outlive(uid))
     }
 
     /// Whether reclaim treats a place as one that keeps its addresses.

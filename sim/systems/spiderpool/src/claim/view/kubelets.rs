@@ -1,4 +1,4 @@
-//! The kubelets: which of them run, and when they were told that a pod is to end.
+//! The kubelets: which of them run, and when they were told that a pod is to end, or is gone.
 
 use std::sync::Arc;
 
@@ -13,6 +13,9 @@ pub(in super::super) struct Kubelets {
     known: FxHashSet<ProcessId>,
     down: FxHashSet<ProcessId>,
     up: FxHashMap<ProcessId, SimTime>,
+    /// When those that lost their memory began to run again.
+    reborn: FxHashMap<ProcessId, SimTime>,
+    crashed: FxHashSet<ProcessId>,
     told: FxHashMap<Arc<str>, SimTime>,
 }
 
@@ -27,9 +30,15 @@ impl Kubelets {
         self.up.get(&process).copied()
     }
 
-    /// When the kubelet of a pod was first told that it is being deleted.
-    pub(in super::super) fn told_of_end(&self, uid: &str) -> Option<SimTime> {
-        self.told.get(uid).copied()
+    /// When a kubelet, in its present life, was first told that a pod of its node is to end.
+    pub(in super::super) fn told_of_end(&self, process: ProcessId, uid: &str) -> Option<SimTime> {
+        let told = self.told.get(uid).copied()?;
+        (!self.is_forgotten(process, told)).then_some(told)
+    }
+
+    /// Whether a kubelet has lost its memory since a time.
+    fn is_forgotten(&self, process: ProcessId, told: SimTime) -> bool {
+        self.crashed.contains(&process) || self.reborn.get(&process).is_some_and(|reborn| *reborn > told)
     }
 
     /// Whether a process is a kubelet.
@@ -41,8 +50,8 @@ impl Kubelets {
         self.known.insert(process);
     }
 
-    pub(super) fn is_told(&mut self, uid: &str, at: SimTime) {
-        if !self.told.contains_key(uid) {
+    pub(super) fn is_told(&mut self, process: ProcessId, uid: &str, at: SimTime) {
+        if self.told_of_end(process, uid).is_none() {
             self.told.insert(uid.into(), at);
         }
     }
@@ -53,8 +62,15 @@ impl Kubelets {
                 if self.down.remove(&process) {
                     self.up.insert(process, at);
                 }
+                if change == ProcessChange::Started && self.crashed.remove(&process) {
+                    self.reborn.insert(process, at);
+                }
             }
-            ProcessChange::Crashed | ProcessChange::Paused | ProcessChange::Panicked => {
+            ProcessChange::Crashed | ProcessChange::Panicked => {
+                self.down.insert(process);
+                self.crashed.insert(process);
+            }
+            ProcessChange::Paused => {
                 self.down.insert(process);
             }
         }

@@ -21,6 +21,7 @@ mod health;
 mod kubelets;
 mod ledger;
 mod nodes;
+mod outliving;
 mod overlaps;
 mod places;
 mod pods;
@@ -91,8 +92,8 @@ pub(super) struct Said {
     pub(super) moment: u64,
 }
 
-/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5). It may
-/// be there for a while, unchanged: whoever is to delete it is down.
+/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5).
+/// It may be there for a while, unchanged: whoever is to delete it is down.
 fn is_of_another_incarnation(pool: &SpiderIPPool, pod: &Pod) -> bool {
     let mut owners = pod.object.metadata.owner_references.iter().flatten();
     let of = label(pool, LABEL_OWNER_APPLICATION_UID).filter(|_| label(pool, LABEL_IPPOOL_RECLAIM) == Some("true"));
@@ -266,8 +267,8 @@ impl View {
                 None
             }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
-            EventKind::Deliver { client, kind, revision, object, .. } => {
-                self.hear_of_ends(client, kind, object);
+            EventKind::Deliver { client, kind, what, revision, object } => {
+                self.hear_of_pod(client, kind, what, object);
                 if let Some(what) = self.shown(kind) {
                     self.agents.show(client, what, revision);
                 }
@@ -373,6 +374,9 @@ impl View {
                 self.note_reclaimed(&change);
             }
             self.changes.see_pool(&change);
+            if change.by_agent {
+                self.forget_hands(&change);
+            }
             self.applications.see_pool(&change.pool, change.before.as_deref(), change.after.as_deref());
             return Some(Seen::Pool(Box::new(change)));
         }
@@ -465,8 +469,13 @@ impl View {
 
     /// What a replica missed that lists the pods again. One that was shown nothing yet misses nothing.
     fn relisted(&mut self, client: ProcessId, kind: KindId) -> Option<Seen<'static>> {
+        if kind != self.kinds.pods || !self.is_replica(client) {
+            return None;
+        }
+        // Of what a list does not show yet its watch will tell.
+        self.replicas.is_shown(client, self.pods.present().map(|(uid, _)| uid.clone()));
         let shown = self.agents.shown(client, Shown::Pods);
-        if kind != self.kinds.pods || shown == 0 || !self.is_replica(client) {
+        if shown == 0 {
             return None;
         }
         let missed: Vec<_> = self.pods.vanished_since(shown).cloned().collect();
@@ -506,15 +515,6 @@ impl View {
     fn is_replica(&mut self, process: ProcessId) -> bool {
         let rt = &self.rt;
         self.replicas.knows(process, || rt.process_name(process))
-    }
-
-    /// A watch tells a kubelet that a pod is to end.
-    fn hear_of_ends(&mut self, client: ProcessId, kind: KindId, object: Option<&Obj>) {
-        let Some(object) = object.filter(|_| kind == self.kinds.pods && self.kubelets.is_one(client)) else { return };
-        let meta = &typed_ref::<PodObject>(&**object).metadata;
-        if let Some(uid) = meta.uid.as_deref().filter(|_| meta.deletion_timestamp.is_some()) {
-            self.kubelets.is_told(uid, self.at);
-        }
     }
 
     fn note_reclaimed(&mut self, change: &PoolChange) {

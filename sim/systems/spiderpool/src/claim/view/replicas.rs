@@ -85,6 +85,8 @@ struct Replica {
     judged: FxHashMap<Arc<str>, u64>,
     /// By UID, when it last announced a release.
     last: FxHashMap<Arc<str>, u64>,
+    /// The pods that it was shown since it began to run.
+    pods: FxHashSet<Arc<str>>,
 }
 
 impl Replica {
@@ -175,6 +177,18 @@ impl Replicas {
     /// Whether a replica stands still.
     pub(in super::super) fn is_standing(&self, process: ProcessId) -> bool {
         self.by_process.get(&process).is_some_and(|replica| replica.paused.is_some())
+    }
+
+    /// Whether a replica was shown a pod since it began to run, so that it knows with which grace the pod ends.
+    pub(in super::super) fn knows_pod(&self, process: ProcessId, uid: &str) -> bool {
+        self.by_process.get(&process).is_some_and(|replica| replica.pods.contains(uid))
+    }
+
+    /// A replica is shown pods.
+    pub(super) fn is_shown(&mut self, process: ProcessId, pods: impl Iterator<Item = Arc<str>>) {
+        if let Some(replica) = self.by_process.get_mut(&process) {
+            replica.pods.extend(pods);
+        }
     }
 
     /// How often a release under a name has failed since a time.

@@ -21,6 +21,8 @@ pub(in super::super) struct Sandbox {
     pub(in super::super) nics: Vec<(Arc<str>, Said, Arc<[IpAddr]>)>,
     /// Whether a DEL is under way. Interfaces are taken down one after the other, each when the DEL before it went well.
     pub(in super::super) is_being_taken_down: bool,
+    /// Whether an ADD is under way.
+    pub(in super::super) is_being_set_up: bool,
 }
 
 /// All sandboxes by ID; those that are gone answer on nothing.
@@ -71,14 +73,22 @@ impl Sandboxes {
         }
     }
 
+    fn set_up(&mut self, id: &str, begins: bool) {
+        if let Some(sandbox) = self.by_id.get_mut(id) {
+            sandbox.is_being_set_up = begins;
+        }
+    }
+
     pub(super) fn note(&mut self, note: &PodNote, said: Said) {
         match note {
             PodNote::SandboxStarted { sandbox, pod, uid } => {
                 let (pod, uid) = (pod.clone(), uid.clone());
-                self.by_id.insert(sandbox.clone(), Sandbox { pod, uid, said, nics: Vec::new(), is_being_taken_down: false });
+                let made = Sandbox { pod, uid, said, nics: Vec::new(), is_being_taken_down: false, is_being_set_up: false };
+                self.by_id.insert(sandbox.clone(), made);
             }
             PodNote::Attached { sandbox, nic, addresses } => {
                 self.silence(sandbox, Some(nic));
+                self.set_up(sandbox, false);
                 if let Some(known) = self.by_id.get_mut(sandbox) {
                     known.nics.push((nic.clone(), said, addresses.clone()));
                     for address in addresses.iter() {
@@ -95,8 +105,11 @@ impl Sandboxes {
             PodNote::SandboxGone { sandbox } => {
                 self.silence(sandbox, None);
                 self.take_down(sandbox, false);
+                self.set_up(sandbox, false);
             }
-            PodNote::AddAsked { .. } | PodNote::AddFailed { .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}
+            PodNote::AddAsked { sandbox, .. } => self.set_up(sandbox, true),
+            PodNote::AddFailed { sandbox, .. } => self.set_up(sandbox, false),
+            PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}
         }
     }
 }

@@ -1,0 +1,80 @@
+//! How long the sandbox of a pod may answer that is to end, or is gone: with that every hazard of reclaim ends, too.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_sim::kinds::KindId;
+use kube_sim::object::{Obj, typed_ref};
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::WatchKind;
+use sim_config::time::SimTime;
+
+use super::View;
+use super::entitlement::{grace, has_ended, of_containers};
+use super::health::AFTERMATH;
+use super::pods::{Place, Pod};
+use super::terms::Reach;
+
+/// What a kubelet takes besides the grace until no interface of a sandbox is up: the first steps of what it does for a pod (K §5.2).
+const TAKE_DOWN: Duration = Duration::from_secs(5);
+
+impl View {
+    /// A watch tells of a pod: a kubelet that it is to end, a replica that there is one.
+    pub(super) fn hear_of_pod(&mut self, client: ProcessId, kind: KindId, what: WatchKind, object: Option<&Obj>) {
+        let Some(object) = object.filter(|_| kind == self.kinds.pods) else { return };
+        let pod = typed_ref::<PodObject>(&**object);
+        let Some(uid) = pod.metadata.uid.as_deref() else { return };
+        if self.kubelets.is_one(client) {
+            if what == WatchKind::Deleted || pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
+                self.kubelets.is_told(client, uid, self.at);
+            }
+        } else if self.is_replica(client) {
+            self.replicas.is_shown(client, self.pods.id(uid).cloned().into_iter());
+        }
+    }
+
+    /// Whether a sandbox of a pod may still answer although the pod is to end or is gone: the grace of its containers is not over since its
+    /// kubelet was told, or could have been; or the kubelet is down, or waits for its agent; or the node is lost for good. That of a pod
+    /// which nobody has asked to end lives by right.
+    pub(in super::super) fn may_outlive(&self, uid: &str) -> bool {
+        let Some(pod) = self.pods.get(uid) else { return false };
+        let since = pod.since;
+        let Some(asked) = [since.terminating, since.ended, since.gone].into_iter().flatten().min() else { return false };
+        self.ends_by(uid, pod, asked).is_none_or(|by| self.at <= by)
+    }
+
+    /// Whether the object of a pod is gone, and another pod has its place: that of a StatefulSet or of a VM, whose addresses go with it (A
+    /// §6.6).
+    pub(in super::super) fn is_succeeded(&self, uid: &str) -> bool {
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.gone) else { return false };
+        match &pod.place {
+            Some(Place::Ordinal(..)) => self.pods.named(&pod.key).is_some_and(|(_, later)| later.place == pod.place),
+            Some(Place::Vm(_)) => self.pods.present().any(|(_, later)| later.place == pod.place),
+            None => false,
+        }
+    }
+
+    /// By when no sandbox of a pod answers; `None` = nobody can tell.
+    fn ends_by(&self, uid: &str, pod: &Pod, asked: SimTime) -> Option<SimTime> {
+        if pod.node().is_some_and(|node| self.out_of_reach.names.contains(node)) || self.out_of_reach.pods.contains(&*pod.key) {
+            return None;
+        }
+        let own = || self.sandboxes.iter().map(|(_, sandbox)| sandbox).filter(|sandbox| *sandbox.uid == *uid);
+        let hinders = |kubelet| self.kubelets.is_down(kubelet);
+        if own().any(|sandbox| sandbox.is_being_taken_down || sandbox.is_being_set_up || hinders(sandbox.said.by)) {
+            return None;
+        }
+        let kubelet = own().next()?.said.by;
+        let told = self.kubelets.told_of_end(kubelet, uid).unwrap_or_else(|| {
+            // Of what a list tells nobody knows. Without faults that hold a watch up it is told at once.
+            let hinders = |reach: &Reach| !matches!(reach, Reach::Replicas(_) | Reach::EndpointCaches);
+            self.health.troubled_until(hinders).map_or(asked, |until| if until == SimTime::NEVER { until } else { until + AFTERMATH })
+        });
+        let begins = [Some(told), Some(asked), self.kubelets.up_since(kubelet)].into_iter().flatten().max()?;
+        let stated = pod.object.metadata.deletion_grace_period_seconds.map(SignedDuration::from_secs);
+        let grace = of_containers(grace(&pod.object).max(stated.unwrap_or_default()));
+        let grace = Duration::from_secs(grace.as_secs().unsigned_abs());
+        (begins != SimTime::NEVER).then(|| begins + grace + TAKE_DOWN)
+    }
+}

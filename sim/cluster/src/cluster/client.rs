@@ -17,6 +17,7 @@ use sim_config::time::SimTime;
 use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
 use super::read::{invalid_options, malformed, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
+use super::request_point::{Disturbance, Until};
 use super::serve::Asked;
 use super::watch::{KEEPALIVE, Start};
 use super::watch_stream::{AnyWatch, SimWatch};
@@ -82,8 +83,10 @@ impl Drop for Guard<'_> {
 
 /// What became of a request that was sent.
 enum Sent {
-    /// It is on its way.
-    Travels(Ticket, SimTime),
+    /// It is on its way; its answer is held up until then.
+    Travels(Ticket, SimTime, Option<(u64, SimTime, Until)>),
+    /// It is held up on its way.
+    HeldUp(Ticket),
     /// There is no exchange: this error comes at this time.
     Fails(SimTime, TransportError),
     /// The link is held.
@@ -201,6 +204,9 @@ impl SimClient {
             let event = EventKind::Request { client: self.process, server: process, verb: op.verb(), kind: *kind, key: op.key() };
             state.recorder.observe_of(Part::of(*call), now, event);
         }
+        if first && let Some(request) = request {
+            state.count_request(request, now);
+        }
         let (fate, block) = state.net.send(self.process, process);
         match fate {
             Fate::Held => Sent::Held,
@@ -210,6 +216,17 @@ impl SimClient {
             Fate::Deliver { after, .. } if !state.servers[server].up => Sent::Fails(now + after * 2, TransportError::Refused),
             Fate::Deliver { after, again } => {
                 let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
+                let befalls = state.struck(request.call, now, |disturbance| match disturbance {
+                    Disturbance::Lost(_) | Disturbance::Late { .. } | Disturbance::AnswerLate(_) => Some(disturbance),
+                    _ => None,
+                });
+                if let Some(Disturbance::Lost(silence)) = befalls {
+                    return Sent::Fails(now + after + silence, TransportError::Reset);
+                }
+                if let Some(Disturbance::Late { until, .. } | Disturbance::AnswerLate(until)) = befalls {
+                    state.hold_up(&request, until);
+                }
+                let call = request.call;
                 let ServerTime { processing, stored, answer } = state.server_time(server, &request.op, &block);
                 let proposed = now + after + processing;
                 let at = proposed + stored;
@@ -238,15 +255,37 @@ impl SimClient {
                     let at = proposed + stored;
                     (insert(request.clone(), proposed, at, true), if limited { proposed } else { at })
                 });
+                if let Some(Disturbance::Late { until, reset }) = befalls {
+                    let latest = at + until.at_most;
+                    let id = insert(request, proposed + until.at_most, latest, reset);
+                    drop(state);
+                    self.hold_until(id, call, process, until, latest);
+                    return if reset { Sent::Fails(now + after, TransportError::Reset) } else { Sent::HeldUp(id) };
+                }
                 let id = insert(request, proposed, at, false);
                 drop(state);
                 if let Some((copy, at)) = copy {
                     let fabric = self.fabric.clone();
                     self.fabric.rt.at(at, move || fabric.execute(copy));
                 }
-                Sent::Travels(id, if limited { proposed } else { at })
+                let answer_late = match befalls {
+                    Some(Disturbance::AnswerLate(until)) => Some((call, now, until)),
+                    _ => None,
+                };
+                Sent::Travels(id, if limited { proposed } else { at }, answer_late)
             }
         }
+    }
+
+    /// Has a request that is held up executed in the end: its server may die before that, its caller need not live so long.
+    fn hold_until(&self, id: Ticket, call: u64, server: ProcessId, until: Until, latest: SimTime) {
+        let (fabric, since) = (self.fabric.clone(), self.fabric.rt.now());
+        self.fabric.rt.spawn(server, async move {
+            fabric.hold(call, since, until).await;
+            fabric.execute(id);
+        });
+        let fabric = self.fabric.clone();
+        self.fabric.rt.at(latest, move || fabric.execute(id));
     }
 
     /// Opens a watch on objects of a type that is known only by its registration.
@@ -261,9 +300,10 @@ impl SimClient {
             let server = state.servers[self.server()].process;
             let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
             state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+            state.count_watch(self.process, kind, call, fabric.rt.now());
         }
         let breaks = self.connection.breaks.load(Ordering::Relaxed);
-        let result = self.open(kind, namespace, &options).await;
+        let result = self.open(kind, namespace, &options, call).await;
         if let Err(ApiError::Transport(_)) = &result {
             self.reconnect(breaks);
         }
@@ -315,9 +355,10 @@ impl SimClient {
         let gave_up = || Err(TransportError::Deadline.into());
         let mut request = Some(request);
         let mut first = true;
-        let (id, at) = loop {
+        let (id, at, answer_late) = loop {
             match self.send_once(&mut request, server, std::mem::take(&mut first)) {
-                Sent::Travels(id, at) => break (id, at),
+                Sent::Travels(id, at, answer_late) => break (id, Some(at), answer_late),
+                Sent::HeldUp(id) => break (id, None, None),
                 Sent::Fails(at, error) => {
                     rt.sleep_until(at.min(deadline)).await;
                     return if deadline < at { gave_up() } else { Err(error.into()) };
@@ -330,17 +371,29 @@ impl SimClient {
             }
         };
         let mut guard = Guard { fabric, id: Some(id) };
-        if deadline < at {
-            rt.sleep_until(deadline).await;
-            return gave_up();
-        }
-        rt.sleep_until(at).await;
-        let reply = match fabric.execute_own(id) {
+        let own = match at {
+            Some(at) if deadline < at => {
+                rt.sleep_until(deadline).await;
+                return gave_up();
+            }
+            Some(at) => {
+                rt.sleep_until(at).await;
+                fabric.execute_own(id)
+            }
+            None => None,
+        };
+        let reply = match own {
             Some(reply) => Some(reply),
             None => self.served(id, deadline).await,
         };
-        let Some(Answered { result, at: left, mut fate }) = reply else { return gave_up() };
+        let Some(Answered { result, at: mut left, mut fate }) = reply else { return gave_up() };
         guard.id = None;
+        if let Some((call, since, until_then)) = answer_late {
+            if !until(rt.sleep_until(deadline), fabric.hold(call, since, until_then), deadline).await {
+                return gave_up();
+            }
+            left = left.max(rt.now());
+        }
         // The answer travels: its link may differ from that of the request.
         loop {
             match fate {
@@ -386,7 +439,7 @@ impl SimClient {
     }
 
     /// Opens a watch; the checks of K §2.3.
-    async fn open(&self, kind: KindId, namespace: Option<Arc<str>>, options: &WatchOptions) -> Result<usize, ApiError> {
+    async fn open(&self, kind: KindId, namespace: Option<Arc<str>>, options: &WatchOptions, call: u64) -> Result<usize, ApiError> {
         let fabric = &self.fabric;
         let server = self.server();
         let to = fabric.server_process(server);
@@ -402,7 +455,15 @@ impl SimClient {
             fabric.rt.sleep(if up { KEEPALIVE } else { DIAL_TIMEOUT }).await;
             return Err(if up { TransportError::ConnectionLost } else { TransportError::Refused }.into());
         };
-        let processing = fabric.lock().samplers.processing.sample(high(block[2]));
+        let lost = |disturbance| if let Disturbance::Lost(silence) = disturbance { Some(silence) } else { None };
+        let (processing, lost) = {
+            let mut state = fabric.lock();
+            (state.samplers.processing.sample(high(block[2])), state.struck(call, fabric.rt.now(), lost))
+        };
+        if let Some(silence) = lost {
+            fabric.rt.sleep(after + silence).await;
+            return Err(TransportError::Reset.into());
+        }
         fabric.rt.sleep(after + processing).await;
         if fabric.rt.state(to) == ProcessState::Paused {
             // Nobody accepts the request before the server goes on, and until then nobody answers pings.
@@ -424,7 +485,7 @@ impl SimClient {
                 return Err(TransportError::Reset.into());
             }
         }
-        let opened = self.accept(server, kind, namespace, options, &block).await;
+        let opened = self.accept(server, kind, namespace, (options, call), &block).await;
         if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened
             && !fabric.travel(to, self.process).await
         {
@@ -440,7 +501,7 @@ impl SimClient {
         server: usize,
         kind: KindId,
         namespace: Option<Arc<str>>,
-        options: &WatchOptions,
+        (options, sent): (&WatchOptions, u64),
         block: &Block,
     ) -> Result<usize, ApiError> {
         let fabric = &self.fabric;
@@ -453,6 +514,7 @@ impl SimClient {
             namespace: namespace.as_deref(),
             subresource: None,
             call: None,
+            sent,
         };
         fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());

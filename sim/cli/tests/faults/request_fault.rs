@@ -49,7 +49,11 @@ fn value(map: &ConfigMap) -> Option<&str> {
 }
 
 /// What a task of the process of `client` gives, once it has.
-fn in_background<T: Send + 'static>(bed: &Testbed, client: &SimClient, task: impl Future<Output = T> + Send + 'static) -> Arc<Mutex<Option<T>>> {
+fn in_background<T: Send + 'static>(
+    bed: &Testbed,
+    client: &SimClient,
+    task: impl Future<Output = T> + Send + 'static,
+) -> Arc<Mutex<Option<T>>> {
     let result = Arc::new(Mutex::new(None));
     let slot = result.clone();
     bed.rt.spawn(client.process(), async move {

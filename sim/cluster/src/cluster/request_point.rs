@@ -281,9 +281,9 @@ impl Fabric {
     pub fn take_requests(&self) -> Option<Vec<SentRequest>> {
         let log = self.lock().request_points.log.take()?.rows;
         let later = |position: usize, client: ProcessId, object: &Object| {
-            let others = log[position..].iter().filter(
-                |logged| matches!(logged, Logged::Written(writer, kind, key) if *writer != client && is_about(object, *kind, key)),
-            );
+            let others = log[position..]
+                .iter()
+                .filter(|logged| matches!(logged, Logged::Written(writer, kind, key) if *writer != client && is_about(object, *kind, key)));
             others.count() as u32
         };
         let sent = log.iter().enumerate().filter_map(|(position, logged)| match logged {

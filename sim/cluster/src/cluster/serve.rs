@@ -16,8 +16,8 @@ use super::read::{Freshness, get_freshness, plan_list};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::request_point::Disturbance;
 use super::server::Mishap;
-use super::write::not_found;
 use super::wait::{deadline_exceeded, etcd_error, failure};
+use super::write::not_found;
 use super::{Fabric, State, WritePoint};
 use crate::net::Block;
 

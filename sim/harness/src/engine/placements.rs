@@ -92,8 +92,7 @@ fn effects(request: &SentRequest) -> Vec<(RequestEffect, u32)> {
     match request.verb {
         Verb::Watch => at_once(&[RequestLost, TooManyRequests]),
         verb if verb.is_write() => {
-            let mut effects =
-                at_once(&[CrashBefore, CrashAfter, RequestLost, ReplyLost, ServerError, TooManyRequests, LateCommit]);
+            let mut effects = at_once(&[CrashBefore, CrashAfter, RequestLost, ReplyLost, ServerError, TooManyRequests, LateCommit]);
             effects.extend(until_each(Late));
             effects.extend(until_each(LateAfterReset));
             effects
@@ -168,7 +167,8 @@ impl Search<'_> {
     fn plan(&self, number: usize) -> Plan {
         let Base { plan, processes } = self.base(number);
         let mut plan = plan.clone();
-        let fault = |disturbance: Disturbance| With { common: Window { at: SimTime::ZERO, lasts: None }, kind: disturbance.fault(processes) };
+        let fault =
+            |disturbance: Disturbance| With { common: Window { at: SimTime::ZERO, lasts: None }, kind: disturbance.fault(processes) };
         plan.fault.extend(self.path(number).into_iter().map(fault));
         plan
     }
@@ -297,4 +297,64 @@ pub(super) fn sweep(
     result.placements = Some(summary);
     result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));
     (result, failing)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_sim::rt::ProcessId;
+
+    use super::*;
+
+    fn request(process: &str, nth: u32, verb: Verb, later_writes: u32) -> (std::sync::Arc<str>, SentRequest) {
+        let (client, at) = (ProcessId(0), SimTime::from_secs(u64::from(nth)));
+        (process.into(), SentRequest { client, nth, at, verb, from_cache: false, later_writes, struck: false })
+    }
+
+    #[test]
+    fn a_request_is_late_until_each_later_write_and_only_a_cached_read_is_stale() {
+        let count = |request: &SentRequest, effect| effects(request).iter().filter(|(known, _)| *known == effect).count();
+        let (_, write) = request("p", 1, Verb::Update, 3);
+        assert_eq!(count(&write, RequestEffect::Late), 3);
+        assert_eq!(count(&write, RequestEffect::LateAfterReset), 3);
+        assert_eq!(count(&write, RequestEffect::CrashBefore) + count(&write, RequestEffect::CrashAfter), 2);
+        assert_eq!(count(&write, RequestEffect::Stale), 0);
+        let (_, quorum) = request("p", 1, Verb::Get, 2);
+        assert_eq!((count(&quorum, RequestEffect::ReplyLate), count(&quorum, RequestEffect::Stale)), (2, 0));
+        assert_eq!(count(&quorum, RequestEffect::CrashBefore), 0, "what only reads leaves nothing half done");
+        let cached = SentRequest { from_cache: true, ..quorum };
+        assert_eq!(count(&cached, RequestEffect::Stale), 1);
+        let (_, watch) = request("p", 1, Verb::Watch, 2);
+        assert_eq!(effects(&watch).len(), 2);
+    }
+
+    #[test]
+    fn disturbances_are_placed_after_the_last_one_before_the_heal_and_at_processes_under_test() {
+        let processes = ["a".to_owned(), "b".to_owned()];
+        let mut requests = vec![
+            request("a", 1, Verb::Get, 0),
+            request("b", 1, Verb::Get, 0),
+            request("apart", 1, Verb::Get, 0),
+            request("a", 2, Verb::Get, 0),
+            request("b", 9, Verb::Get, 0),
+        ];
+        let places = |requests: &[_]| {
+            let found = disturbances(requests, &processes, SimTime::from_secs(9));
+            found.iter().map(|found| (found.process, found.nth)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(places(&requests), [(0, 1), (0, 2), (1, 1)]);
+        requests[1].1.struck = true;
+        assert_eq!(places(&requests), [(0, 2)], "what comes before a disturbance was placed without it");
+    }
+
+    #[test]
+    fn a_disturbance_becomes_a_fault_that_a_plan_can_hold() {
+        let processes = ["a".to_owned()];
+        let late = Disturbance { process: 0, nth: 4, effect: RequestEffect::Late, writes: 2 };
+        assert_eq!(late.text(&processes), "late until write 2 of others at request 4 of a");
+        assert_eq!(late.file(&processes), "a-4-late-2");
+        let fault = With { common: Window { at: SimTime::ZERO, lasts: None }, kind: late.fault(&processes) };
+        let text = toml::to_string(&fault).unwrap();
+        let back: kube_sim::fault::Fault = sim_config::toml::from_str("plan.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(back, fault);
+    }
 }

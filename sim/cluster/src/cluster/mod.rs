@@ -24,6 +24,7 @@ pub mod server;
 pub mod store;
 mod wait;
 mod watch;
+mod watch_open;
 mod watch_stream;
 mod watchers;
 mod write;

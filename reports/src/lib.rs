@@ -75,6 +75,7 @@ pub mod merge;
 pub mod metric;
 pub mod page;
 pub mod perfetto;
+pub mod placements;
 mod plausible;
 pub mod pool;
 pub mod printable;

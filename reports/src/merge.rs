@@ -242,7 +242,9 @@ fn join_parts(parts: Vec<(usize, ScenarioResult)>) -> Result<ScenarioResult, Mer
     ranges.sort_unstable();
     for pair in ranges.windows(2) {
         let [(left, a), (right, b)] = [pair[0], pair[1]];
-        if right.first <= left.last {
+        let of = |result: usize| parts.iter().find(|(index, _)| *index == result).and_then(|(_, part)| part.placements.as_ref());
+        let apart = of(a).zip(of(b)).is_some_and(|(a, b)| a.is_apart_from(b));
+        if right.first <= left.last && !apart {
             let seeds = SeedRange { first: right.first, last: right.last.min(left.last) };
             return Err(MergeError::Overlap { scenario: scenario(), seeds, results: [a.min(b), a.max(b)] });
         }

@@ -8,6 +8,7 @@ use crate::finding::{
     ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,
 };
 use crate::metric::{self, MetricSummary};
+use crate::placements::Placements;
 use crate::pool::{PoolFigures, PoolRun};
 use crate::reclaim::{ReclaimFigures, ReclaimRun};
 use crate::schema::{self, ReadError, RunSchema};
@@ -165,6 +166,9 @@ pub struct ScenarioResult {
     /// With `--every-crash-point`: where crashes were tried. Then each of them is a run, and `seeds` counts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash_points: Option<CrashPoints>,
+    /// With `--exhaustive`: what was covered. Then each placement is a run, and `seeds` counts runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placements: Option<Placements>,
     /// Number of seeds that gave two digests for one plan.
     #[serde(default)]
     pub nondeterministic: u64,
@@ -291,6 +295,11 @@ impl ScenarioResult {
         join_counts(&mut self.sometimes, other.sometimes);
         join_counts(&mut self.faults, other.faults);
         join_counts(&mut self.always, other.always);
+        match (&mut self.placements, other.placements) {
+            (Some(placements), Some(others)) => placements.join(others),
+            (placements @ None, others) => *placements = others,
+            (Some(_), None) => {}
+        }
         tally(&mut self.nondeterministic, other.nondeterministic);
         tally(&mut self.broken, other.broken);
         self.problems.extend(other.problems);

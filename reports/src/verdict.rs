@@ -25,7 +25,7 @@ pub enum Verdict {
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
-    /// Of a gate: the budget ended before what had to run did, so that nothing can be said.
+    /// Of a gate, and of placements of disturbances: the budget ended before what had to run did, so that nothing can be said.
     Incomplete,
     /// Of a gate: what ran is right and is as much as had to run, but the budget ended before all did.
     CutShort,
@@ -79,6 +79,9 @@ impl ScenarioResult {
         }
         if self.is_excused_too_often() {
             return Verdict::ExcusedTooOften;
+        }
+        if self.placements.as_ref().is_some_and(|placements| !placements.complete) {
+            return Verdict::Incomplete;
         }
         let unseen = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();
         let none_given = self.no_address_given && self.seeds >= ENOUGH;

@@ -643,6 +643,61 @@ fn every_crash_point_of_a_small_scenario_is_tried() {
 }
 
 #[test]
+fn every_placement_of_a_small_scenario_is_tried() {
+    let folder = Folder::new("placements");
+    let (file, out_dir) = (folder.file("small.toml", SMALL), folder.0.display().to_string());
+    let exhaustive =
+        |more: &[&str]| [&["run", &file, "--exhaustive"][..], more].concat().iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let placed = |more: &[&str]| {
+        let args = exhaustive(more);
+        let args: Vec<&str> = args.iter().map(String::as_str).chain(["--format", "json", "--out", &out_dir, "--force"]).collect();
+        json(&args)
+    };
+    let (code, report) = placed(&["1"]);
+    let (scenario, covered) = (&report["scenarios"][0], &report["scenarios"][0]["placements"]);
+    assert_eq!((code, scenario["violated"].as_u64(), covered["complete"].as_bool()), (0, Some(0), Some(true)), "{report}");
+    let [none, one] = covered["levels"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!((none["tried"].as_u64(), &one["tried"]), (Some(1), &one["placements"]));
+    assert!(one["tried"].as_u64() > Some(50) && one["equivalent"].as_u64() > Some(0), "{report}");
+    assert_eq!(scenario["seeds"].as_u64(), one["tried"].as_u64().map(|tried| tried + 1));
+
+    // Two halves are the whole.
+    let halves = ["1/2", "2/2"].map(|shard| {
+        let (code, half) = placed(&["1", "--shard", shard]);
+        assert_eq!(code, 0, "{half}");
+        folder.file(&format!("{}.json", &shard[..1]), &half.to_string())
+    });
+    let (code, whole) = json(&["merge", &halves[0], &halves[1], "--format", "json"]);
+    let whole = &whole["scenarios"][0];
+    assert_eq!((code, &whole["seeds"], &whole["simulated_s"]), (0, &scenario["seeds"], &scenario["simulated_s"]));
+    assert_eq!((&whole["placements"]["complete"], &whole["placements"]["effects"]), (&true.into(), &covered["effects"]));
+
+    // What time did not suffice for is never told as tried.
+    let args = exhaustive(&["2", "--budget", "1ms", "--out", &out_dir, "--force"]);
+    let (code, out, _) = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(code, 6, "{out}");
+    assert!(out.contains("tried before time was up, NOT all") && out.contains("Incomplete: 1 scenario") && !out.contains("hold"), "{out}");
+    let (code, _, err) = run(&["run", &file, "--exhaustive", "4"]);
+    assert!(code == 2 && err.contains("1..=3"), "{err}");
+}
+
+#[test]
+fn a_mutation_is_found_by_placing_disturbances_and_its_plan_replays() {
+    let folder = Folder::new("placements-found");
+    let (file, out_dir) = (folder.file("small.toml", SMALL), folder.0.display().to_string());
+    // Undisturbed, these clients take turns: seed 3 loses nothing.
+    let args = ["run", &file, "--deviation", "counter-decides-once", "--seed", "3", "--out", &out_dir, "--force", "--no-shrink"];
+    assert_eq!(run(&args).0, 0, "the seed must hold without disturbances");
+    let (code, out, _) = run(&[&args[..], &["--exhaustive", "1"]].concat());
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("tried, ") && out.contains(" at request "), "{out}");
+    let plan = out.split("plan ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(plan.contains("-client-"), "{out}");
+    let (code, replayed, _) = run(&["replay", plan]);
+    assert!(code == 1 && replayed.contains("as recorded") && replayed.contains("request-fault"), "{replayed}");
+}
+
+#[test]
 fn a_fault_that_touches_nothing_makes_a_sweep_vacuous() {
     let folder = Folder::new("idle-fault");
     let idle = SMALL.replace("[check]", "[[fault]]\nkind = \"forbidden\"\nclient = \"client-0\"\nresource = \"pods\"\n[check]");

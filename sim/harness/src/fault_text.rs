@@ -7,6 +7,7 @@ use sim_config::kinds::Kinds;
 pub(crate) fn text(fault: &Fault) -> String {
     match &fault.kind {
         FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
+        FaultKind::RequestFault(hit) => format!("{} {}", name(fault), hit.nth),
         _ => format!("{} at {}", name(fault), fault.common.at),
     }
 }
@@ -18,5 +19,9 @@ pub(crate) fn name(fault: &Fault) -> String {
         kind => kind.targets().iter().map(ToString::to_string).collect(),
     };
     let about = if targets.is_empty() { String::new() } else { format!("({})", targets.join(", ")) };
-    format!("{}{about}", fault.kind.kind())
+    let effect = match &fault.kind {
+        FaultKind::RequestFault(hit) => format!(" {}", hit.effect.name()),
+        _ => String::new(),
+    };
+    format!("{}{about}{effect}", fault.kind.kind())
 }

@@ -128,6 +128,8 @@ pub struct RunOptions {
     /// What planners ask: how long requests wait for servers of a size; of Spiderpool what its agents do to each other, and how many addresses are
     /// held for whom.
     pub planner: bool,
+    /// Every request, in the order in which they are sent.
+    pub requests: bool,
     /// The run ends here instead of where its plan says.
     pub until: Option<SimTime>,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::{Digest, Seconds, human};
 use k8s_openapi::api::core::v1::Namespace;
-use kube_sim::cluster::{ClusterConfig, Fabric};
+use kube_sim::cluster::{ClusterConfig, Fabric, SentRequest};
 use kube_sim::fault::Faults;
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::Obj;
@@ -65,6 +65,8 @@ pub struct Outcome {
     pub fired: BTreeSet<u32>,
     /// How many writes each process sent, by its name.
     pub writes: Vec<(Arc<str>, u32)>,
+    /// Every request in the order in which they were sent, with the name of its process, if wanted.
+    pub requests: Vec<(Arc<str>, SentRequest)>,
     /// How often each thing happened.
     pub counts: ApiCounts,
     /// What the metrics of its system found.
@@ -159,6 +161,9 @@ impl<'a> World<'a> {
         if options.planner && capacity.is_some() {
             fabric.keep_waits();
         }
+        if options.requests {
+            fabric.keep_requests();
+        }
         for name in ["default", "kube-system"] {
             let mut namespace = Namespace::default();
             namespace.metadata.name = Some(name.to_owned());
@@ -249,6 +254,8 @@ impl<'a> World<'a> {
         let ended_at = self.rt.now();
         self.faults.settle();
         let writes = self.fabric.writes();
+        let requests = self.fabric.take_requests().unwrap_or_default().into_iter();
+        let requests = requests.map(|request| (self.rt.process_name(request.client), request)).collect();
         let waits = self.fabric.take_waits();
         let spin = self.fabric.recorder(|recorder| recorder.spent());
         let spent = spin.map(|spin| self.spent(&spin, self.max_events));
@@ -276,6 +283,7 @@ impl<'a> World<'a> {
                 judged,
                 fired: std::mem::take(&mut recorder.fired),
                 writes,
+                requests,
                 counts: recorder.counts,
                 figures,
                 waits,

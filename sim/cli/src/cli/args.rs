@@ -125,6 +125,9 @@ pub struct RunArgs {
     /// Instead of seeds: a crash at each write of each process, in the plan of one seed
     #[arg(long, conflicts_with = "shard")]
     pub every_crash_point: bool,
+    /// Instead of seeds: every placement of up to K disturbances, 1 to 3, at the requests of the plan of one seed
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=3), conflicts_with = "every_crash_point")]
+    pub exhaustive: Option<u32>,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,

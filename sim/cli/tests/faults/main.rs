@@ -10,6 +10,7 @@ mod nodes;
 #[path = "../kubelet/plugin.rs"]
 mod plugin;
 mod processes;
+mod request_fault;
 mod runs;
 mod servers;
 mod watches;

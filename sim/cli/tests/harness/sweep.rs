@@ -19,6 +19,7 @@ fn seeds_sum_up_to_the_same_whatever_the_number_of_workers() {
             jobs,
             budget: None,
             every_crash_point: false,
+            exhaustive: None,
             out: std::env::temp_dir(),
             tables: None,
             plans: true,
@@ -42,7 +43,17 @@ fn failures_of_one_cause_are_one_finding_with_one_smaller_plan() {
     let out = tempfile::tempdir().unwrap();
     let seeds = Seeds { first: 0, count: Some(6), shard: None };
     let (jobs, budget, every_crash_point, tables) = (1, None, false, None);
-    let options = SweepOptions { seeds, jobs, budget, every_crash_point, out: out.path().into(), tables, plans: true, shrink: true };
+    let options = SweepOptions {
+        seeds,
+        jobs,
+        budget,
+        every_crash_point,
+        exhaustive: None,
+        out: out.path().into(),
+        tables,
+        plans: true,
+        shrink: true,
+    };
     let report = run(&ready, &options, &Unobserved).unwrap();
     let scenario = &report.scenarios[0];
     let [finding] = scenario.findings.as_slice() else { panic!("one cause, but {:#?}", scenario.findings) };

@@ -11,28 +11,23 @@ use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchOptions};
 use kube_machinery::{ApiError, Client, Object};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use sim_config::draw::{Concern, Draw, unit};
+use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 
 use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
-use super::read::{invalid_options, malformed, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
-use super::serve::Asked;
-use super::watch::{KEEPALIVE, Start};
+use super::request_point::{Disturbance, Until};
+use super::watch::KEEPALIVE;
 use super::watch_stream::{AnyWatch, SimWatch};
-use super::write::bad_request;
 use super::{Fabric, State};
 use crate::kinds::KindId;
 use crate::net::{Block, Fate, high, low};
-use crate::rt::{ProcessId, ProcessState};
-use crate::selector::Selector;
+use crate::rt::ProcessId;
 use crate::trace::record::Part;
 use crate::trace::{EventKind, Outcome};
 
 /// How long a connection attempt to a silent address takes to fail (K §4.4).
-const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The shortest life of a watch without `timeoutSeconds`; the longest is twice that (K §2.5).
-const WATCH_LIFE_MIN: Duration = Duration::from_secs(30 * 60);
+pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Which API server a client turns to when its connection broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -82,8 +77,10 @@ impl Drop for Guard<'_> {
 
 /// What became of a request that was sent.
 enum Sent {
-    /// It is on its way.
-    Travels(Ticket, SimTime),
+    /// It is on its way; its answer is held up until then.
+    Travels(Ticket, SimTime, Option<(u64, SimTime, Until)>),
+    /// It is held up on its way.
+    HeldUp(Ticket),
     /// There is no exchange: this error comes at this time.
     Fails(SimTime, TransportError),
     /// The link is held.
@@ -201,6 +198,9 @@ impl SimClient {
             let event = EventKind::Request { client: self.process, server: process, verb: op.verb(), kind: *kind, key: op.key() };
             state.recorder.observe_of(Part::of(*call), now, event);
         }
+        if first && let Some(request) = request {
+            state.count_request(request, now);
+        }
         let (fate, block) = state.net.send(self.process, process);
         match fate {
             Fate::Held => Sent::Held,
@@ -210,6 +210,17 @@ impl SimClient {
             Fate::Deliver { after, .. } if !state.servers[server].up => Sent::Fails(now + after * 2, TransportError::Refused),
             Fate::Deliver { after, again } => {
                 let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
+                let befalls = state.struck(request.call, now, |disturbance| match disturbance {
+                    Disturbance::Lost(_) | Disturbance::Late { .. } | Disturbance::AnswerLate(_) => Some(disturbance),
+                    _ => None,
+                });
+                if let Some(Disturbance::Lost(silence)) = befalls {
+                    return Sent::Fails(now + after + silence, TransportError::Reset);
+                }
+                if let Some(Disturbance::Late { until, .. } | Disturbance::AnswerLate(until)) = befalls {
+                    state.hold_up(&request, until);
+                }
+                let call = request.call;
                 let ServerTime { processing, stored, answer } = state.server_time(server, &request.op, &block);
                 let proposed = now + after + processing;
                 let at = proposed + stored;
@@ -238,15 +249,37 @@ impl SimClient {
                     let at = proposed + stored;
                     (insert(request.clone(), proposed, at, true), if limited { proposed } else { at })
                 });
+                if let Some(Disturbance::Late { until, reset }) = befalls {
+                    let latest = at + until.at_most;
+                    let id = insert(request, proposed + until.at_most, latest, reset);
+                    drop(state);
+                    self.hold_until(id, call, process, until, latest);
+                    return if reset { Sent::Fails(now + after, TransportError::Reset) } else { Sent::HeldUp(id) };
+                }
                 let id = insert(request, proposed, at, false);
                 drop(state);
                 if let Some((copy, at)) = copy {
                     let fabric = self.fabric.clone();
                     self.fabric.rt.at(at, move || fabric.execute(copy));
                 }
-                Sent::Travels(id, if limited { proposed } else { at })
+                let answer_late = match befalls {
+                    Some(Disturbance::AnswerLate(until)) => Some((call, now, until)),
+                    _ => None,
+                };
+                Sent::Travels(id, if limited { proposed } else { at }, answer_late)
             }
         }
+    }
+
+    /// Has a request that is held up executed in the end: its server may die before that, its caller need not live so long.
+    fn hold_until(&self, id: Ticket, call: u64, server: ProcessId, until: Until, latest: SimTime) {
+        let (fabric, since) = (self.fabric.clone(), self.fabric.rt.now());
+        self.fabric.rt.spawn(server, async move {
+            fabric.hold(call, since, until).await;
+            fabric.execute(id);
+        });
+        let fabric = self.fabric.clone();
+        self.fabric.rt.at(latest, move || fabric.execute(id));
     }
 
     /// Opens a watch on objects of a type that is known only by its registration.
@@ -261,9 +294,10 @@ impl SimClient {
             let server = state.servers[self.server()].process;
             let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
             state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+            state.count_watch(self.process, kind, call, fabric.rt.now());
         }
         let breaks = self.connection.breaks.load(Ordering::Relaxed);
-        let result = self.open(kind, namespace, &options).await;
+        let result = self.open(kind, namespace, &options, call).await;
         if let Err(ApiError::Transport(_)) = &result {
             self.reconnect(breaks);
         }
@@ -315,9 +349,10 @@ impl SimClient {
         let gave_up = || Err(TransportError::Deadline.into());
         let mut request = Some(request);
         let mut first = true;
-        let (id, at) = loop {
+        let (id, at, answer_late) = loop {
             match self.send_once(&mut request, server, std::mem::take(&mut first)) {
-                Sent::Travels(id, at) => break (id, at),
+                Sent::Travels(id, at, answer_late) => break (id, Some(at), answer_late),
+                Sent::HeldUp(id) => break (id, None, None),
                 Sent::Fails(at, error) => {
                     rt.sleep_until(at.min(deadline)).await;
                     return if deadline < at { gave_up() } else { Err(error.into()) };
@@ -330,17 +365,29 @@ impl SimClient {
             }
         };
         let mut guard = Guard { fabric, id: Some(id) };
-        if deadline < at {
-            rt.sleep_until(deadline).await;
-            return gave_up();
-        }
-        rt.sleep_until(at).await;
-        let reply = match fabric.execute_own(id) {
+        let own = match at {
+            Some(at) if deadline < at => {
+                rt.sleep_until(deadline).await;
+                return gave_up();
+            }
+            Some(at) => {
+                rt.sleep_until(at).await;
+                fabric.execute_own(id)
+            }
+            None => None,
+        };
+        let reply = match own {
             Some(reply) => Some(reply),
             None => self.served(id, deadline).await,
         };
-        let Some(Answered { result, at: left, mut fate }) = reply else { return gave_up() };
+        let Some(Answered { result, at: mut left, mut fate }) = reply else { return gave_up() };
         guard.id = None;
+        if let Some((call, since, until_then)) = answer_late {
+            if !until(rt.sleep_until(deadline), fabric.hold(call, since, until_then), deadline).await {
+                return gave_up();
+            }
+            left = left.max(rt.now());
+        }
         // The answer travels: its link may differ from that of the request.
         loop {
             match fate {
@@ -383,152 +430,6 @@ impl SimClient {
         });
         until(fabric.rt.sleep_until(deadline), done, deadline).await;
         reply
-    }
-
-    /// Opens a watch; the checks of K §2.3.
-    async fn open(&self, kind: KindId, namespace: Option<Arc<str>>, options: &WatchOptions) -> Result<usize, ApiError> {
-        let fabric = &self.fabric;
-        let server = self.server();
-        let to = fabric.server_process(server);
-        let (fate, block) = loop {
-            let (fate, block) = fabric.lock().net.send(self.process, to);
-            if fate != Fate::Held {
-                break (fate, block);
-            }
-            fabric.network_change().await;
-        };
-        let up = fabric.lock().servers[server].up;
-        let Fate::Deliver { after, .. } = fate else {
-            fabric.rt.sleep(if up { KEEPALIVE } else { DIAL_TIMEOUT }).await;
-            return Err(if up { TransportError::ConnectionLost } else { TransportError::Refused }.into());
-        };
-        let processing = fabric.lock().samplers.processing.sample(high(block[2]));
-        fabric.rt.sleep(after + processing).await;
-        if fabric.rt.state(to) == ProcessState::Paused {
-            // Nobody accepts the request before the server goes on, and until then nobody answers pings.
-            let goes_on = async {
-                fabric.in_process(to, Box::pin(async {})).await;
-            };
-            if !fabric.in_time(KEEPALIVE, goes_on).await {
-                return Err(TransportError::ConnectionLost.into());
-            }
-        }
-        if !fabric.lock().servers[server].up {
-            fabric.rt.sleep(after).await;
-            return Err(TransportError::Refused.into());
-        }
-        let size = fabric.lock().size;
-        if let Some(size) = size {
-            fabric.open_with(size, server, high(block[2])).await;
-            if !fabric.lock().servers[server].up {
-                return Err(TransportError::Reset.into());
-            }
-        }
-        let opened = self.accept(server, kind, namespace, options, &block).await;
-        if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened
-            && !fabric.travel(to, self.process).await
-        {
-            fabric.rt.sleep(KEEPALIVE).await;
-            return Err(TransportError::ConnectionLost.into());
-        }
-        opened
-    }
-
-    /// What the server does with the request for a watch.
-    async fn accept(
-        &self,
-        server: usize,
-        kind: KindId,
-        namespace: Option<Arc<str>>,
-        options: &WatchOptions,
-        block: &Block,
-    ) -> Result<usize, ApiError> {
-        let fabric = &self.fabric;
-        let def = fabric.registry.get(kind);
-        let asked = Asked {
-            client: self.process,
-            kind,
-            verb: Verb::Watch,
-            key: None,
-            namespace: namespace.as_deref(),
-            subresource: None,
-            call: None,
-        };
-        fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
-        let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
-        let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
-        let from = self.watch_start(server, kind, options).await?;
-        // A time-out of 0 is none (K §2.5).
-        let life = match options.timeout_seconds.filter(|&seconds| seconds > 0) {
-            Some(seconds) => Duration::from_secs(u64::from(seconds)),
-            None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
-        };
-        let mut state = fabric.lock();
-        let now = fabric.rt.now();
-        Ok(state.open_watch(&fabric.rt, &fabric.registry, self.process, server, kind, namespace, selector, options, from, life, now))
-    }
-
-    /// Where the stream starts: after a revision, or with the cache's state.
-    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
-        let fabric = &self.fabric;
-        let invalid = |field, message| ApiError::Status(invalid_options(field, message));
-        let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
-        if options.send_initial_events && !fabric.lock().knobs.watch_list {
-            return Err(invalid(
-                "sendInitialEvents",
-                "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
-            ));
-        }
-        if options.send_initial_events && !not_older {
-            return Err(invalid(
-                "resourceVersionMatch",
-                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
-        if !options.send_initial_events && options.resource_version_match.is_some() {
-            return Err(invalid(
-                "resourceVersionMatch",
-                "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
-        }
-        {
-            let (state, now) = (fabric.lock(), fabric.rt.now());
-            if !state.is_ready(server, kind, now) {
-                return Err(ApiError::Status(state.unready(server, now)));
-            }
-        }
-        let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
-        let revision = match version {
-            None | Some("0") => 0,
-            Some(text) => text.parse().map_err(|_| ApiError::Status(malformed(text)))?,
-        };
-        if !options.send_initial_events {
-            return Ok(if revision > 0 { Start::After(revision) } else { Start::State });
-        }
-        let wanted = if version.is_none() {
-            // At least as new as the request: how new that is only etcd can tell (K057).
-            fabric.read_etcd(server).await?;
-            fabric.store(|store| store.revision())
-        } else {
-            revision
-        };
-        let give_up = fabric.rt.now() + Duration::from_secs(3);
-        loop {
-            let now = fabric.rt.now();
-            let reaches = fabric.lock().cache_reaches(server, kind, wanted, now);
-            match reaches {
-                Some(at) if at <= now => {
-                    fabric.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
-                    return Ok(Start::State);
-                }
-                _ if now >= give_up => {
-                    let current = fabric.lock().servers[server].caches[usize::from(kind.0)].visible(now);
-                    return Ok(Start::Refused(too_large(wanted, current)));
-                }
-                Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
-                None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
-            }
-        }
     }
 }
 

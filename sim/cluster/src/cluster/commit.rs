@@ -294,6 +294,9 @@ impl State {
             content: change.after.as_ref().map_or(0, |after| fabric.registry.get(kind).content_of(&**after)),
         };
         self.recorder.observe_of(Part::of(call), now, event);
+        if self.request_points.listens() {
+            self.request_points.written(client, kind, &change.key);
+        }
         let result = change.after.clone();
         if self.node_kind == Some(kind) {
             fabric.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);

@@ -180,7 +180,8 @@ impl Fabric {
             state.complete(ticket, Err(TransportError::Reset.into()), now);
             return Some(state);
         }
-        let (before, after) = state.write_points_at(&request);
+        let (write, own) = (state.write_points_at(&request), state.crash_at(request.call));
+        let (before, after) = (write.0.or(own.0), write.1.or(own.1));
         if let Some(fault) = before {
             // The client dies on the way to this write: nobody executes it.
             state.exchanges.remove(ticket);

@@ -6,6 +6,7 @@ use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
 use super::request::ApiRequest;
+use super::request_point::Disturbance;
 use super::server::Mishap;
 use super::wait::etcd_error;
 use super::{Fabric, State};
@@ -26,6 +27,8 @@ pub(super) struct Asked<'a> {
     pub subresource: Option<Subresource>,
     /// Unset for a watch.
     pub call: Option<u64>,
+    /// The number of the call in any case.
+    pub sent: u64,
 }
 
 impl<'a> Asked<'a> {
@@ -39,6 +42,7 @@ impl<'a> Asked<'a> {
             namespace: op.namespace(),
             subresource: op.subresource(),
             call: Some(*call),
+            sent: *call,
         }
     }
 }
@@ -46,7 +50,14 @@ impl<'a> Asked<'a> {
 impl State {
     /// The mishap that hits this request, if any.
     fn mishap(&mut self, asked: Asked<'_>, server: ProcessId, block: &Block, at: SimTime) -> Option<Mishap> {
-        let Asked { client, kind, verb, call, .. } = asked;
+        let Asked { client, kind, verb, call, sent, .. } = asked;
+        let of_it = |disturbance| match disturbance {
+            Disturbance::Mishap(mishap) if verb != Verb::Watch || mishap.refuses() => Some(mishap),
+            _ => None,
+        };
+        if let Some(mishap) = self.struck(sent, at, of_it) {
+            return Some(mishap);
+        }
         let hit = self.api_faults.iter().enumerate().find(|(index, fault)| {
             let applies = |side: &crate::net::Side, process| side.contains(process);
             applies(&fault.clients, client)
@@ -86,7 +97,7 @@ impl State {
     ) -> Result<Option<Mishap>, ApiError> {
         let verb = asked.verb;
         let mut mishap = None;
-        if !self.api_faults.is_empty() {
+        if !self.api_faults.is_empty() || self.request_points.has_struck() {
             let process = self.servers[server].process;
             mishap = self.mishap(asked, process, block, now);
             match mishap {
@@ -97,6 +108,7 @@ impl State {
                 Some(Mishap::Unavailable) => {
                     return Err(Status::new(Reason::ServiceUnavailable, "apiserver is shutting down").retry_after(1).into());
                 }
+                Some(Mishap::Forbidden) => return Err(forbidden(fabric, &asked)),
                 _ => {}
             }
         }

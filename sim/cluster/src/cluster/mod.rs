@@ -18,11 +18,13 @@ mod exchange;
 mod filter;
 mod read;
 mod request;
+mod request_point;
 mod serve;
 pub mod server;
 pub mod store;
 mod wait;
 mod watch;
+mod watch_open;
 mod watch_stream;
 mod watchers;
 mod write;
@@ -55,6 +57,7 @@ pub use clear::{Obstruction, ObstructionId};
 pub use client::{Reconnect, SimClient};
 pub use control::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
+pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
 pub use watch::KEEPALIVE;
 pub use watch_stream::{AnyWatch, SimWatch};
 
@@ -180,6 +183,7 @@ pub struct State {
     /// How the UIDs of objects end that are yet to be made; of all others it is drawn.
     pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
     pub(crate) write_points: Vec<WritePoint>,
+    pub(crate) request_points: request_point::RequestPoints,
     pub(crate) cache_lags: Vec<control::CacheLag>,
     pub(crate) obstructions: clear::Obstructions,
     pub(crate) writes: FxHashMap<ProcessId, u32>,
@@ -222,6 +226,7 @@ impl Fabric {
             choices: Draw::new(config.seed, Concern::World, 0),
             uid_ends: BTreeMap::new(),
             write_points: Vec::new(),
+            request_points: request_point::RequestPoints::default(),
             cache_lags: Vec::new(),
             obstructions: clear::Obstructions::default(),
             writes: FxHashMap::default(),

@@ -61,6 +61,14 @@ impl Op {
         }
     }
 
+    /// The namespace of a list; unset for all namespaces, and for what is no list.
+    pub(super) fn list_namespace(&self) -> Option<&Arc<str>> {
+        match self {
+            Op::List { namespace, .. } => namespace.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The part of the object that it writes, if not the whole.
     pub fn subresource(&self) -> Option<Subresource> {
         match self {

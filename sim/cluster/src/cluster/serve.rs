@@ -14,8 +14,10 @@ use super::commit::{Intent, Transaction};
 use super::exchange::Ticket;
 use super::read::{Freshness, get_freshness, plan_list};
 use super::request::{ApiReply, ApiRequest, Op};
+use super::request_point::Disturbance;
 use super::server::Mishap;
 use super::wait::{deadline_exceeded, etcd_error, failure};
+use super::write::not_found;
 use super::{Fabric, State, WritePoint};
 use crate::net::Block;
 
@@ -123,10 +125,46 @@ impl State {
         if mishap == Some(Mishap::FailBeforeCommit) && !self.is_hooked(&request) {
             return Served::Now(Err(etcd_error("etcdserver: request timed out")));
         }
+        if let Some(answer) = self.stale_answer(fabric, server, &request, now) {
+            return Served::Now(answer);
+        }
         if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, now) {
             return Served::Later(request, mishap);
         }
         Served::Now(self.answer(fabric, server, request, now))
+    }
+
+    /// What a cache answers that has not seen the last changes, if that befalls this request. A read that does not ask for whatever a cache has
+    /// is never stale.
+    fn stale_answer(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> Option<Result<ApiReply, ApiError>> {
+        let Some(Disturbance::Stale { changes }) = self.disturbance(request.call) else { return None };
+        let kind = request.kind;
+        let def = fabric.registry.get(kind);
+        let plan = match &request.op {
+            Op::List { options, .. } => Some(plan_list(def, options).ok()?),
+            _ => None,
+        };
+        let (freshness, key) = match &request.op {
+            Op::Get { key, resource_version } => (get_freshness(resource_version.as_deref()).ok()?, Some(key)),
+            _ => (plan.as_ref()?.freshness.clone(), None),
+        };
+        if freshness != Freshness::Any || self.servers.len() < 2 || !self.is_ready(server, kind, now) {
+            return None;
+        }
+        let visible = self.servers[server].caches[usize::from(kind.0)].visible(now);
+        let log = self.store.table(kind).changes_after(self.store.compacted()).rev();
+        let seen = log.filter(|change| change.revision <= visible && key.is_none_or(|key| *key == change.key));
+        let past = seen.take(changes.max(1) as usize).last()?.revision - 1;
+        self.struck(request.call, now, Some)?;
+        let answer = match (key, plan) {
+            (Some(key), _) => self.store.table(kind).get_at(key, past).cloned().ok_or_else(|| not_found(def, key)).map(ApiReply::Object),
+            (None, Some(mut plan)) => {
+                plan.freshness = Freshness::Exact(past);
+                self.list(server, kind, request.op.list_namespace(), &plan, def, now)
+            }
+            (None, None) => return None,
+        };
+        Some(answer.map_err(ApiError::Status))
     }
 
     /// Whether a request needs something that is not there yet.

@@ -107,6 +107,8 @@ pub enum Mishap {
     },
     /// 503 from a server that shuts down: not executed.
     Unavailable,
+    /// 403: not executed.
+    Forbidden,
     /// 500 with etcd's raw text, before the commit.
     FailBeforeCommit,
     /// Executed, then an error after `after`.
@@ -133,6 +135,13 @@ pub enum Mishap {
         /// How much.
         by: Duration,
     },
+}
+
+impl Mishap {
+    /// Whether nothing is executed.
+    pub(super) fn refuses(&self) -> bool {
+        matches!(self, Self::TooManyRequests { .. } | Self::Unavailable | Self::Forbidden | Self::FailBeforeCommit)
+    }
 }
 
 /// The error that an ambiguous write ends with.

@@ -140,9 +140,10 @@ impl Faults {
         is_for_good(&self.plan[index as usize])
     }
 
-    /// Ends every active fault but those that last forever. Crash points that were not reached are void.
+    /// Ends every active fault but those that last forever. Points that were not reached are void.
     pub fn heal(&self) {
         self.fabric.clear_write_points();
+        self.fabric.clear_request_points();
         loop {
             let position = self.active.lock().iter().position(|active| !self.is_for_good(active.index));
             let Some(position) = position else { return };

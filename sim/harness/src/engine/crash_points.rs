@@ -5,23 +5,18 @@
 //! ```
 //! Nothing is drawn: for a small scenario this visits every state between two writes.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ipam_reports::run::{CrashPoints, ProcessPoints};
 use ipam_reports::{ScenarioResult, Seconds, SeedRange};
 use kube_sim::fault::{CrashAtWrite, FaultKind, Target, Window};
-use parking_lot::Mutex;
 use sim_config::With;
 use sim_config::time::{SimTime, Span};
 
+use super::disturbed::{Disturbed, in_parallel};
 use super::load::Ready;
-use super::progress::{Progress, Unit};
+use super::progress::Progress;
 use super::run::{record_of, run_plan};
-use super::shrink::Explainer;
-use super::thread_pool::spawn_worker;
-use super::{HarnessBug, build, output, provenance};
 use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 use crate::world::Outcome;
@@ -65,7 +60,7 @@ pub(super) fn sweep(
     jobs: usize,
     until: Option<Instant>,
     progress: &dyn Progress,
-) -> (ScenarioResult, Vec<Plan>) {
+) -> (ScenarioResult, Vec<Disturbed>) {
     let began = Instant::now();
     // One plan need not show what a whole sweep does.
     result.sometimes.clear();
@@ -89,7 +84,11 @@ pub(super) fn sweep(
             }
         }
     }
-    let outcomes = run_all(ready, &points, jobs, until, progress);
+    let outcomes = in_parallel(points.len(), &ready.scenario.name, jobs, until, progress, |number, counter| {
+        let outcome = run_plan(&points[number].plan, &ready.stage, RunOptions::default());
+        counter.count(outcome.as_ref().map_or(true, |outcome| !outcome.violations.is_empty()));
+        outcome
+    });
     let mut summary = CrashPoints { points: points.len() as u64, tried: 0, reached: 0, processes };
     for (number, (point, outcome)) in (0..).zip(points.iter().zip(outcomes)) {
         let Some(outcome) = outcome else { continue };
@@ -106,69 +105,16 @@ pub(super) fn sweep(
         record_of(&point.plan, number, outcome, |record| result.add(record));
     }
     // What was counted by the number of the point is told by the seed of its plan.
-    let mut plans = Vec::new();
+    let mut failing = Vec::new();
     for failure in &mut result.failures {
         let point = &points[failure.seed as usize];
         failure.seed = point.seed;
         failure.detail.insert(0, point.text());
-        plans.push(point.plan.clone());
+        failing.push(Disturbed { plan: point.plan.clone(), file: point.file() });
     }
     result.claims.iter_mut().for_each(|count| (count.seed_ranges, count.hurts) = (Vec::new(), systems().hurts(&count.claim)));
     result.seed_ranges = vec![range];
     result.crash_points = Some(summary);
     result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));
-    (result, plans)
-}
-
-/// What each point gave; `None` = time was up.
-fn run_all(
-    ready: &Ready,
-    points: &[Point],
-    jobs: usize,
-    until: Option<Instant>,
-    progress: &dyn Progress,
-) -> Vec<Option<Result<Outcome, HarnessBug>>> {
-    let jobs = jobs.min(points.len()).max(1);
-    let counters = progress.begin(&ready.scenario.name, Unit::Seeds, Some(points.len() as u64), jobs);
-    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new((0..points.len()).map(|_| None).collect::<Vec<_>>()));
-    std::thread::scope(|scope| {
-        for counter in &counters {
-            let (next, outcomes) = (&next, &outcomes);
-            spawn_worker(scope, move || {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(point) = points.get(number) else { return };
-                    if progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until) {
-                        return;
-                    }
-                    let outcome = run_plan(&point.plan, &ready.stage, RunOptions::default());
-                    counter.count(outcome.as_ref().map_or(true, |outcome| !outcome.violations.is_empty()));
-                    outcomes.lock()[number] = Some(outcome);
-                }
-            });
-        }
-    });
-    outcomes.into_inner()
-}
-
-/// Writes the plans of the listed failures and has the first of each claim explained.
-pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
-    let mut kept = Vec::new();
-    for (failure, mut plan) in result.failures.iter_mut().zip(plans) {
-        if let Ok(outcome) = run_plan(&plan, &ready.stage, RunOptions::default()) {
-            plan.recorded = Some(outcome.recorded(&plan, build()));
-        }
-        let crash = plan.fault.last().map(|fault| &fault.kind);
-        if let Some(FaultKind::CrashAtWrite(crash)) = crash {
-            let (seed, process, nth, after_commit) = (plan.seed, crash.process.to_string(), crash.nth, crash.after_commit);
-            let file = out.join(Point { seed, process, nth, after_commit, plan: plan.clone() }.file());
-            let provenance = provenance::of_run(&plan, ready.profile, provenance::replay_of(&file));
-            plan.recorded.iter_mut().for_each(|recorded| recorded.provenance = Some(provenance.clone()));
-            let written = output::write(&file, plan.to_toml_at(&file));
-            failure.plan = written.is_ok().then(|| file.display().to_string());
-        }
-        kept.push(Some(plan));
-    }
-    explainer.explain(&mut result.failures, &kept, ready);
-    result.tell_findings();
+    (result, failing)
 }

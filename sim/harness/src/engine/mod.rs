@@ -8,9 +8,11 @@
 //! is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
 
 pub mod crash_points;
+mod disturbed;
 mod error;
 pub mod load;
 pub mod output;
+mod placements;
 pub mod progress;
 pub mod provenance;
 pub mod replay;

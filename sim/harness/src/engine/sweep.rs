@@ -21,7 +21,7 @@ use super::seeds::Seeds;
 use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
 use super::thread_pool::spawn_worker;
-use super::{Error, HarnessBug, build, crash_points};
+use super::{Error, HarnessBug, build, crash_points, disturbed, placements};
 use crate::check::ClaimName;
 use crate::plan::{Plan, hash_text};
 use crate::system::{RunOptions, systems};
@@ -40,6 +40,9 @@ pub struct SweepOptions {
     pub budget: Option<Duration>,
     /// Instead of seeds: a crash at each write of each process, in the plan of one seed, unless [`Seeds::count`] says more.
     pub every_crash_point: bool,
+    /// Instead of seeds: every placement of up to so many disturbances at the requests of the plan of one seed, unless [`Seeds::count`] says
+    /// more. A shard has a part of the placements.
+    pub exhaustive: Option<u32>,
     /// The folder for plans of failing seeds.
     pub out: PathBuf,
     /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which cost a line for each run and for each call; `None` = no tables.
@@ -73,6 +76,13 @@ pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress)
         });
         if options.every_crash_point {
             results.push(every_crash_point(ready, options, until, progress, &mut explainer)?);
+            if progress.stop_requested() {
+                break;
+            }
+            continue;
+        }
+        if let Some(disturbances) = options.exhaustive {
+            results.push(every_placement(ready, options, disturbances, until, progress, &mut explainer)?);
             if progress.stop_requested() {
                 break;
             }
@@ -114,8 +124,32 @@ fn every_crash_point(
     let mut ready = ready.clone();
     ready.scenario.check.sometimes.clear();
     result.sometimes.clear();
-    let (mut result, plans) = crash_points::sweep(&ready, result, range, options.jobs, until, progress);
-    crash_points::write_failures(&mut result, plans, &ready, &options.out, explainer);
+    let (mut result, failing) = crash_points::sweep(&ready, result, range, options.jobs, until, progress);
+    disturbed::write_failures(&mut result, failing, &ready, &options.out, explainer);
+    Ok(result)
+}
+
+/// Runs every placement of some disturbances, in the plan of a scenario's first seed unless more are wanted.
+fn every_placement(
+    ready: &Ready,
+    options: &SweepOptions,
+    disturbances: u32,
+    until: Option<Instant>,
+    progress: &dyn Progress,
+    explainer: &mut Explainer<'_>,
+) -> Result<ScenarioResult, Error> {
+    let mut result = empty_result(ready);
+    // Shards divide placements, not seeds.
+    let Some(range) = Seeds { shard: None, ..options.seeds }.range(1)? else { return Ok(result) };
+    let mut ready = ready.clone();
+    ready.scenario.check.sometimes.clear();
+    // Parts of other placements cannot be joined.
+    result.config = result.config.map(|config| hash_text(&format!("{config} {disturbances}")));
+    let limits = placements::Limits { disturbances, shard: options.seeds.shard, jobs: options.jobs, until };
+    let (mut result, failing) = placements::sweep(&ready, result, range, &limits, progress);
+    if options.plans {
+        disturbed::write_failures(&mut result, failing, &ready, &options.out, explainer);
+    }
     Ok(result)
 }
 

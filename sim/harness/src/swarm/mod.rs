@@ -192,8 +192,8 @@ impl Swarm {
             let Some(draft) = draft.filter(|_| at < setting.safety.0) else { return };
             let kind = draft.draw(draw, setting.names);
             let busy = match &kind {
-                // When it comes to its write nobody knows.
-                FaultKind::CrashAtWrite(_) => Span::secs(0),
+                // When it comes to its write or request nobody knows.
+                FaultKind::CrashAtWrite(_) | FaultKind::RequestFault(_) => Span::secs(0),
                 kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
                 _ => lasts,
             };

@@ -74,6 +74,7 @@ fn every_flag_of_run_is_plain_data() {
         without: vec!["f1".into()],
         profile: Some(Profile::Upstream),
         every_crash_point: false,
+        exhaustive: None,
         format: Format::Json,
         out: Some("o".into()),
         force: false,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use ipam_reports::command::replay_command;
 use ipam_reports::finding::{ClaimCount, Failure, Problem, ProblemKind};
+use ipam_reports::placements::Placements;
 use ipam_reports::run::CrashPoints;
 use ipam_reports::{Finding, RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
@@ -66,8 +67,9 @@ fn overview(report: &RunReport, paint: Paint) -> Vec<String> {
     table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
     for scenario in &report.scenarios {
         let verdict = report.verdict(scenario);
+        let cut = verdict == Verdict::Incomplete && scenario.placements.is_some();
         let cells = [
-            word(verdict).to_owned(),
+            if cut { "CUT" } else { word(verdict) }.to_owned(),
             scenario.name.clone(),
             human::count(scenario.seeds),
             human::duration(scenario.simulated),
@@ -127,6 +129,7 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut T
     let mut lines = Vec::new();
     lines.extend(scenario.left_out.iter().map(|sentence| format!("{}   {sentence}", paint.warn("note "))));
     lines.extend(scenario.crash_points.iter().flat_map(crash_points));
+    lines.extend(scenario.placements.iter().flat_map(|covered| placements(covered, scenario.violated)));
     scenario.problems.iter().take(BLOCKS_MAX).for_each(|found| lines.extend(problem(scenario, found, paint)));
     let more = (scenario.broken + scenario.nondeterministic).saturating_sub(scenario.problems.len().min(BLOCKS_MAX) as u64);
     if more > 0 {
@@ -202,6 +205,37 @@ fn crash_points(points: &CrashPoints) -> Vec<String> {
     lines
 }
 
+/// What of all placements of disturbances was covered, and what each effect came to.
+fn placements(covered: &Placements, violated: u64) -> Vec<String> {
+    let (tried, equivalent) = (covered.tried(), covered.equivalent());
+    let of = format!("of up to {}", human::plural(covered.disturbances.into(), "disturbance", "disturbances"));
+    let told = match (covered.complete, violated) {
+        (true, 0) => format!("all {} {of} hold", human::count(tried)),
+        (true, violated) => format!("all {} {of} tried, {} violated", human::count(tried), human::count(violated)),
+        (false, _) => format!("{} {of} tried before time was up, NOT all", human::count(tried)),
+    };
+    let mut lines = vec![format!("placements: {told}; {} gave a run that was known", human::count(equivalent))];
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
+    let some = |count: u64, what: &str| if count > 0 { format!("{} {what}", human::count(count)) } else { String::new() };
+    for level in &covered.levels {
+        let tried = if level.tried == level.placements { "all tried".to_owned() } else { format!("{} tried", human::count(level.tried)) };
+        table.row([
+            format!("      {}", human::plural(level.disturbances.into(), "disturbance", "disturbances")),
+            human::plural(level.placements, "placement", "placements"),
+            tried,
+            some(level.equivalent, "known"),
+            some(level.violated, "violated"),
+        ]);
+    }
+    lines.extend(table.lines());
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
+    for effect in &covered.effects {
+        table.row([format!("      {}", effect.effect), human::count(effect.tried), some(effect.violated, "violated")]);
+    }
+    lines.extend(table.lines());
+    lines
+}
+
 fn problem(scenario: &ScenarioResult, problem: &Problem, paint: Paint) -> Vec<String> {
     let what = match problem.kind {
         ProblemKind::Harness => "BUG     the harness failed",
@@ -245,6 +279,9 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             // They are all in the plan of one seed or of a few.
             let more = finding.seeds.saturating_sub(1);
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "crash point", "crash points"))));
+        } else if scenario.placements.is_some() {
+            let more = finding.seeds.saturating_sub(1);
+            lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "placement", "placements"))));
         } else {
             lines.extend(further(finding));
         }

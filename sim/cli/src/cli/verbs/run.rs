@@ -27,10 +27,11 @@ pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, 
 fn made(args: &RunArgs, scenarios: &[Ready]) -> Made {
     let configs: Vec<_> = scenarios.iter().map(|ready| sweep::empty_result(ready).config).collect();
     let files: Vec<_> = args.scenarios.iter().map(|file| format!(" {}", file.display())).collect();
+    let exhaustive = args.exhaustive.map(|disturbances| format!(" {disturbances}")).unwrap_or_default();
     Made {
         command: format!("ipam-sim run{}", files.concat()),
         build: build().to_owned(),
-        config: hash_text(&format!("{configs:?} {:?} {}", args.seeds(), args.every_crash_point)),
+        config: hash_text(&format!("{configs:?} {:?} {}{exhaustive}", args.seeds(), args.every_crash_point)),
         ..Made::default()
     }
 }
@@ -54,6 +55,7 @@ fn sweep_options(args: &RunArgs) -> SweepOptions {
         jobs: jobs(args.jobs),
         budget: args.budget.map(|budget| budget.0),
         every_crash_point: args.every_crash_point,
+        exhaustive: args.exhaustive,
         out: args.out.clone().unwrap_or_else(|| PathBuf::from(OUT)),
         // Only who asks for a folder gets tables.
         tables: args.out.clone(),

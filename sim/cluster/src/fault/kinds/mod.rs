@@ -26,6 +26,7 @@ mod node_deleted;
 mod node_out_of_service;
 mod pause;
 mod reconnect;
+mod request_fault;
 mod requests;
 mod revision_jump;
 mod sandbox_lost;
@@ -45,6 +46,7 @@ use super::{Blocks, FaultInfo, Inventory, Parameters, Target, Targeting};
 use crate::cluster::Fabric;
 
 pub use conflicting_writer::WriterMode;
+pub use request_fault::{RequestEffect, RequestVerb};
 
 macro_rules! faults {
     ( $( $name:literal => $module:ident::$Fault:ident ),+ $(,)? ) => {
@@ -191,6 +193,7 @@ faults! {
     "lost-reply" => requests::LostReply,
     "late-commit" => requests::LateCommit,
     "duplicate-request" => requests::DuplicateRequest,
+    "request-fault" => request_fault::RequestFault,
     "forbidden" => forbidden::Forbidden,
     // Watches and caches.
     "watch-closed" => watch_closed::WatchClosed,

@@ -271,7 +271,11 @@ fn times(trial: &mut Trial<'_>) {
 /// The `number`-th stretch of time, from 0, in which the plan does nothing new, in microseconds.
 fn gap(plan: &Plan, number: usize) -> Option<(u64, u64)> {
     let ops = plan.op.iter().map(|op| op.common.at);
-    let faults = plan.fault.iter().filter(|fault| !matches!(fault.kind, FaultKind::CrashAtWrite(_))).map(|fault| fault.common.at);
+    let faults = plan
+        .fault
+        .iter()
+        .filter(|fault| !matches!(fault.kind, FaultKind::CrashAtWrite(_) | FaultKind::RequestFault(_)))
+        .map(|fault| fault.common.at);
     let mut times: Vec<u64> = ops.chain(faults).chain([SimTime::ZERO]).map(SimTime::as_micros).collect();
     times.sort_unstable();
     times.dedup();

@@ -1,0 +1,129 @@
+//! What `run --exhaustive` covered: every placement of a few disturbances at the requests of a plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::tally;
+
+/// The placements of up to so many disturbances in the plans of some seeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placements {
+    /// How many disturbances a placement has at most.
+    pub disturbances: u32,
+    /// Whether every placement was tried. Else time was up, or somebody stopped it.
+    pub complete: bool,
+    /// Which parts of the placements these are; empty = all. A part has its share of the first disturbances, and all that comes after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<u32>,
+    /// The placements of no, of one, of two disturbances and so on, as far as it came.
+    pub levels: Vec<Level>,
+    /// The same by what the last disturbance does; by name.
+    pub effects: Vec<EffectCount>,
+}
+
+/// The placements of one number of disturbances.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    /// How many disturbances each has.
+    pub disturbances: u32,
+    /// How many placements there are.
+    pub placements: u64,
+    /// How many were tried.
+    pub tried: u64,
+    /// How many of these gave a run that another one had given before; what comes after them was not tried once more.
+    pub equivalent: u64,
+    /// How many of these violated a claim without an excuse; nothing was placed after them.
+    pub violated: u64,
+}
+
+/// The placements that end with one effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EffectCount {
+    /// What befalls the request, as a plan writes it.
+    pub effect: String,
+    /// How many were tried.
+    pub tried: u64,
+    /// How many of these violated a claim without an excuse.
+    pub violated: u64,
+}
+
+impl Placements {
+    /// How many were tried, whatever the number of their disturbances.
+    pub fn tried(&self) -> u64 {
+        self.levels.iter().map(|level| level.tried).fold(0, u64::saturating_add)
+    }
+
+    /// How many of these gave a run that another one had given before.
+    pub fn equivalent(&self) -> u64 {
+        self.levels.iter().map(|level| level.equivalent).fold(0, u64::saturating_add)
+    }
+
+    /// Counts a placement that was tried and ends with `effect`.
+    pub fn count(&mut self, effect: &str, violated: bool) {
+        let position = self.effects.binary_search_by(|known| known.effect.as_str().cmp(effect));
+        let at = position.unwrap_or_else(|at| {
+            self.effects.insert(at, EffectCount { effect: effect.to_owned(), ..EffectCount::default() });
+            at
+        });
+        self.effects[at].tried += 1;
+        self.effects[at].violated += u64::from(violated);
+    }
+
+    /// Whether `other` is of another part of the same placements.
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        !self.parts.is_empty() && !other.parts.is_empty() && self.parts.iter().all(|part| !other.parts.contains(part))
+    }
+
+    /// Adds another part.
+    pub fn join(&mut self, other: Self) {
+        self.disturbances = self.disturbances.max(other.disturbances);
+        self.complete &= other.complete;
+        self.parts.extend(other.parts);
+        self.parts.sort_unstable();
+        for level in other.levels {
+            match self.levels.iter_mut().find(|known| known.disturbances == level.disturbances) {
+                Some(known) => {
+                    tally(&mut known.placements, level.placements);
+                    tally(&mut known.tried, level.tried);
+                    tally(&mut known.equivalent, level.equivalent);
+                    tally(&mut known.violated, level.violated);
+                }
+                None => self.levels.push(level),
+            }
+        }
+        self.levels.sort_by_key(|level| level.disturbances);
+        for effect in other.effects {
+            match self.effects.iter_mut().find(|known| known.effect == effect.effect) {
+                Some(known) => {
+                    tally(&mut known.tried, effect.tried);
+                    tally(&mut known.violated, effect.violated);
+                }
+                None => self.effects.push(effect),
+            }
+        }
+        self.effects.sort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(number: u32, tried: u64) -> Placements {
+        let level = Level { disturbances: 1, placements: 4, tried, equivalent: 1, violated: 0 };
+        let mut part = Placements { disturbances: 1, complete: tried == 4, parts: vec![number], levels: vec![level], effects: vec![] };
+        part.count("stale", false);
+        part.count("late", number == 2);
+        part
+    }
+
+    #[test]
+    fn parts_add_up_and_are_complete_only_together() {
+        let (mut whole, rest) = (part(2, 4), part(1, 4));
+        assert!(whole.is_apart_from(&rest) && !whole.is_apart_from(&part(2, 4)));
+        whole.join(rest);
+        assert_eq!((whole.tried(), whole.equivalent(), whole.complete, &whole.parts[..]), (8, 2, true, &[1, 2][..]));
+        assert_eq!(whole.effects[0], EffectCount { effect: "late".to_owned(), tried: 2, violated: 1 });
+        whole.join(part(3, 2));
+        assert!(!whole.complete);
+    }
+}

@@ -1,0 +1,314 @@
+//! Faults that hit one request precisely: the n-th of a client that matches (K §2.13).
+//!
+//! ```text
+//!  a client sends ── counted here ──► the n-th is struck ──► lost, late: on its way          ──► refused, stale: by its server
+//!                                     (by its call)          crash: before or after its execution     answer late: on its way back
+//! ```
+//! Requests are counted when they are sent, so that one that never arrives counts, too. Heartbeats of nodes that nobody hinders are not sent.
+
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use kube_machinery::api::Verb;
+use kube_machinery::{FxHashMap, ObjectKey};
+use sim_config::time::SimTime;
+
+use super::request::{ApiRequest, Op};
+use super::server::Mishap;
+use super::{Fabric, State};
+use crate::kinds::KindId;
+use crate::rt::ProcessId;
+use crate::trace::record::Part;
+use crate::trace::{EventKind, FaultChange};
+
+/// What befalls one request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Disturbance {
+    /// Its server answers otherwise.
+    Mishap(Mishap),
+    /// It does not get to its server; after so long the connection breaks.
+    Lost(Duration),
+    /// It gets to its server late, where it is executed as any other that arrives then.
+    Late {
+        /// Until when.
+        until: Until,
+        /// The connection breaks at once, so that its caller does not wait for it.
+        reset: bool,
+    },
+    /// Its answer gets back late.
+    AnswerLate(Until),
+    /// A read of whatever the cache of its server has: it is led to a server whose cache has not seen the last changes of what it reads. Where
+    /// there is one server, nothing befalls it: a cache does not go back.
+    Stale {
+        /// So many.
+        changes: u32,
+    },
+    /// The caller crashes before its server gets to it, or right after its execution.
+    Crash {
+        /// After it instead of before it.
+        after: bool,
+    },
+}
+
+/// How long something is held up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// No longer than this.
+    pub at_most: Duration,
+    /// Until somebody else has written the same object so often; 0 = nobody's writes end it. A list is about every object of its type.
+    pub writes: u32,
+}
+
+/// A fault that waits for the n-th of some requests of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestPoint {
+    /// The fault of the plan.
+    pub fault: u32,
+    /// Whose requests are counted.
+    pub client: ProcessId,
+    /// Which verbs; empty = all.
+    pub verbs: Vec<Verb>,
+    /// The type; unset = all.
+    pub kind: Option<KindId>,
+    /// Which of them, counting from 1 over the whole run.
+    pub nth: u32,
+    /// What befalls it.
+    pub disturbance: Disturbance,
+}
+
+/// A request that was sent, of a log that somebody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentRequest {
+    /// Who sent it.
+    pub client: ProcessId,
+    /// Which of its requests it is, counting from 1.
+    pub nth: u32,
+    /// When.
+    pub at: SimTime,
+    /// What it does.
+    pub verb: Verb,
+    /// Whether it reads whatever the cache of its server has.
+    pub from_cache: bool,
+    /// How often others wrote the same object after it was sent.
+    pub later_writes: u32,
+    /// Whether a fault that waited for it struck it.
+    pub struck: bool,
+}
+
+/// An object, or all of a type.
+type Object = (KindId, Option<ObjectKey>);
+
+fn object_of(kind: KindId, op: &Op) -> Object {
+    let key = match op {
+        Op::Create { namespace, body, .. } => body.meta().name.as_deref().map(|name| match namespace {
+            Some(namespace) => ObjectKey::namespaced(namespace, name),
+            None => ObjectKey::cluster(name),
+        }),
+        op => op.key().cloned(),
+    };
+    (kind, key)
+}
+
+/// Whether a write of `key` is one of the object.
+fn is_about((kind, wanted): &Object, of: KindId, key: &ObjectKey) -> bool {
+    *kind == of && wanted.as_ref().is_none_or(|wanted| wanted == key)
+}
+
+/// Something that is held up until others have written.
+struct HeldUp {
+    call: u64,
+    client: ProcessId,
+    object: Object,
+    writes: u32,
+    waker: Option<Waker>,
+}
+
+/// What a log has.
+enum Logged {
+    Sent(SentRequest, Object),
+    Written(ProcessId, KindId, ObjectKey),
+}
+
+/// The faults that wait for requests, and the requests that they struck.
+#[derive(Default)]
+pub(crate) struct RequestPoints {
+    /// Each with how many requests matched so far.
+    waiting: Vec<(RequestPoint, u32)>,
+    /// By the number of the call.
+    struck: Vec<(u64, u32, Disturbance)>,
+    held_up: Vec<HeldUp>,
+    log: Option<Log>,
+}
+
+/// Every request and every write, in their order.
+#[derive(Default)]
+struct Log {
+    rows: Vec<Logged>,
+    /// How many requests each client has sent.
+    sent: FxHashMap<ProcessId, u32>,
+}
+
+impl RequestPoints {
+    /// Whether requests and writes have to be told at all: nearly never.
+    pub(crate) fn listens(&self) -> bool {
+        !self.waiting.is_empty() || !self.held_up.is_empty() || self.log.is_some()
+    }
+
+    /// What befalls a call, and which fault does it.
+    fn disturbance(&self, call: u64) -> Option<(u32, Disturbance)> {
+        self.struck.iter().find(|(struck, ..)| *struck == call).map(|&(_, fault, disturbance)| (fault, disturbance))
+    }
+
+    /// Whether some request was struck.
+    pub(crate) fn has_struck(&self) -> bool {
+        !self.struck.is_empty()
+    }
+
+    fn count(&mut self, client: ProcessId, verb: Verb, object: Object, call: u64, from_cache: bool, at: SimTime) {
+        let matches = |point: &RequestPoint| {
+            point.client == client
+                && (point.verbs.is_empty() || point.verbs.contains(&verb))
+                && point.kind.is_none_or(|kind| kind == object.0)
+        };
+        for (point, seen) in self.waiting.iter_mut().filter(|(point, _)| matches(point)) {
+            *seen += 1;
+            if *seen == point.nth {
+                self.struck.push((call, point.fault, point.disturbance));
+            }
+        }
+        let struck = self.disturbance(call).is_some();
+        if let Some(Log { rows, sent }) = &mut self.log {
+            let nth = sent.entry(client).or_insert(0);
+            *nth += 1;
+            rows.push(Logged::Sent(SentRequest { client, nth: *nth, at, verb, from_cache, later_writes: 0, struck }, object));
+        }
+    }
+
+    /// Somebody wrote an object.
+    pub(crate) fn written(&mut self, client: ProcessId, kind: KindId, key: &ObjectKey) {
+        if let Some(log) = &mut self.log {
+            log.rows.push(Logged::Written(client, kind, key.clone()));
+        }
+        for held in self.held_up.iter_mut().filter(|held| held.client != client && is_about(&held.object, kind, key)) {
+            held.writes = held.writes.saturating_sub(1);
+            if held.writes == 0
+                && let Some(waker) = held.waker.take()
+            {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl State {
+    /// Counts a request that is sent for the first time. A fault that waited for it strikes it.
+    pub(super) fn count_request(&mut self, request: &ApiRequest, now: SimTime) {
+        if !self.request_points.listens() {
+            return;
+        }
+        let ApiRequest { client, kind, ref op, call } = *request;
+        let version = match op {
+            Op::Get { resource_version, .. } => resource_version.as_deref(),
+            Op::List { options, .. } => options.resource_version.as_deref(),
+            _ => None,
+        };
+        self.request_points.count(client, op.verb(), object_of(kind, op), call, version == Some("0"), now);
+    }
+
+    /// The same for the request that opens a watch.
+    pub(super) fn count_watch(&mut self, client: ProcessId, kind: KindId, call: u64, now: SimTime) {
+        if self.request_points.listens() {
+            self.request_points.count(client, Verb::Watch, (kind, None), call, false, now);
+        }
+    }
+
+    /// What befalls a call, if it `is` of the kind that is looked for; then its fault has taken hold.
+    pub(super) fn struck<T>(&mut self, call: u64, now: SimTime, is: impl FnOnce(Disturbance) -> Option<T>) -> Option<T> {
+        if self.request_points.struck.is_empty() {
+            return None;
+        }
+        let (index, disturbance) = self.request_points.disturbance(call)?;
+        let found = is(disturbance)?;
+        let part = Part { call: Some(call), object: None };
+        self.recorder.observe_of(part, now, EventKind::Fault { index, change: FaultChange::Fired });
+        Some(found)
+    }
+
+    /// What befalls a call.
+    pub(super) fn disturbance(&self, call: u64) -> Option<Disturbance> {
+        self.request_points.disturbance(call).map(|(_, disturbance)| disturbance)
+    }
+
+    /// The fault that has the caller crash before or after the execution of a call.
+    pub(super) fn crash_at(&self, call: u64) -> (Option<u32>, Option<u32>) {
+        if self.request_points.struck.is_empty() {
+            return (None, None);
+        }
+        match self.request_points.disturbance(call) {
+            Some((fault, Disturbance::Crash { after: false })) => (Some(fault), None),
+            Some((fault, Disturbance::Crash { after: true })) => (None, Some(fault)),
+            _ => (None, None),
+        }
+    }
+
+    /// Begins to count the writes of others for a request that is held up.
+    pub(super) fn hold_up(&mut self, request: &ApiRequest, until: Until) {
+        if until.writes > 0 {
+            let object = object_of(request.kind, &request.op);
+            let (client, call) = (request.client, request.call);
+            self.request_points.held_up.push(HeldUp { call, client, object, writes: until.writes, waker: None });
+        }
+    }
+}
+
+impl Fabric {
+    /// Has a fault wait for a request.
+    pub fn add_request_point(&self, point: RequestPoint) {
+        self.lock().request_points.waiting.push((point, 0));
+    }
+
+    /// Nothing waits for a request any more. What was struck stays so.
+    pub fn clear_request_points(&self) {
+        self.lock().request_points.waiting.clear();
+    }
+
+    /// Keeps a log of every request from now on.
+    pub fn keep_requests(&self) {
+        self.lock().request_points.log.get_or_insert_default();
+    }
+
+    /// Every request in the order in which they were sent, if they were kept.
+    pub fn take_requests(&self) -> Option<Vec<SentRequest>> {
+        let log = self.lock().request_points.log.take()?.rows;
+        let later = |position: usize, client: ProcessId, object: &Object| {
+            let others = log[position..]
+                .iter()
+                .filter(|logged| matches!(logged, Logged::Written(writer, kind, key) if *writer != client && is_about(object, *kind, key)));
+            others.count() as u32
+        };
+        let sent = log.iter().enumerate().filter_map(|(position, logged)| match logged {
+            Logged::Sent(sent, object) => Some(SentRequest { later_writes: later(position, sent.client, object), ..sent.clone() }),
+            Logged::Written(..) => None,
+        });
+        Some(sent.collect())
+    }
+
+    /// Waits until `until`, for the request of `call` that is held up since `from`.
+    pub(super) async fn hold(&self, call: u64, from: SimTime, until: Until) {
+        let mut sleep = std::pin::pin!(self.rt.sleep_until(from + until.at_most));
+        std::future::poll_fn(|context| {
+            let mut state = self.lock();
+            let held = state.request_points.held_up.iter_mut().find(|held| held.call == call);
+            if let Some(held) = held {
+                if held.writes == 0 {
+                    return Poll::Ready(());
+                }
+                held.waker = Some(context.waker().clone());
+            }
+            drop(state);
+            sleep.as_mut().poll(context)
+        })
+        .await;
+        self.lock().request_points.held_up.retain(|held| held.call != call);
+    }
+}

@@ -1,0 +1,185 @@
+//! The request that opens a watch (K §2.3).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_machinery::ApiError;
+use kube_machinery::api::{TransportError, Verb, WatchOptions};
+use sim_config::draw::unit;
+
+use super::client::{DIAL_TIMEOUT, SimClient};
+use super::read::{invalid_options, malformed, too_large};
+use super::request_point::Disturbance;
+use super::serve::Asked;
+use super::watch::{KEEPALIVE, Start};
+use super::write::bad_request;
+use crate::kinds::KindId;
+use crate::net::{Block, Fate, high};
+use crate::rt::ProcessState;
+use crate::selector::Selector;
+
+/// The shortest life of a watch without `timeoutSeconds`; the longest is twice that (K §2.5).
+const WATCH_LIFE_MIN: Duration = Duration::from_secs(30 * 60);
+
+impl SimClient {
+    /// Opens a watch; the checks of K §2.3.
+    pub(super) async fn open(
+        &self,
+        kind: KindId,
+        namespace: Option<Arc<str>>,
+        options: &WatchOptions,
+        call: u64,
+    ) -> Result<usize, ApiError> {
+        let fabric = &self.fabric;
+        let server = self.server();
+        let to = fabric.server_process(server);
+        let (fate, block) = loop {
+            let (fate, block) = fabric.lock().net.send(self.process, to);
+            if fate != Fate::Held {
+                break (fate, block);
+            }
+            fabric.network_change().await;
+        };
+        let up = fabric.lock().servers[server].up;
+        let Fate::Deliver { after, .. } = fate else {
+            fabric.rt.sleep(if up { KEEPALIVE } else { DIAL_TIMEOUT }).await;
+            return Err(if up { TransportError::ConnectionLost } else { TransportError::Refused }.into());
+        };
+        let lost = |disturbance| if let Disturbance::Lost(silence) = disturbance { Some(silence) } else { None };
+        let (processing, lost) = {
+            let mut state = fabric.lock();
+            (state.samplers.processing.sample(high(block[2])), state.struck(call, fabric.rt.now(), lost))
+        };
+        if let Some(silence) = lost {
+            fabric.rt.sleep(after + silence).await;
+            return Err(TransportError::Reset.into());
+        }
+        fabric.rt.sleep(after + processing).await;
+        if fabric.rt.state(to) == ProcessState::Paused {
+            // Nobody accepts the request before the server goes on, and until then nobody answers pings.
+            let goes_on = async {
+                fabric.in_process(to, Box::pin(async {})).await;
+            };
+            if !fabric.in_time(KEEPALIVE, goes_on).await {
+                return Err(TransportError::ConnectionLost.into());
+            }
+        }
+        if !fabric.lock().servers[server].up {
+            fabric.rt.sleep(after).await;
+            return Err(TransportError::Refused.into());
+        }
+        let size = fabric.lock().size;
+        if let Some(size) = size {
+            fabric.open_with(size, server, high(block[2])).await;
+            if !fabric.lock().servers[server].up {
+                return Err(TransportError::Reset.into());
+            }
+        }
+        let opened = self.accept(server, kind, namespace, (options, call), &block).await;
+        if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened
+            && !fabric.travel(to, self.process).await
+        {
+            fabric.rt.sleep(KEEPALIVE).await;
+            return Err(TransportError::ConnectionLost.into());
+        }
+        opened
+    }
+
+    /// What the server does with the request for a watch.
+    async fn accept(
+        &self,
+        server: usize,
+        kind: KindId,
+        namespace: Option<Arc<str>>,
+        (options, sent): (&WatchOptions, u64),
+        block: &Block,
+    ) -> Result<usize, ApiError> {
+        let fabric = &self.fabric;
+        let def = fabric.registry.get(kind);
+        let asked = Asked {
+            client: self.process,
+            kind,
+            verb: Verb::Watch,
+            key: None,
+            namespace: namespace.as_deref(),
+            subresource: None,
+            call: None,
+            sent,
+        };
+        fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
+        let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
+        let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
+        let from = self.watch_start(server, kind, options).await?;
+        // A time-out of 0 is none (K §2.5).
+        let life = match options.timeout_seconds.filter(|&seconds| seconds > 0) {
+            Some(seconds) => Duration::from_secs(u64::from(seconds)),
+            None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
+        };
+        let mut state = fabric.lock();
+        let now = fabric.rt.now();
+        Ok(state.open_watch(&fabric.rt, &fabric.registry, self.process, server, kind, namespace, selector, options, from, life, now))
+    }
+
+    /// Where the stream starts: after a revision, or with the cache's state.
+    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
+        let fabric = &self.fabric;
+        let invalid = |field, message| ApiError::Status(invalid_options(field, message));
+        let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
+        if options.send_initial_events && !fabric.lock().knobs.watch_list {
+            return Err(invalid(
+                "sendInitialEvents",
+                "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+            ));
+        }
+        if options.send_initial_events && !not_older {
+            return Err(invalid(
+                "resourceVersionMatch",
+                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        if !options.send_initial_events && options.resource_version_match.is_some() {
+            return Err(invalid(
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        {
+            let (state, now) = (fabric.lock(), fabric.rt.now());
+            if !state.is_ready(server, kind, now) {
+                return Err(ApiError::Status(state.unready(server, now)));
+            }
+        }
+        let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
+        let revision = match version {
+            None | Some("0") => 0,
+            Some(text) => text.parse().map_err(|_| ApiError::Status(malformed(text)))?,
+        };
+        if !options.send_initial_events {
+            return Ok(if revision > 0 { Start::After(revision) } else { Start::State });
+        }
+        let wanted = if version.is_none() {
+            // At least as new as the request: how new that is only etcd can tell (K057).
+            fabric.read_etcd(server).await?;
+            fabric.store(|store| store.revision())
+        } else {
+            revision
+        };
+        let give_up = fabric.rt.now() + Duration::from_secs(3);
+        loop {
+            let now = fabric.rt.now();
+            let reaches = fabric.lock().cache_reaches(server, kind, wanted, now);
+            match reaches {
+                Some(at) if at <= now => {
+                    fabric.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
+                    return Ok(Start::State);
+                }
+                _ if now >= give_up => {
+                    let current = fabric.lock().servers[server].caches[usize::from(kind.0)].visible(now);
+                    return Ok(Start::Refused(too_large(wanted, current)));
+                }
+                Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
+                None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
+            }
+        }
+    }
+}

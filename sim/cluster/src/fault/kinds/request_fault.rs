@@ -1,0 +1,232 @@
+//! One request of a process, singled out by its number.
+
+use std::sync::Arc;
+
+use kube_machinery::api::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::Choice;
+use sim_config::choice::Open;
+use sim_config::time::Span;
+
+use crate::cluster::server::{Failure, Mishap};
+use crate::cluster::{Disturbance, Fabric, RequestPoint, Until};
+use crate::fault::blocks::resource_kind;
+use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::parameters::{between, counted_from_1, every_resource, parameters, resolves_to_itself, served, target};
+use crate::fault::process_down::{INITIALIZING, take_down};
+use crate::fault::{Blocks, Target, Targeting};
+
+/// What befalls the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestEffect {
+    /// It is refused with 403.
+    Forbidden,
+    /// It is refused with 429, to be sent again after a second.
+    TooManyRequests,
+    /// It is refused with etcd's raw 500, before anything is written.
+    ServerError,
+    /// It is refused with 503 by a server that shuts down.
+    Unavailable,
+    /// It does not get to its server; the connection breaks after `after`.
+    RequestLost,
+    /// It is executed, and ends with `error` after `after`.
+    ReplyLost,
+    /// A write ends with `error`, and etcd commits it `after` later as it was sent, if its object has not changed.
+    LateCommit,
+    /// It gets to its server after `after`, or once somebody else has written its object `writes` times; its caller waits as long as it does.
+    Late,
+    /// The same, but the connection breaks at once, and its caller goes on.
+    LateAfterReset,
+    /// It is executed at once; its answer gets back after `after`, or once somebody else has written its object `writes` times.
+    ReplyLate,
+    /// A read of whatever a cache has is answered by a server that has not seen the last `writes` changes of its object. Any other is not touched,
+    /// and none is where there is one server.
+    Stale,
+    /// The process crashes before its server gets to it, and is down for `down`.
+    CrashBefore,
+    /// The process crashes right after it was executed, and is down for `down`.
+    CrashAfter,
+}
+
+impl RequestEffect {
+    /// Every effect.
+    pub const ALL: [Self; 13] = [
+        Self::Forbidden,
+        Self::TooManyRequests,
+        Self::ServerError,
+        Self::Unavailable,
+        Self::RequestLost,
+        Self::ReplyLost,
+        Self::LateCommit,
+        Self::Late,
+        Self::LateAfterReset,
+        Self::ReplyLate,
+        Self::Stale,
+        Self::CrashBefore,
+        Self::CrashAfter,
+    ];
+
+    /// As plans write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::TooManyRequests => "too-many-requests",
+            Self::ServerError => "server-error",
+            Self::Unavailable => "unavailable",
+            Self::RequestLost => "request-lost",
+            Self::ReplyLost => "reply-lost",
+            Self::LateCommit => "late-commit",
+            Self::Late => "late",
+            Self::LateAfterReset => "late-after-reset",
+            Self::ReplyLate => "reply-late",
+            Self::Stale => "stale",
+            Self::CrashBefore => "crash-before",
+            Self::CrashAfter => "crash-after",
+        }
+    }
+
+    fn is_crash(self) -> bool {
+        matches!(self, Self::CrashBefore | Self::CrashAfter)
+    }
+}
+
+/// Which requests are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestVerb {
+    /// All.
+    #[default]
+    Any,
+    /// Gets and lists.
+    Read,
+    /// Creates, updates, patches and deletes.
+    Write,
+    /// Reads of one object.
+    Get,
+    /// Reads of many.
+    List,
+    /// Requests that open a watch. They can be refused or lost.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+}
+
+impl RequestVerb {
+    /// The verbs; empty = all.
+    fn verbs(self) -> Vec<Verb> {
+        match self {
+            Self::Any => vec![],
+            Self::Read => vec![Verb::Get, Verb::List],
+            Self::Write => vec![Verb::Create, Verb::Update, Verb::Patch, Verb::Delete],
+            Self::Get => vec![Verb::Get],
+            Self::List => vec![Verb::List],
+            Self::Watch => vec![Verb::Watch],
+            Self::Create => vec![Verb::Create],
+            Self::Update => vec![Verb::Update],
+            Self::Patch => vec![Verb::Patch],
+            Self::Delete => vec![Verb::Delete],
+        }
+    }
+}
+
+impl Open for RequestEffect {}
+impl Open for RequestVerb {}
+
+resolves_to_itself! {
+    RequestEffect: _effect => vec![],
+    RequestVerb: _verb => vec![],
+}
+
+parameters! {
+    /// One request of a process is refused, lost, late or stale, loses its answer, or its caller crashes at it.
+    pub struct RequestFault / RequestFaultDraft {
+        /// Whose requests are counted, for each process by itself.
+        process: Target = target("one:*"),
+        /// Which of them.
+        verb: RequestVerb = Choice::Is(RequestVerb::Any),
+        /// The plural of the type that they are about, or `*`.
+        resource: String = every_resource() => served,
+        /// Which of those that match, in the order in which they are sent, counting from 1 over the whole run.
+        nth: u32 = Choice::Between(1, 40) => counted_from_1("requests"),
+        /// What befalls it.
+        effect: RequestEffect = Choice::OneOf(RequestEffect::ALL.to_vec()),
+        /// How long it is late, or until the error comes.
+        after: Span = between(Span::millis(1), Span::secs(34)),
+        /// What is late is so no longer than until somebody else has written the same object so often; 0 = whatever others write. What is stale
+        /// lacks so many changes, at least one.
+        writes: u32 = Choice::Between(0, 2),
+        /// What the caller gets if its answer is lost or its write is committed late.
+        error: Failure = Choice::OneOf(vec![Failure::EtcdTimeout, Failure::LeaderChanged, Failure::Timeout, Failure::ServerTimeout, Failure::Reset]),
+        /// How long the process is down if it crashes.
+        down: Span = between(Span::millis(100), Span::secs(10)),
+    }
+}
+
+impl RequestFault {
+    fn disturbance(&self) -> Disturbance {
+        let (after, error) = (self.after.0, self.error);
+        let until = Until { at_most: after, writes: self.writes };
+        match self.effect {
+            RequestEffect::Forbidden => Disturbance::Mishap(Mishap::Forbidden),
+            RequestEffect::TooManyRequests => Disturbance::Mishap(Mishap::TooManyRequests { retry_after: 1 }),
+            RequestEffect::ServerError => Disturbance::Mishap(Mishap::FailBeforeCommit),
+            RequestEffect::Unavailable => Disturbance::Mishap(Mishap::Unavailable),
+            RequestEffect::RequestLost => Disturbance::Lost(after),
+            RequestEffect::ReplyLost => Disturbance::Mishap(Mishap::LoseReply { error, after }),
+            RequestEffect::LateCommit => Disturbance::Mishap(Mishap::CommitLate { error, after }),
+            RequestEffect::Late => Disturbance::Late { until, reset: false },
+            RequestEffect::LateAfterReset => Disturbance::Late { until, reset: true },
+            RequestEffect::ReplyLate => Disturbance::AnswerLate(until),
+            RequestEffect::Stale => Disturbance::Stale { changes: self.writes.max(1) },
+            RequestEffect::CrashBefore => Disturbance::Crash { after: false },
+            RequestEffect::CrashAfter => Disturbance::Crash { after: true },
+        }
+    }
+}
+
+impl Inject for RequestFault {
+    const EVENT: &'static str = "any single failure of a request: each has four truths (K §2.13)";
+    const INSTANT: bool = true;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<RequestFaultDraft> {
+        Some(RequestFaultDraft { process: targeting.process()?, resource: targeting.resource(), ..RequestFaultDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        let (clients, resource) = (self.process.clone(), self.resource.clone());
+        match self.effect {
+            RequestEffect::CrashBefore | RequestEffect::CrashAfter => Blocks::Processes(clients),
+            RequestEffect::LateCommit | RequestEffect::Late | RequestEffect::LateAfterReset => Blocks::LateWrites { clients },
+            RequestEffect::Stale => Blocks::ClientCaches { clients, resource },
+            _ => Blocks::Requests { clients, resource, all: false },
+        }
+    }
+
+    /// Only crashes begin: everything else happens where the request is.
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        take_down(injection, injection.reached_by.into_iter().collect(), INITIALIZING)
+    }
+
+    fn recovers_after(&self) -> Option<Span> {
+        self.effect.is_crash().then_some(self.down)
+    }
+
+    /// It is not an event in time: it waits for its request.
+    fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+        if let Some(kind) = resource_kind(cluster, &self.resource) {
+            for client in self.process.processes(&cluster.rt) {
+                let (verbs, nth, disturbance) = (self.verb.verbs(), self.nth, self.disturbance());
+                cluster.add_request_point(RequestPoint { fault: index, client, verbs, kind, nth, disturbance });
+            }
+        }
+        Trigger::Point
+    }
+}

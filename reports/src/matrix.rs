@@ -175,7 +175,9 @@ impl MatrixReport {
         let (must, soon) = self.soon();
         let missed = self.missed().count();
         match self.must_hold {
-            true => (must - missed) * 100 < must * MUST_HOLD_SCORE || must > 0 && self.median().is_none_or(|median| median > MUST_HOLD_MEDIAN),
+            true => {
+                (must - missed) * 100 < must * MUST_HOLD_SCORE || must > 0 && self.median().is_none_or(|median| median > MUST_HOLD_MEDIAN)
+            }
             false => missed > 0 || soon * 3 < must * 2,
         }
     }

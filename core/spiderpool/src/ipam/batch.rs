@@ -11,15 +11,16 @@ use super::error::IpamError;
 use super::observer::{Cause, Observer, Step};
 use super::op::Op;
 use super::request::BatchRequest;
-use crate::select::TopController;
+use crate::select::{TopController, is_nameless};
 use crate::validity::Keeper;
 use crate::{IPAllocationDetail, SpiderEndpoint};
+use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it is
-    /// (A §7.3). Its next ADD gets others.
+    /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it is,
+    /// or if the pod names none (A §7.3). Its next ADD gets others.
     ///
     /// # Errors
     /// Something may be left.
@@ -49,8 +50,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             }
         }
         // The plugin asks only after a conflict, so the hardened form does not wait for it to say so.
+        // In nameless mode entries are told apart by their places: without one of them the next ADD could not.
+        let mut of_all = policy.conflict_releases_all_nics || request.conflicting.is_empty();
         if request.conflict || !policy.stateful_conflict_released {
-            self.may_release_conflicts(request).await?;
+            of_all |= is_nameless(&*self.may_release_conflicts(request).await?);
         }
         let key = &request.pod;
         let mut tries = 0;
@@ -63,9 +66,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 return Err(IpamError::EndpointOfAnother { endpoint: key.clone(), wanted: uid, found });
             }
             // Other NICs may answer on theirs: they are not asked to give up anything.
-            let keeps = |entry: &IPAllocationDetail| {
-                !policy.conflict_releases_all_nics && !request.conflicting.is_empty() && !holds_any(entry, &request.conflicting)
-            };
+            let keeps = |entry: &IPAllocationDetail| !of_all && !holds_any(entry, &request.conflicting);
             let (kept, gone): (Vec<_>, Vec<_>) = entries(&endpoint).iter().cloned().partition(keeps);
             let what: Vec<_> = gone.iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             // B1. In the hardened form the same write says which addresses the pod is not to get again.
@@ -93,15 +94,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Whether addresses of this pod may be released because somebody else answers on them (521 and 522).
-    async fn may_release_conflicts(&self, request: &BatchRequest) -> Result<(), IpamError> {
+    /// The pod, if its addresses may be released because somebody else answers on them (521 and 522).
+    async fn may_release_conflicts(&self, request: &BatchRequest) -> Result<Arc<Pod>, IpamError> {
         if !self.agent.config.settings.release_conflict_ips {
             return Err(IpamError::ForbiddenStateless);
         }
         let pod = self.live_pod(&request.pod).await?.ok_or_else(|| IpamError::MissingPod(request.pod.clone()))?;
         let controller = TopController::of(&self.agent.caches, &pod)?;
         match Keeper::of(&controller, self.agent.config.settings.kept()) {
-            Keeper::Nobody => Ok(()),
+            Keeper::Nobody => Ok(pod),
             Keeper::StatefulSet | Keeper::Vm => Err(IpamError::ForbiddenStateful),
         }
     }

@@ -123,7 +123,9 @@ fn score(report: &MatrixReport, headline: &str) -> String {
     let (must, soon) = report.soon();
     let found = must - report.missed().count();
     let share = found as f64 * 100.0 / must.max(1) as f64;
-    let median = report.median().map_or_else(|| "half of them or more are not".to_owned(), |median| format!("half of them within {}", human::count(median)));
+    let median = report
+        .median()
+        .map_or_else(|| "half of them or more are not".to_owned(), |median| format!("half of them within {}", human::count(median)));
     let seeds = human::plural(report.seeds_run, "seed", "seeds");
     let cut = if report.cut_short { ", cut short" } else { "" };
     format!(

@@ -49,7 +49,11 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed }) = *seen {
             let last = (id.clone(), nic.clone());
-            if *failed { self.failed.insert(last) } else { self.failed.remove(&last) };
+            if *failed {
+                self.failed.insert(last)
+            } else {
+                self.failed.remove(&last)
+            };
         }
         // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs.
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen

@@ -65,15 +65,15 @@ pub struct ClaimEntry {
 /// One excuse: a documented hazard in which a claim may be violated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcuseEntry {
-    /// Its name.
+    /// Its name, as `excuses` of a scenario writes it.
     pub name: String,
     /// The system whose claims have it.
     pub system: String,
     /// The hazard that it permits.
     pub about: String,
-    /// What begins it.
+    /// The condition that begins the interval in which it excuses, a sentence.
     pub begins: String,
-    /// What ends it.
+    /// The condition that ends that interval, a sentence.
     pub ends: String,
     /// Where the reference names the hazard.
     pub reference: Option<String>,

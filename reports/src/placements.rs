@@ -73,7 +73,16 @@ impl Placements {
         !self.parts.is_empty() && !other.parts.is_empty() && self.parts.iter().all(|part| !other.parts.contains(part))
     }
 
-    /// Adds another part.
+    /// Adds what another shard tried to what this one did, where either tried anything.
+    pub fn join_parts(one: &mut Option<Self>, other: Option<Self>) {
+        match (one, other) {
+            (Some(one), Some(other)) => one.join(other),
+            (one @ None, other) => *one = other,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Adds what another shard tried; complete only if both are.
     pub fn join(&mut self, other: Self) {
         self.disturbances = self.disturbances.max(other.disturbances);
         self.complete &= other.complete;

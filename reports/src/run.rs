@@ -23,8 +23,6 @@ pub const LISTED_MAX: usize = 20;
 pub const ENOUGH: u64 = 20;
 /// The same of a kind of fault that was in so many plans and did nothing in any of them: some hit one request in a thousand.
 pub const ENOUGH_PLANS: u64 = 100;
-/// Of how many seeds a part may be excused without a reason given.
-pub const EXCUSED_AT_MOST: f64 = 0.1;
 
 /// The result of one `run`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -295,11 +293,7 @@ impl ScenarioResult {
         join_counts(&mut self.sometimes, other.sometimes);
         join_counts(&mut self.faults, other.faults);
         join_counts(&mut self.always, other.always);
-        match (&mut self.placements, other.placements) {
-            (Some(placements), Some(others)) => placements.join(others),
-            (placements @ None, others) => *placements = others,
-            (Some(_), None) => {}
-        }
+        Placements::join_parts(&mut self.placements, other.placements);
         tally(&mut self.nondeterministic, other.nondeterministic);
         tally(&mut self.broken, other.broken);
         self.problems.extend(other.problems);

@@ -2,8 +2,11 @@
 
 use crate::exit;
 use crate::finding::Kind;
-use crate::run::{ENOUGH, EXCUSED_AT_MOST, ScenarioResult};
+use crate::run::{ENOUGH, ScenarioResult};
 use crate::statistics::wilson;
+
+/// The share of the seeds that may be excused without a reason given.
+pub const EXCUSED_AT_MOST: f64 = 0.1;
 
 /// How a scenario ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -30,7 +30,7 @@ pub enum Disturbance {
     Lost(Duration),
     /// It gets to its server late, where it is executed as any other that arrives then.
     Late {
-        /// Until when.
+        /// The moment at which it gets to its server.
         until: Until,
         /// The connection breaks at once, so that its caller does not wait for it.
         reset: bool,
@@ -40,7 +40,7 @@ pub enum Disturbance {
     /// A read of whatever the cache of its server has: it is led to a server whose cache has not seen the last changes of what it reads. Where
     /// there is one server, nothing befalls it: a cache does not go back.
     Stale {
-        /// So many.
+        /// How many of the last changes that cache lacks, at least one.
         changes: u32,
     },
     /// The caller crashes before its server gets to it, or right after its execution.
@@ -72,20 +72,20 @@ pub struct RequestPoint {
     pub kind: Option<KindId>,
     /// Which of them, counting from 1 over the whole run.
     pub nth: u32,
-    /// What befalls it.
+    /// The one thing that happens to the request.
     pub disturbance: Disturbance,
 }
 
 /// A request that was sent, of a log that somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentRequest {
-    /// Who sent it.
+    /// The process that sent it.
     pub client: ProcessId,
     /// Which of its requests it is, counting from 1.
     pub nth: u32,
-    /// When.
+    /// The time at which it was sent.
     pub at: SimTime,
-    /// What it does.
+    /// The verb with which it asks its server.
     pub verb: Verb,
     /// Whether it reads whatever the cache of its server has.
     pub from_cache: bool,

@@ -107,7 +107,7 @@ pub enum Mishap {
     },
     /// 503 from a server that shuts down: not executed.
     Unavailable,
-    /// 403: not executed.
+    /// 403 before it is executed, as without the right to do it.
     Forbidden,
     /// 500 with etcd's raw text, before the commit.
     FailBeforeCommit,

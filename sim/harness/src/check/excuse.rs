@@ -7,7 +7,7 @@ use crate::registered::Registered;
 /// A documented hazard that excuses a violation: in which interval, and under which condition. Outside of it a violation is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Excuse {
-    /// Its name.
+    /// Its name, as `excuses` of a scenario writes it.
     pub name: &'static str,
     /// The hazard, as a fragment of a sentence.
     pub about: &'static str,

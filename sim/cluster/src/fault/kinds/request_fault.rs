@@ -51,7 +51,7 @@ pub enum RequestEffect {
 }
 
 impl RequestEffect {
-    /// Every effect.
+    /// Every effect, in the order of their declaration.
     pub const ALL: [Self; 13] = [
         Self::Forbidden,
         Self::TooManyRequests,
@@ -96,10 +96,10 @@ impl RequestEffect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestVerb {
-    /// All.
+    /// Requests of every verb.
     #[default]
     Any,
-    /// Gets and lists.
+    /// Gets and lists, of one object or of many.
     Read,
     /// Creates, updates, patches and deletes.
     Write,
@@ -109,13 +109,13 @@ pub enum RequestVerb {
     List,
     /// Requests that open a watch. They can be refused or lost.
     Watch,
-    /// POST.
+    /// A create, POST over HTTP.
     Create,
-    /// PUT.
+    /// An update, PUT over HTTP.
     Update,
-    /// PATCH.
+    /// A patch of any media type.
     Patch,
-    /// DELETE.
+    /// A delete of one object.
     Delete,
 }
 
@@ -150,13 +150,13 @@ parameters! {
     pub struct RequestFault / RequestFaultDraft {
         /// Whose requests are counted, for each process by itself.
         process: Target = target("one:*"),
-        /// Which of them.
+        /// The verb that a matching request has, or any.
         verb: RequestVerb = Choice::Is(RequestVerb::Any),
         /// The plural of the type that they are about, or `*`.
         resource: String = every_resource() => served,
         /// Which of those that match, in the order in which they are sent, counting from 1 over the whole run.
         nth: u32 = Choice::Between(1, 40) => counted_from_1("requests"),
-        /// What befalls it.
+        /// The one thing that happens to the request.
         effect: RequestEffect = Choice::OneOf(RequestEffect::ALL.to_vec()),
         /// How long it is late, or until the error comes.
         after: Span = between(Span::millis(1), Span::secs(34)),

@@ -1,5 +1,6 @@
 //! What a gate asks: the files under its folders, as cases. Everything is read before anything runs, so that bad input is said at once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
     for ready in negative.iter().filter(|ready| !ready.scenario.deviations.is_empty()) {
         all.control(ready);
     }
-    all.kill_matrix(&negative);
+    all.kill_matrix(&negative, &[smoke, chaos].concat());
     Ok(all.found)
 }
 
@@ -198,14 +199,17 @@ impl Collector<'_> {
 
     /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others. Every excuse is
     /// admitted: a deviation that only moves the number of excused seeds is not found.
-    fn kill_matrix(&mut self, negative: &[Arc<Ready>]) {
+    fn kill_matrix(&mut self, negative: &[Arc<Ready>], must_hold: &[Arc<Ready>]) {
         let mut without = Vec::new();
         for name in systems().mutations().iter().map(|deviation| deviation.name) {
             let has = |ready: &&Arc<Ready>| ready.scenario.deviations.iter().any(|one| one.as_str() == name);
             let rows = negative.iter().filter(has).filter(|ready| ready.scenario.expect.is_some());
             let row = rows.min_by_key(|ready| (ready.scenario.name != name, ready.scenario.deviations.len()));
             match row {
-                Some(ready) => self.sweep(Part::KillMatrix, name, Arc::new(with_every_excuse(ready)), KILL_FIRST, KILL_SEEDS),
+                Some(ready) => {
+                    let ready = with_excuses_of(ready, must_hold.iter().map(|ready| &ready.scenario));
+                    self.sweep(Part::KillMatrix, name, Arc::new(ready), KILL_FIRST, KILL_SEEDS);
+                }
                 None => without.push(name),
             }
         }
@@ -215,10 +219,12 @@ impl Collector<'_> {
     }
 }
 
-/// A scenario in which every documented hazard excuses.
-pub(in super::super) fn with_every_excuse(ready: &Ready) -> Ready {
+/// A scenario in which every hazard excuses that excuses in one of these, if that must hold: what a mutation breaks there besides goes unnoticed.
+pub(in super::super) fn with_excuses_of<'a>(ready: &Ready, known: impl Iterator<Item = &'a Scenario>) -> Ready {
+    let must_hold = known.filter(|scenario| scenario.expect.is_none());
+    let admitted: BTreeSet<&String> = must_hold.flat_map(|scenario| &scenario.excuses).collect();
     let mut ready = ready.clone();
-    ready.scenario.excuses = systems().excuses().iter().map(|&name| name.to_owned()).collect();
+    ready.scenario.excuses = admitted.into_iter().cloned().collect();
     ready
 }
 

@@ -34,7 +34,7 @@ use crate::cli::args::GateArgs;
 use crate::cli::verbs::OUT;
 use crate::cli::verbs::out_folder::OutFolder;
 
-pub(super) use self::cases::with_every_excuse;
+pub(super) use self::cases::with_excuses_of;
 
 /// How many seeds a case runs before it is known how fast it is, and while its violation is not found: two chunks of a sweep.
 const FIRST: u64 = 16;

@@ -45,7 +45,7 @@ use sim_harness::system::systems;
 use sim_harness::workload::WorkloadDraft;
 
 use self::rotation::{Rotation, Turn};
-use super::gate::with_every_excuse;
+use super::gate::with_excuses_of;
 use super::out_folder::OutFolder;
 use crate::cli::CliError;
 use crate::cli::args::SelftestArgs;
@@ -94,7 +94,7 @@ struct Found {
     hit: Option<Hit>,
 }
 
-/// A violation.
+/// The violation with which a range of runs ended.
 #[derive(Clone, Debug)]
 struct Hit {
     /// Which run of its range it is, from 1.
@@ -199,7 +199,12 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
             let swarmed = Scenario { swarm: Some(scenario.swarm.clone().unwrap_or_else(Swarm::default)), ..scenario.clone() };
             // What only moves the number of excused seeds is not found.
             for (scenario, swarm) in [(scenario.clone(), false), (swarmed, true)] {
-                tries.push(Try::of_one(deviation, with_every_excuse(&Ready::new(file, scenario)?), swarm, seeds));
+                tries.push(Try::of_one(
+                    deviation,
+                    with_excuses_of(&Ready::new(file, scenario)?, known.iter().map(|(_, scenario)| scenario)),
+                    swarm,
+                    seeds,
+                ));
             }
         }
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_none() && scenario.swarm.is_some()) {

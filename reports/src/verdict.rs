@@ -69,8 +69,9 @@ impl ScenarioResult {
         if self.nondeterministic > 0 {
             return Verdict::Nondeterministic;
         }
+        let is_cut = self.placements.as_ref().is_some_and(|placements| !placements.complete);
         if self.seeds == 0 {
-            return Verdict::NotRun;
+            return if is_cut { Verdict::Incomplete } else { Verdict::NotRun };
         }
         if let Some(expected) = &self.expect {
             return if self.violated_claims().any(|(claim, _)| claim == expected) { Verdict::Found } else { Verdict::NotFound };
@@ -83,7 +84,7 @@ impl ScenarioResult {
         if self.is_excused_too_often() {
             return Verdict::ExcusedTooOften;
         }
-        if self.placements.as_ref().is_some_and(|placements| !placements.complete) {
+        if is_cut {
             return Verdict::Incomplete;
         }
         let unseen = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();

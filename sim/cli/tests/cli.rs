@@ -637,7 +637,7 @@ fn every_crash_point_of_a_small_scenario_is_tried() {
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("crash points: ") && out.contains(" the commit of its write "), "{out}");
     let plan = out.split("plan ").nth(1).unwrap().split_whitespace().next().unwrap();
-    assert!(plan.contains("-client-"), "{out}");
+    assert!(plan.contains("_client-0-1-"), "{out}");
     let (code, replayed, _) = run(&["replay", plan]);
     assert!(code == 1 && replayed.contains("as recorded"), "{replayed}");
 }

@@ -308,13 +308,10 @@ impl Default for SelftestArgs {
 const SELFTEST_EXAMPLES: &str = "\
 Examples:
   ipam-sim selftest
-  ipam-sim selftest --deviation byom-decide-once --seeds 200 --ranges 10
-  ipam-sim selftest --budget 60s --format json > matrix.json
-  ipam-sim selftest --must-hold --ranges 1 --no-shrink
+  ipam-sim selftest --must-hold --ranges 1 --budget 60s --format json > matrix.json
 
 Fails (1) if a deviation that a claim or a crash must find is not found within 2000 seeds, if fewer than
-two thirds of them are found within 200, or if a claim reports one of the control group. With --must-hold,
-if fewer than nine of ten are found within 2000 runs, or half of them not within 100.";
+two thirds within 200, or if one of the control group is reported; --must-hold: see docs/sweeps.md.";
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

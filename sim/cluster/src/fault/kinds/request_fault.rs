@@ -105,7 +105,7 @@ pub enum RequestVerb {
     Write,
     /// Reads of one object.
     Get,
-    /// Reads of many.
+    /// Lists of objects of one type.
     List,
     /// Requests that open a watch. They can be refused or lost.
     Watch,

@@ -636,8 +636,8 @@ fn every_crash_point_of_a_small_scenario_is_tried() {
     let (code, out, _) = run(&args);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("crash points: ") && out.contains(" the commit of its write "), "{out}");
-    let plan = out.split("   plan ").nth(1).unwrap().split_whitespace().next().unwrap();
-    assert!(plan.contains("client-"), "{plan}");
+    let plan = out.split("plan ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(plan.contains("-client-"), "{out}");
     let (code, replayed, _) = run(&["replay", plan]);
     assert!(code == 1 && replayed.contains("as recorded"), "{replayed}");
 }
@@ -692,7 +692,7 @@ fn a_mutation_is_found_by_placing_disturbances_and_its_plan_replays() {
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("tried, ") && out.contains(" at request "), "{out}");
     let plan = out.split("plan ").nth(1).unwrap().split_whitespace().next().unwrap();
-    assert!(plan.contains("-client-"), "{out}");
+    assert!(plan.contains("_client-0-1-"), "{out}");
     let (code, replayed, _) = run(&["replay", plan]);
     assert!(code == 1 && replayed.contains("as recorded") && replayed.contains("request-fault"), "{replayed}");
 }

@@ -693,7 +693,7 @@ fn a_mutation_is_found_by_placing_disturbances_and_its_plan_replays() {
     assert!(out.contains("tried, ") && out.contains(" at request "), "{out}");
     let plan = out.split("plan ").nth(1).unwrap().split_whitespace().next().unwrap();
     assert!(plan.contains("_client-0-1-"), "{out}");
-    let (code, replayed, _) = run(&["replay", plan]);
+    let (code, replayed, _) = run(&["replay", plan, "--trace"]);
     assert!(code == 1 && replayed.contains("as recorded") && replayed.contains("request-fault"), "{replayed}");
 }
 

@@ -258,7 +258,7 @@ pub struct SelftestArgs {
     /// Only this deviation, and no control group; repeatable
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub deviation: Vec<String>,
-    /// Try each where nothing was written for it: in the smoke and chaos scenarios, in turn
+    /// Try each in scenarios that must hold, not in those about it
     #[arg(long)]
     pub must_hold: bool,
     /// The most seeds of a range; each ends with its first find
@@ -273,7 +273,7 @@ pub struct SelftestArgs {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Where to write kill-matrix.csv or must-hold-matrix.csv [default: target/ipam-sim]
+    /// Where to write the table as CSV [default: target/ipam-sim]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Use DIR though another process or sweep does
@@ -308,10 +308,12 @@ impl Default for SelftestArgs {
 const SELFTEST_EXAMPLES: &str = "\
 Examples:
   ipam-sim selftest
+  ipam-sim selftest --deviation byom-decide-once --seeds 200 --ranges 10
   ipam-sim selftest --must-hold --ranges 1 --budget 60s --format json > matrix.json
 
-Fails (1) if a deviation that a claim or a crash must find is not found within 2000 seeds, if fewer than
-two thirds within 200, or if one of the control group is reported; --must-hold: see docs/sweeps.md.";
+Fails (1) if a deviation that a claim or a crash must find is not found within 2000 seeds, if fewer
+than two thirds of them are found within 200, or if a claim reports one of the control group. With
+--must-hold, if fewer than nine of ten are found, or half of them not within 100 runs.";
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

@@ -7,13 +7,17 @@
 //! A request waits until nobody has any of its tickets, then takes all of them at once. In the hardened form nobody overtakes
 //! a request that waits for one of the same tickets, so that everybody's turn comes (A L7); upstream lets pass whoever finds
 //! all tickets free.
+//!
+//! Whoever gives tickets back looks at the first of those who wait for one of these, so a grant costs O(t log n) for t tickets and n who wait.
+//! Where others are overtaken, at all who wait for one of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use kube_machinery::FxHashMap;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
@@ -30,10 +34,18 @@ pub(super) struct Limiter {
 struct State {
     /// How often tickets were asked for.
     turns: u64,
-    /// How often each is granted: once, or less than never if one was given back that nobody had. Any count blocks the others.
-    granted: BTreeMap<Arc<str>, i32>,
-    /// Those who wait, in the order in which they came.
-    waiting: BTreeMap<u64, Waiting>,
+    /// Those that somebody has or wants.
+    tickets: FxHashMap<Arc<str>, Ticket>,
+    /// Those who wait, by their turns, which are in the order in which they came.
+    waiting: FxHashMap<u64, Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Ticket {
+    /// How often it is granted: once, or less than never if one was given back that nobody had. Any count blocks the others.
+    granted: i32,
+    /// Who waits for it.
+    wanted: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -77,7 +89,7 @@ impl Limiter {
     pub(super) fn give_back_ungranted(&self, tickets: &[Arc<str>]) {
         let mut state = self.state.lock().unwrap();
         tickets.iter().for_each(|ticket| state.count(ticket, -1));
-        state.grant(self.overtakes);
+        state.grant_next(tickets, self.overtakes);
     }
 
     /// The number that the next request gets.
@@ -101,13 +113,13 @@ impl Limiter {
             wanted.sort();
             wanted.dedup();
             // The common case: nobody waits, so nobody is overtaken.
-            if state.waiting.is_empty() && wanted.iter().all(|ticket| !state.granted.contains_key(ticket)) {
+            if state.waiting.is_empty() && wanted.iter().all(|ticket| !state.tickets.contains_key(ticket)) {
                 wanted.iter().for_each(|ticket| state.count(ticket, 1));
                 return Ok(Tickets { state: Arc::clone(&self.state), overtakes: self.overtakes, turn, held: wanted });
             }
             let (grant, granted) = oneshot::channel();
-            state.waiting.insert(turn, Waiting { tickets: wanted.clone(), grant });
-            state.grant(self.overtakes);
+            state.wait(turn, Waiting { tickets: wanted.clone(), grant });
+            state.grant_if_next(turn, self.overtakes);
             (Tickets { state: Arc::clone(&self.state), overtakes: self.overtakes, turn, held: wanted }, granted)
         };
         let end = async {
@@ -128,42 +140,71 @@ impl Limiter {
 
 impl State {
     fn count(&mut self, ticket: &Arc<str>, by: i32) {
-        let count = self.granted.entry(ticket.clone()).or_default();
-        *count += by;
-        if *count == 0 {
-            self.granted.remove(ticket);
+        let known = self.tickets.entry(ticket.clone()).or_default();
+        known.granted += by;
+        if known.is_unknown() {
+            self.tickets.remove(ticket);
         }
     }
 
-    /// Gives tickets to everybody whose turn it is.
-    fn grant(&mut self, overtakes: bool) {
-        let mut wanted_earlier: BTreeSet<Arc<str>> = BTreeSet::new();
-        let mut turns = Vec::new();
-        for (turn, waiting) in &self.waiting {
-            let free = |ticket: &Arc<str>| !self.granted.contains_key(ticket) && (overtakes || !wanted_earlier.contains(ticket));
-            if waiting.tickets.iter().all(free) {
-                self.granted.extend(waiting.tickets.iter().map(|ticket| (ticket.clone(), 1)));
-                turns.push(*turn);
-            } else {
-                wanted_earlier.extend(waiting.tickets.iter().cloned());
+    /// Somebody begins to wait, for at least one ticket. Turns only grow.
+    fn wait(&mut self, turn: u64, waiting: Waiting) {
+        for ticket in &waiting.tickets {
+            self.tickets.entry(ticket.clone()).or_default().wanted.insert(turn);
+        }
+        self.waiting.insert(turn, waiting);
+    }
+
+    /// Somebody waits no longer, if he did.
+    fn leave(&mut self, turn: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&turn)?;
+        for ticket in &waiting.tickets {
+            if let Some(known) = self.tickets.get_mut(ticket) {
+                known.wanted.remove(&turn);
+                if known.is_unknown() {
+                    self.tickets.remove(ticket);
+                }
             }
         }
-        for turn in turns {
-            let waiting = self.waiting.remove(&turn).expect("it waits");
-            // Whoever does not listen any more has a `Tickets` that is about to be dropped.
-            let _ = waiting.grant.send(());
+        Some(waiting)
+    }
+
+    /// Gives tickets to everybody whose turn it is, now that fewer have or want those in `changed`. Nobody else's turn can have come.
+    fn grant_next(&mut self, changed: &[Arc<str>], overtakes: bool) {
+        let free = changed.iter().filter_map(|ticket| self.tickets.get(ticket)).filter(|ticket| ticket.granted == 0);
+        let first = free.flat_map(|ticket| ticket.wanted.iter().take(if overtakes { usize::MAX } else { 1 }));
+        let turns: BTreeSet<u64> = first.copied().collect();
+        turns.into_iter().for_each(|turn| self.grant_if_next(turn, overtakes));
+    }
+
+    /// Gives tickets to somebody who waits, if it is his turn.
+    fn grant_if_next(&mut self, turn: u64, overtakes: bool) {
+        let is_next = |ticket: &Ticket| ticket.granted == 0 && (overtakes || ticket.wanted.first() == Some(&turn));
+        let wanted = &self.waiting[&turn].tickets;
+        if !wanted.iter().all(|ticket| self.tickets.get(ticket).is_none_or(is_next)) {
+            return;
         }
+        let Some(Waiting { tickets, grant }) = self.leave(turn) else { return };
+        tickets.iter().for_each(|ticket| self.count(ticket, 1));
+        // Whoever does not listen any more has a `Tickets` that is about to be dropped.
+        let _ = grant.send(());
+    }
+}
+
+impl Ticket {
+    fn is_unknown(&self) -> bool {
+        self.granted == 0 && self.wanted.is_empty()
     }
 }
 
 impl Tickets {
     fn give_up(&mut self) {
         let mut state = self.state.lock().unwrap();
-        if state.waiting.remove(&self.turn).is_none() {
-            self.held.drain(..).for_each(|ticket| state.count(&ticket, -1));
+        if state.leave(self.turn).is_none() {
+            self.held.iter().for_each(|ticket| state.count(ticket, -1));
         }
-        self.held.clear();
-        state.grant(self.overtakes);
+        let held = std::mem::take(&mut self.held);
+        state.grant_next(&held, self.overtakes);
     }
 }
 
@@ -177,8 +218,12 @@ impl Drop for Tickets {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
     use kube_machinery::testing::TestEnv;
+    use proptest::prelude::*;
+
+    use super::*;
 
     fn names(tickets: &[&str]) -> Vec<Arc<str>> {
         tickets.iter().map(|name| Arc::from(*name)).collect()
@@ -226,7 +271,7 @@ mod tests {
             assert_eq!((late.unwrap_err(), env.monotonic()), (Refused::Late, Duration::from_secs(3)));
             drop(held);
             drop(limiter.take(&env, &names(&["p"]), None).await.unwrap());
-            assert!(limiter.state.lock().unwrap().granted.is_empty());
+            assert!(limiter.state.lock().unwrap().tickets.is_empty());
         });
     }
 
@@ -243,7 +288,7 @@ mod tests {
             }
             drop(limiter.take(&env, &names(&["q"]), None).await.unwrap());
             drop(held);
-            assert!(limiter.state.lock().unwrap().granted.is_empty());
+            assert!(limiter.state.lock().unwrap().tickets.is_empty());
         });
     }
 
@@ -259,5 +304,95 @@ mod tests {
             env.sleep(Duration::from_millis(1)).await;
             assert_eq!(limiter.take(&env, &names(&["q"]), None).await.unwrap_err(), Refused::Full);
         });
+    }
+
+    /// The plain form: whoever gives tickets back walks along all who wait, in the order in which they came.
+    #[derive(Default)]
+    struct Plain {
+        granted: BTreeMap<Arc<str>, i32>,
+        waiting: BTreeMap<u64, Vec<Arc<str>>>,
+    }
+
+    impl Plain {
+        fn count(&mut self, ticket: &Arc<str>, by: i32) {
+            *self.granted.entry(ticket.clone()).or_default() += by;
+            self.granted.retain(|_, count| *count != 0);
+        }
+
+        fn grant(&mut self, overtakes: bool) -> Vec<u64> {
+            let (mut wanted_earlier, mut turns) = (BTreeSet::new(), Vec::new());
+            for (turn, tickets) in &self.waiting {
+                let free = |ticket: &Arc<str>| !self.granted.contains_key(ticket) && (overtakes || !wanted_earlier.contains(ticket));
+                if tickets.iter().all(free) {
+                    self.granted.extend(tickets.iter().map(|ticket| (ticket.clone(), 1)));
+                    turns.push(*turn);
+                } else {
+                    wanted_earlier.extend(tickets.iter().cloned());
+                }
+            }
+            turns.iter().for_each(|turn| drop(self.waiting.remove(turn)));
+            turns
+        }
+    }
+
+    /// What happens to the tickets, which are bits: somebody asks for some, one who asked before gives up or gives back, somebody gives back
+    /// what nobody granted.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Ask(u8),
+        GiveUp(usize),
+        GiveBack(u8),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![6 => (1u8..16).prop_map(Step::Ask), 5 => any::<usize>().prop_map(Step::GiveUp), 1 => (1u8..16).prop_map(Step::GiveBack)];
+        prop::collection::vec(step, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn tickets_are_granted_as_by_a_walk_along_all_who_wait(steps in steps(), overtakes: bool) {
+            let all = names(&["p", "q", "r", "s"]);
+            let of = |bits: u8| -> Vec<Arc<str>> { all.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, name)| name.clone()).collect() };
+            let (mut state, mut plain) = (State::default(), Plain::default());
+            let mut asked: BTreeMap<u64, (Vec<Arc<str>>, oneshot::Receiver<()>)> = BTreeMap::new();
+            for (turn, step) in (0..).zip(steps) {
+                let expected = match step {
+                    Step::Ask(bits) => {
+                        let (grant, granted) = oneshot::channel();
+                        asked.insert(turn, (of(bits), granted));
+                        state.wait(turn, Waiting { tickets: of(bits), grant });
+                        state.grant_if_next(turn, overtakes);
+                        plain.waiting.insert(turn, of(bits));
+                        plain.grant(overtakes)
+                    }
+                    Step::GiveUp(_) if asked.is_empty() => continue,
+                    Step::GiveUp(which) => {
+                        let turn = *asked.keys().nth(which % asked.len()).unwrap();
+                        let (tickets, _) = asked.remove(&turn).unwrap();
+                        if state.leave(turn).is_none() {
+                            tickets.iter().for_each(|ticket| state.count(ticket, -1));
+                        }
+                        state.grant_next(&tickets, overtakes);
+                        if plain.waiting.remove(&turn).is_none() {
+                            tickets.iter().for_each(|ticket| plain.count(ticket, -1));
+                        }
+                        plain.grant(overtakes)
+                    }
+                    Step::GiveBack(bits) => {
+                        of(bits).iter().for_each(|ticket| state.count(ticket, -1));
+                        state.grant_next(&of(bits), overtakes);
+                        of(bits).iter().for_each(|ticket| plain.count(ticket, -1));
+                        plain.grant(overtakes)
+                    }
+                };
+                let granted: Vec<u64> = asked.iter_mut().filter_map(|(turn, (_, granted))| granted.try_recv().is_ok().then_some(*turn)).collect();
+                prop_assert_eq!(granted, expected);
+                prop_assert!(state.waiting.keys().copied().collect::<BTreeSet<_>>().into_iter().eq(plain.waiting.keys().copied()));
+                let counts: BTreeMap<_, _> = state.tickets.iter().filter(|(_, known)| known.granted != 0).map(|(name, known)| (name.clone(), known.granted)).collect();
+                prop_assert_eq!(&counts, &plain.granted);
+                prop_assert!(state.tickets.values().all(|known| !known.is_unknown()));
+            }
+        }
     }
 }

@@ -79,6 +79,15 @@ impl Intervals {
         Self { runs: self.runs().flat_map(parts).collect() }
     }
 
+    /// The first run of what is in both, without making all of it.
+    pub fn first_shared(&self, other: &Self) -> Option<(u128, u128)> {
+        let part = |(low, high): (u128, u128)| {
+            let (first, last) = other.run_from(low).filter(|(first, _)| *first <= high)?;
+            Some((first.max(low), last.min(high)))
+        };
+        self.runs().find_map(part)
+    }
+
     /// What is in this one only.
     pub fn difference(&self, other: &Self) -> Self {
         let mut runs = Vec::new();
@@ -168,6 +177,7 @@ mod tests {
             prop_assert_eq!(x.contains(probe), p.contains(&probe));
             prop_assert_eq!(x.contains_all(&y), p.is_superset(&q));
             prop_assert!(x.contains_all(&x.intersection(&y)));
+            prop_assert_eq!(x.first_shared(&y), x.intersection(&y).runs().next());
             prop_assert_eq!(x.nth(index as u128), p.iter().nth(index).copied());
             let absent = (probe..=u128::MAX).take(64).find(|number| !p.contains(number));
             prop_assert_eq!(x.first_absent_from(probe), absent);

@@ -90,6 +90,15 @@ impl IpSet {
         Self { v4: self.v4.intersection(&other.v4), v6: self.v6.intersection(&other.v6) }
     }
 
+    /// The first range of what is in both, without making all of it.
+    pub fn first_shared(&self, other: &Self) -> Option<IpRange> {
+        let of = |version: IpVersion| {
+            let (first, last) = self.of_version(version).first_shared(other.of_version(version))?;
+            IpRange::of_numbers(version, first, last)
+        };
+        IpVersion::ALL.into_iter().find_map(of)
+    }
+
     /// What is in this one only.
     pub fn difference(&self, other: &Self) -> Self {
         Self { v4: self.v4.difference(&other.v4), v6: self.v6.difference(&other.v6) }
@@ -158,6 +167,7 @@ mod tests {
                 prop_assert_eq!(set.texts().len(), set.ranges().count());
             }
             prop_assert_eq!(x.contains_all(&y), p.is_superset(&q));
+            prop_assert_eq!(x.first_shared(&y), x.intersection(&y).ranges().next());
             prop_assert_eq!(x.nth(index as u128), p.iter().nth(index).copied());
             for ip in &q {
                 prop_assert_eq!(x.contains(*ip), p.contains(ip));

@@ -1,6 +1,6 @@
 //! The strict parser: one text, one address or range (A §1.6, left column of the table).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::version::number_of;
 use super::{IpRange, IpVersion, RangeError};
@@ -49,7 +49,26 @@ pub fn check_range(text: &str, version: i64, policy: &Policy) -> Result<(), Rang
 
 /// Both ends, in order. With `upstream-ranges` their families can differ: the numbers are in order then.
 pub(super) fn ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr, IpAddr), RangeError> {
-    IpVersion::try_from(version)?;
+    match IpVersion::try_from(version)? {
+        IpVersion::V4 => plain_ends(text, |end| end.parse::<Ipv4Addr>().ok()),
+        IpVersion::V6 => plain_ends(text, |end| end.parse::<Ipv6Addr>().ok().filter(|ip| ip.to_ipv4_mapped().is_none())),
+    }
+    .map_or_else(|| judged_ends(text, version, policy), Ok)
+}
+
+/// Both ends as almost everybody writes them: addresses of the family in its own form, in order. Every policy takes them for what they are, and
+/// each is read once.
+fn plain_ends<A: Copy + PartialOrd + Into<IpAddr>>(text: &str, read: impl Fn(&str) -> Option<A>) -> Option<(IpAddr, IpAddr)> {
+    let Some((first, last)) = text.split_once('-') else {
+        let ip = read(text)?.into();
+        return Some((ip, ip));
+    };
+    let (first, last) = (read(first)?, read(last)?);
+    (first <= last).then(|| (first.into(), last.into()))
+}
+
+/// Both ends, whatever they look like.
+fn judged_ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr, IpAddr), RangeError> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     if last.contains('-') {
         return Err(RangeError::Ends(text.to_owned()));
@@ -80,7 +99,18 @@ fn expands(first: IpAddr, last: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// An end of a range: an address of either family in one of its forms, or none.
+    fn end() -> impl Strategy<Value = String> {
+        let v4 = (0u32..4).prop_map(|last| Ipv4Addr::from_bits(0x0a00_0000 + last).to_string());
+        let v6 = (0u128..4).prop_map(|last| Ipv6Addr::from_bits((0xfd00 << 112) + last).to_string());
+        let other =
+            prop::sample::select(vec!["::ffff:10.0.0.2", "::ffff:a00:1", "fd00::1.2.3.4", "::1", "", "10.0.0.01", "10.0.0.1 ", "1-2"]);
+        prop_oneof![4 => v4, 4 => v6, 1 => other.prop_map(str::to_owned)]
+    }
 
     fn hardened(text: &str, version: i64) -> Result<String, RangeError> {
         parse_range(text, version, &Policy::hardened()).map(|range| range.to_string())
@@ -147,6 +177,18 @@ mod tests {
             ("255.0.0.0-255.255.255.254", 4),
         ] {
             assert_eq!(upstream(text, version).map(|range| range.to_string()).as_deref(), Ok(text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_plainly_is_what_every_policy_takes_it_for(
+            a in end(), b in end(), single: bool, version in prop_oneof![Just(4), Just(6)],
+        ) {
+            let text = if single { a } else { format!("{a}-{b}") };
+            for policy in [Policy::hardened(), Policy::upstream()] {
+                prop_assert_eq!(ends(&text, version, &policy), judged_ends(&text, version, &policy), "{}", text);
+            }
         }
     }
 }

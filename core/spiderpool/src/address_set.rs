@@ -1,7 +1,10 @@
 //! Sets of addresses, and whether two share some.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::ranges::{IpRange, IpSet, IpVersion, parse_range};
-use crate::{IPPoolSpec, Policy, SubnetSpec};
+use crate::{IPPoolSpec, Policy, SpiderIPPool, SubnetSpec};
+use kube_machinery::{FxHashMap, FxHashSet};
 
 /// The addresses of a pool or a subnet: `ips` without `excludeIPs`.
 ///
@@ -43,5 +46,93 @@ pub fn shares_addresses(mine: &IpSet, other: &IPPoolSpec, policy: &Policy) -> Op
     if !other.ips.iter().flatten().any(meets) {
         return None;
     }
-    AddressSet::of_pool(other, policy).0.intersection(mine).ranges().next()
+    AddressSet::of_pool(other, policy).0.first_shared(mine)
+}
+
+/// The addresses of the pools that a process is shown, read once for each generation of a pool: the API server counts every change of a spec.
+/// A pool without UID or generation is read each time. It changes no answer, only what it costs. Clones are the same process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AddressSets(Arc<Mutex<FxHashMap<Arc<str>, Known>>>);
+
+#[derive(Debug)]
+struct Known {
+    generation: i64,
+    /// All of a policy that the meaning of a range depends on.
+    upstream_ranges: bool,
+    addresses: Arc<AddressSet>,
+}
+
+impl AddressSets {
+    /// Those of a pool as the API server stored it.
+    pub(crate) fn of_pool(&self, pool: &SpiderIPPool, policy: &Policy) -> Arc<AddressSet> {
+        let read = || Arc::new(AddressSet::of_pool(&pool.spec, policy));
+        let (Some(uid), Some(generation)) = (pool.metadata.uid.as_deref(), pool.metadata.generation) else { return read() };
+        // What is in it is true even if a reader panicked.
+        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = sets.get(uid)
+            && known.generation == generation
+            && known.upstream_ranges == policy.upstream_ranges
+        {
+            debug_assert_eq!(*known.addresses, *read(), "the ranges of a pool change with its generation");
+            return Arc::clone(&known.addresses);
+        }
+        let addresses = read();
+        sets.insert(uid.into(), Known { generation, upstream_ranges: policy.upstream_ranges, addresses: Arc::clone(&addresses) });
+        addresses
+    }
+
+    /// Forgets pools that are not among these, now and then: it never knows much more than twice as many as there are.
+    pub(crate) fn keep(&self, pools: &[Arc<SpiderIPPool>]) {
+        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sets.len() > 2 * pools.len() + KEPT {
+            let there: FxHashSet<&str> = pools.iter().filter_map(|pool| pool.metadata.uid.as_deref()).collect();
+            sets.retain(|uid, _| there.contains(&**uid));
+        }
+    }
+}
+
+/// So many pools that are gone are remembered without looking.
+const KEPT: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(uid: usize, generation: i64, ips: &str) -> Arc<SpiderIPPool> {
+        let mut pool = SpiderIPPool::default();
+        (pool.metadata.uid, pool.metadata.generation) = (Some(uid.to_string()), Some(generation));
+        (pool.spec.ip_version, pool.spec.ips) = (Some(4), Some(vec![ips.to_owned()]));
+        Arc::new(pool)
+    }
+
+    #[test]
+    fn a_pool_is_read_again_when_its_generation_or_the_policy_is_another() {
+        let (sets, hardened, upstream) = (AddressSets::default(), Policy::hardened(), Policy::upstream());
+        let texts = |pool: &SpiderIPPool, policy: &Policy| sets.of_pool(pool, policy).0.texts();
+        let first = pool(1, 1, "10.0.0.1");
+        let known = sets.of_pool(&first, &hardened);
+        assert!(Arc::ptr_eq(&known, &sets.of_pool(&first, &hardened)));
+        assert_eq!(texts(&pool(1, 2, "10.0.0.2"), &hardened), ["10.0.0.2"]);
+        assert_eq!(texts(&pool(2, 2, "10.0.0.3"), &hardened), ["10.0.0.3"]);
+        // Upstream never gets to the end of this one.
+        let endless = pool(3, 1, "0.0.0.1-0.0.0.2");
+        assert_eq!(texts(&endless, &hardened), ["0.0.0.1-0.0.0.2"]);
+        assert_eq!(texts(&endless, &upstream), [""; 0]);
+        let mut draft = (*first).clone();
+        draft.metadata.generation = None;
+        assert!(!Arc::ptr_eq(&sets.of_pool(&draft, &hardened), &sets.of_pool(&draft, &hardened)));
+    }
+
+    #[test]
+    fn pools_that_are_gone_are_forgotten() {
+        let (sets, policy) = (AddressSets::default(), Policy::hardened());
+        let there = [pool(0, 1, "10.0.0.1")];
+        for uid in 0..1_000 {
+            let gone = pool(uid, 1, "10.0.0.1");
+            sets.of_pool(&gone, &policy);
+            sets.keep(&there);
+            assert!(sets.0.lock().unwrap().len() <= 2 * there.len() + KEPT + 1);
+        }
+        assert!(sets.0.lock().unwrap().contains_key("0"));
+    }
 }

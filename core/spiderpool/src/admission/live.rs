@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{SpiderIPPool, SpiderSubnet};
+use crate::address_set::shares_addresses;
+use crate::ranges::{IpRange, IpSet};
+use crate::{Policy, SpiderIPPool, SpiderSubnet};
 
 /// The existing objects that a request is compared with. A reservation is compared with nothing (A §9.3).
 pub trait Live {
@@ -15,6 +17,12 @@ pub trait Live {
     /// The subnets that defaulting finds the owner of a pool among. Upstream takes them from a cache, which may be behind.
     fn subnets_for_defaults(&self) -> &[Arc<SpiderSubnet>] {
         self.subnets()
+    }
+
+    /// The addresses that one of [`pools`](Self::pools) shares with `mine`, if there are any. Whoever is asked about the same pools over and over
+    /// need not read their ranges each time.
+    fn shared_addresses(&self, mine: &IpSet, pool: &SpiderIPPool, policy: &Policy) -> Option<IpRange> {
+        shares_addresses(mine, &pool.spec, policy)
     }
 }
 

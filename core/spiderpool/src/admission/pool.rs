@@ -11,7 +11,7 @@ use super::denial::unless_empty;
 use super::findings::Findings;
 use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
-use crate::address_set::{AddressSet, shares_addresses};
+use crate::address_set::AddressSet;
 use crate::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
 use crate::owner_label::owner_label;
 use crate::ranges::{Cidr, RangeError};
@@ -252,7 +252,7 @@ fn check_overlap(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'
         if other.spec.ip_version != new.spec.ip_version || other.metadata.name == new.metadata.name {
             continue;
         }
-        if let Some(range) = shares_addresses(&added, &other.spec, rules.policy) {
+        if let Some(range) = rules.live.shared_addresses(&added, other, rules.policy) {
             let name = other.metadata.name.as_deref().unwrap_or_default();
             return Err(Violation::forbidden("spec.ips", format_args!("{range} is in pool {name} already")));
         }

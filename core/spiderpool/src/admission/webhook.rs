@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::{AdmissionSettings, Admitted, Denial, Listed, Live, Request, Rules, Verdict, mutate};
+use crate::address_set::AddressSets;
+use crate::ranges::{IpRange, IpSet};
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
 use kube_machinery::api::{ApiError, ListOptions, Object};
 use kube_machinery::client::{Client, ClientExt};
@@ -12,22 +14,25 @@ use kube_machinery::informer::{Informer, InformerOptions, StoreReader};
 /// The webhooks of one replica of the controller. Every replica serves them, whoever leads (A §0).
 ///
 /// Defaults come from a cache of subnets, which may be behind: a pool may then have no owner until the controller adopts it. Rules are
-/// asked of lists that are read for the request. Nothing is remembered between requests, so a request may be judged any number of times (K120).
+/// asked of lists that are read for the request. Nothing is remembered between requests but what texts of stored objects mean, so a request may be
+/// judged any number of times (K120).
 pub struct Webhook<C, V: Env> {
     client: C,
     settings: AdmissionSettings,
     policy: Policy,
     subnets: StoreReader<SpiderSubnet>,
     informer: Informer<SpiderSubnet, V>,
+    addresses: AddressSets,
 }
 
 /// What was read for a request, and the cached subnets.
-struct Seen {
+struct Seen<'a> {
     listed: Listed,
     cached: Vec<Arc<SpiderSubnet>>,
+    addresses: &'a AddressSets,
 }
 
-impl Live for Seen {
+impl Live for Seen<'_> {
     fn pools(&self) -> &[Arc<SpiderIPPool>] {
         &self.listed.pools
     }
@@ -39,13 +44,17 @@ impl Live for Seen {
     fn subnets_for_defaults(&self) -> &[Arc<SpiderSubnet>] {
         &self.cached
     }
+
+    fn shared_addresses(&self, mine: &IpSet, pool: &SpiderIPPool, policy: &Policy) -> Option<IpRange> {
+        self.addresses.of_pool(pool, policy).0.first_shared(mine)
+    }
 }
 
 impl<C: Client, V: Env> Webhook<C, V> {
     /// Starts the cache of subnets.
     pub fn start(client: C, env: V, settings: AdmissionSettings, policy: Policy) -> Self {
         let informer = Informer::start(client.clone(), env, InformerOptions::default());
-        Self { client, settings, policy, subnets: informer.store(), informer }
+        Self { client, settings, policy, subnets: informer.store(), informer, addresses: AddressSets::default() }
     }
 
     /// Completes when the cache of subnets is filled; a replica serves from then on.
@@ -55,7 +64,7 @@ impl<C: Client, V: Env> Webhook<C, V> {
 
     /// The mutating webhook: the new object with its defaults; nothing for a deletion. It reads nothing but the cache.
     pub fn mutate<K: Admitted>(&self, request: &Request<'_, K>) -> Option<Arc<K>> {
-        let seen = Seen { listed: Listed::default(), cached: self.cached() };
+        let seen = Seen { listed: Listed::default(), cached: self.cached(), addresses: &self.addresses };
         mutate(request, &self.rules(&seen))
     }
 
@@ -70,7 +79,8 @@ impl<C: Client, V: Env> Webhook<C, V> {
             Request::Delete(_) => Listed::default(),
             _ => Listed { pools: self.list().await.map_err(failed)?, subnets: self.list().await.map_err(failed)? },
         };
-        let seen = Seen { listed, cached: Vec::new() };
+        self.addresses.keep(&listed.pools);
+        let seen = Seen { listed, cached: Vec::new(), addresses: &self.addresses };
         K::check(request, &self.rules(&seen))
     }
 
@@ -81,7 +91,7 @@ impl<C: Client, V: Env> Webhook<C, V> {
         Verdict { defaulted, denial }
     }
 
-    fn rules<'a>(&'a self, seen: &'a Seen) -> Rules<'a> {
+    fn rules<'a>(&'a self, seen: &'a Seen<'_>) -> Rules<'a> {
         Rules { live: seen, settings: &self.settings, policy: &self.policy }
     }
 

@@ -13,13 +13,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::address_set::AddressSet;
+use crate::address_set::AddressSets;
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::FxHashMap;
 
 /// The pools that a process has found to be alone. Clones are the same process.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Neighbours(Arc<Mutex<FxHashMap<Arc<str>, Ranges>>>);
+pub(super) struct Neighbours {
+    known: Arc<Mutex<FxHashMap<Arc<str>, Ranges>>>,
+    addresses: AddressSets,
+}
 
 /// The ranges that a pool was looked at with.
 #[derive(Debug, PartialEq)]
@@ -47,7 +50,7 @@ impl Neighbours {
     /// Whether the pool is known to be alone, or the older one, with the ranges that it has.
     pub(super) fn knows(&self, pool: &SpiderIPPool) -> bool {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        self.0.lock().unwrap().get(name).is_some_and(|known| known.are_of(pool))
+        self.known.lock().unwrap().get(name).is_some_and(|known| known.are_of(pool))
     }
 
     /// Looks at all pools, as they were read after the one that is asked about; for each that may not serve another one that it overlaps.
@@ -56,14 +59,15 @@ impl Neighbours {
     pub(super) fn learn(&self, pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
         let name = |pool: &SpiderIPPool| pool.metadata.name.clone().unwrap_or_default();
         let mut withheld = BTreeMap::new();
-        for (one, other) in overlaps(pools, policy) {
+        self.addresses.keep(pools);
+        for (one, other) in overlaps(pools, &self.addresses, policy) {
             for (pool, other) in [(&pools[one], &pools[other]), (&pools[other], &pools[one])] {
                 if !self.knows(pool) && !is_surely_older(pool, other, margin) {
                     withheld.entry(name(pool)).or_insert_with(|| name(other));
                 }
             }
         }
-        let mut known = self.0.lock().unwrap();
+        let mut known = self.known.lock().unwrap();
         for pool in pools.iter().filter(|pool| !withheld.contains_key(pool.metadata.name.as_deref().unwrap_or_default())) {
             known.insert(name(pool).into(), Ranges::of(pool));
         }
@@ -91,10 +95,10 @@ fn is_surely_older(pool: &SpiderIPPool, other: &SpiderIPPool, margin: Duration) 
 }
 
 /// The pairs of pools that share addresses.
-fn overlaps(pools: &[Arc<SpiderIPPool>], policy: &Policy) -> Vec<(usize, usize)> {
+fn overlaps(pools: &[Arc<SpiderIPPool>], addresses: &AddressSets, policy: &Policy) -> Vec<(usize, usize)> {
     let mut ranges: Vec<_> = Vec::with_capacity(pools.len());
     for (at, pool) in pools.iter().enumerate() {
-        ranges.extend(AddressSet::of_pool(&pool.spec, policy).0.ranges().map(|range| (range.version(), range.numbers(), at)));
+        ranges.extend(addresses.of_pool(pool, policy).0.ranges().map(|range| (range.version(), range.numbers(), at)));
     }
     ranges.sort_unstable_by_key(|(version, (first, last), at)| (*version, *first, Reverse(*last), *at));
     let mut pairs = Vec::new();
@@ -162,7 +166,7 @@ mod tests {
         #[test]
         fn overlapping_pairs_are_those_of_plain_sets(ranges in prop::collection::vec((1u8..40, 0u8..5), 0..8)) {
             let text = |(first, more): &(u8, u8)| format!("10.0.0.{first}-10.0.0.{}", first + more);
-            let pools: Vec<_> = ranges.iter().map(|range| pool("p", &text(range), 0, 1)).collect();
+            let pools: Vec<_> = ranges.iter().enumerate().map(|(at, range)| pool(&format!("p{at}"), &text(range), 0, 1)).collect();
             let mut expected = Vec::new();
             for (one, (first, more)) in ranges.iter().enumerate() {
                 for (other, (its_first, its_more)) in ranges.iter().enumerate().skip(one + 1) {
@@ -171,7 +175,7 @@ mod tests {
                     }
                 }
             }
-            let mut found: Vec<_> = overlaps(&pools, &Policy::hardened()).into_iter().map(|(a, b)| (a.min(b), a.max(b))).collect();
+            let mut found: Vec<_> = overlaps(&pools, &AddressSets::default(), &Policy::hardened()).into_iter().map(|(a, b)| (a.min(b), a.max(b))).collect();
             found.sort_unstable();
             prop_assert_eq!(found, expected);
         }

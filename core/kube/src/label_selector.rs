@@ -78,17 +78,19 @@ pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
 
 /// Whether a label may have this name, which is a qualified name: `name` or `prefix/name`, the prefix a DNS subdomain. Allocates nothing.
 pub fn is_key(key: &str) -> bool {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    // By bytes: every object that is written is asked this of each of its labels.
+    let key = key.as_bytes();
+    let (prefix, name) = key.iter().position(|byte| *byte == b'/').map_or((None, key), |slash| (Some(&key[..slash]), &key[slash + 1..]));
     let prefix_fine = prefix.is_none_or(|prefix| {
         let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        prefix.len() <= 253 && prefix.split('.').all(|unit| is_name(unit, alphanumeric, b"-"))
+        prefix.len() <= 253 && prefix.split(|byte| *byte == b'.').all(|unit| is_name(unit, alphanumeric, b"-"))
     });
     prefix_fine && name.len() <= VALUE_MAX && is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.")
 }
 
 /// Whether a label may have this value: empty, or a name of at most [`VALUE_MAX`] characters. Allocates nothing.
 pub fn is_value(value: &str) -> bool {
-    value.is_empty() || (value.len() <= VALUE_MAX && is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_."))
+    value.is_empty() || (value.len() <= VALUE_MAX && is_name(value.as_bytes(), |byte| byte.is_ascii_alphanumeric(), b"-_."))
 }
 
 /// What is wrong with the name of a label, each as Kubernetes tells it: a part that is empty or too long, and one whose characters are not
@@ -103,14 +105,16 @@ pub fn key_faults(key: &str) -> Vec<&'static str> {
     if let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) {
         faults.extend((prefix.len() > 253).then_some("has a prefix of more than 253 characters"));
         let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        faults
-            .extend((!prefix.split('.').all(|unit| is_name(unit, alphanumeric, b"-"))).then_some("has a prefix that is no DNS subdomain"));
+        faults.extend(
+            (!prefix.split('.').all(|unit| is_name(unit.as_bytes(), alphanumeric, b"-")))
+                .then_some("has a prefix that is no DNS subdomain"),
+        );
     } else if prefix.is_some() {
         faults.push("has an empty prefix");
     }
     faults.extend(name.is_empty().then_some("has no name"));
     faults.extend((name.len() > 63).then_some("has a name of more than 63 characters"));
-    let fine = is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    let fine = is_name(name.as_bytes(), |byte| byte.is_ascii_alphanumeric(), b"-_.");
     faults.extend((!fine).then_some("has a name of other characters than letters, digits and `-_.` between them"));
     faults
 }
@@ -119,15 +123,15 @@ pub fn key_faults(key: &str) -> Vec<&'static str> {
 pub fn value_faults(value: &str) -> Vec<&'static str> {
     let mut faults = Vec::new();
     faults.extend((value.len() > 63).then_some("has more than 63 characters"));
-    let fine = value.is_empty() || is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    let fine = value.is_empty() || is_name(value.as_bytes(), |byte| byte.is_ascii_alphanumeric(), b"-_.");
     faults.extend((!fine).then_some("has other characters than letters, digits and `-_.` between them"));
     faults
 }
 
 /// Not empty, letters at both ends, letters and separators between.
-fn is_name(text: &str, letter: impl Fn(u8) -> bool, separators: &[u8]) -> bool {
-    let (Some(first), Some(last)) = (text.bytes().next(), text.bytes().next_back()) else { return false };
-    letter(first) && letter(last) && text.bytes().all(|byte| letter(byte) || separators.contains(&byte))
+fn is_name(text: &[u8], letter: impl Fn(u8) -> bool, separators: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (text.first(), text.last()) else { return false };
+    letter(*first) && letter(*last) && text.iter().all(|byte| letter(*byte) || separators.contains(byte))
 }
 
 #[cfg(test)]

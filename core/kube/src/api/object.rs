@@ -75,18 +75,14 @@ impl ObjectKey {
     }
 }
 
-/// Calls `look` with `namespace/name`. Keys are made with every event: most fit onto the stack.
+/// Calls `look` with `namespace/name`.
 fn with_path<T>(namespace: &str, name: &str, look: impl FnOnce(&str) -> T) -> T {
-    let (slash, end) = (namespace.len(), namespace.len() + 1 + name.len());
-    let mut buffer = [b'/'; 96];
-    if let Some(path) = buffer.get_mut(..end) {
-        path[..slash].copy_from_slice(namespace.as_bytes());
-        path[slash + 1..].copy_from_slice(name.as_bytes());
-        if let Ok(path) = std::str::from_utf8(path) {
-            return look(path);
-        }
-    }
-    look(&[namespace, "/", name].concat())
+    // A buffer on the stack would have to be cleared first, and its text be checked: that costs more than a short piece of memory.
+    let mut path = String::with_capacity(namespace.len() + 1 + name.len());
+    path.push_str(namespace);
+    path.push('/');
+    path.push_str(name);
+    look(&path)
 }
 
 /// A key is ordered and hashed as its text.

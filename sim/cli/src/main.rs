@@ -1,10 +1,11 @@
 //! The `ipam-sim` command.
 
+mod allocator;
+
 use std::process::ExitCode;
 
-/// A simulated request allocates some hundred small objects; no allocator changes what a run does.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
     ipam_sim::cli::main()

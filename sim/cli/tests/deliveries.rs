@@ -4,10 +4,12 @@
 #[path = "support/install.rs"]
 mod install;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kube_machinery::api::Verb;
 use kube_sim::object::resource_version;
+use kube_sim::rt::ProcessId;
 use kube_sim::trace::record::{Record, What};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
@@ -19,14 +21,32 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A happening: when, and what, as text; only deliveries are left out. Last, the text without what a tie decides.
+/// A happening: when, and what, as text; only deliveries are left out, but with what a process does is told of what it knew by deliveries. Last, the text
+/// without what a tie decides.
 type Line = (SimTime, String, String);
+
+/// Who does something, if a process does.
+fn actor(what: &What) -> Option<ProcessId> {
+    match what {
+        What::Request { client, .. } | What::Answer { client, .. } => Some(*client),
+        What::Note { process, .. } => Some(*process),
+        _ => None,
+    }
+}
 
 fn lines(outcome: &mut Outcome) -> Vec<Line> {
     let (records, _) = outcome.recording.take().unwrap_or_else(|| panic!("the run was recorded"));
-    let told = records.into_iter().filter_map(|Record { at, what, .. }| {
+    // By process, and then by type, the last revision that it was told of.
+    let mut told: BTreeMap<ProcessId, BTreeMap<u16, u64>> = BTreeMap::new();
+    let mut lines = Vec::with_capacity(records.len());
+    for Record { at, what, .. } in records {
+        let knows = actor(&what).and_then(|process| told.get(&process)).map(|told| format!(" knowing {told:?}")).unwrap_or_default();
         let (text, blurred) = match what {
-            What::Deliver { .. } => return None,
+            What::Deliver { client, kind, revision, .. } => {
+                let known = told.entry(client).or_default().entry(kind.0).or_default();
+                *known = revision.max(*known);
+                continue;
+            }
             What::Note { process, note } => (format!("{process:?} {note}"), None),
             // Which of the writes that waited for a server goes first.
             What::Commit { client, server, verb, kind, key, revision, .. } => {
@@ -40,9 +60,9 @@ fn lines(outcome: &mut Outcome) -> Vec<Line> {
             what => (format!("{what:?}"), None),
         };
         let blurred = blurred.unwrap_or_else(|| text.clone());
-        Some((at, text, blurred))
-    });
-    told.collect()
+        lines.push((at, text + &knows, blurred));
+    }
+    lines
 }
 
 /// What of a run must not depend on how its caches are told, besides what happens in it: what was violated and when, how often each thing
@@ -74,7 +94,7 @@ fn parting(one: &[Line], other: &[Line]) -> Option<SimTime> {
     Some(first.map_or_else(|| one.last().max(other.last()).map_or(SimTime::ZERO, |last| last.0), |(one, other)| one.0.min(other.0)))
 }
 
-/// How seeds compare.
+/// How the seeds of a scenario compare.
 #[derive(Debug, Default)]
 struct Compared {
     /// The same happens at the same times, with the same verdict.
@@ -82,7 +102,7 @@ struct Compared {
     /// It does until things that happen in one microsecond come in another order. Which of the tasks that are ready goes first is drawn, and there
     /// are fewer of them where deliveries are deferred.
     part_at_a_tie: u32,
-    /// Neither.
+    /// Those of which neither is true, each with the first instant in which they differ.
     differ: Vec<String>,
 }
 

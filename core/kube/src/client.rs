@@ -1,5 +1,6 @@
 //! How to reach an API server.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -43,6 +44,28 @@ pub trait WatchStream<K>: Send + 'static {
     /// # Errors
     /// The connection broke. Nothing follows an error or an end. Dropping this future loses no element.
     fn next(&mut self) -> impl Future<Output = Option<Result<WatchEvent<K>, ApiError>>> + Send;
+
+    /// What has arrived on this stream, for somebody who reads it now and then. The default is `None`: there is nothing but
+    /// [`next`](Self::next).
+    fn backlog(&self) -> Option<Arc<dyn Backlog<K>>> {
+        None
+    }
+}
+
+/// The elements of one watch that have arrived and that nobody has read.
+///
+/// A cache that is only looked at now and then need not be told of each change as it comes: its reader takes what has arrived by then.
+/// [`WatchStream::next`] and [`take`](Self::take) hand out the same elements in the same order, each once.
+pub trait Backlog<K>: fmt::Debug + Send + Sync {
+    /// Whether elements are left to [`take`](Self::take) from now on. Then [`WatchStream::next`] need not complete for an element; it completes
+    /// when the stream is over, and what is left in the backlog came before that.
+    fn defer(&self, deferred: bool);
+
+    /// Whether there is anything to take. Nothing is left in the backlog of a stream that was dropped.
+    fn has_arrived(&self) -> bool;
+
+    /// Calls `take` with what has arrived, in order. Of several changes of one object that have arrived it may be called with the last alone.
+    fn take(&self, take: &mut dyn FnMut(WatchEvent<K>));
 }
 
 /// The verbs, on every [`Client`].

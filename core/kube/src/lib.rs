@@ -59,7 +59,7 @@ pub mod word_hash;
 pub mod workqueue;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
-pub use client::{Client, ClientExt, WatchStream};
+pub use client::{Backlog, Client, ClientExt, WatchStream};
 pub use env::{Env, Task};
 pub use json_text::{InvalidText, JsonText, TextForm};
 

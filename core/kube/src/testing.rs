@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::api::{ApiError, Object, Reply, Request, WatchEvent, WatchOptions};
-use crate::client::{Client, WatchStream};
+use crate::client::{Backlog, Client, WatchStream};
 use crate::env::{Env, Task};
 
 type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -306,24 +306,82 @@ impl<O: Object> Client for TestClient<O> {
 
     async fn watch<K: Object>(&self, _namespace: Option<Arc<str>>, options: WatchOptions) -> Result<TestWatch<K>, ApiError> {
         let events: Events<K> = cast((self.server.on_watch.lock().unwrap())(options)?);
-        Ok(TestWatch { events })
+        Ok(TestWatch::new(events))
     }
 }
 
-/// The stream fed by a test; a dropped feed is a clean end.
+/// The stream fed by a test; a dropped feed is a clean end. It can be deferred; what was written is in its backlog when its reader has run.
 pub struct TestWatch<K> {
+    arrived: Arc<Mutex<Arrived<K>>>,
+}
+
+/// What a test wrote.
+struct Arrived<K> {
     events: Events<K>,
+    backlog: VecDeque<WatchEvent<K>>,
+    deferred: bool,
+    reader: Option<Waker>,
 }
 
 impl<K> TestWatch<K> {
     /// A stream fed by whoever holds the other end.
     pub fn new(events: Events<K>) -> Self {
-        Self { events }
+        Self { arrived: Arc::new(Mutex::new(Arrived { events, backlog: VecDeque::new(), deferred: false, reader: None })) }
+    }
+}
+
+impl<K> Arrived<K> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<WatchEvent<K>, ApiError>>> {
+        loop {
+            if !self.deferred
+                && let Some(event) = self.backlog.pop_front()
+            {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            match self.events.poll_recv(context) {
+                Poll::Ready(Some(Ok(event))) if self.deferred && !matches!(event, WatchEvent::Error(_)) => self.backlog.push_back(event),
+                Poll::Pending => {
+                    self.reader = Some(context.waker().clone());
+                    return Poll::Pending;
+                }
+                ready => return ready,
+            }
+        }
     }
 }
 
 impl<K: Object> WatchStream<K> for TestWatch<K> {
     async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
-        self.events.recv().await
+        poll_fn(|context| self.arrived.lock().unwrap().poll(context)).await
+    }
+
+    fn backlog(&self) -> Option<Arc<dyn Backlog<K>>> {
+        Some(self.arrived.clone())
+    }
+}
+
+impl<K> std::fmt::Debug for Arrived<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arrived").field("deferred", &self.deferred).finish_non_exhaustive()
+    }
+}
+
+impl<K: Object> Backlog<K> for Mutex<Arrived<K>> {
+    fn defer(&self, deferred: bool) {
+        let mut arrived = self.lock().unwrap();
+        arrived.deferred = deferred;
+        arrived.reader.take().into_iter().for_each(Waker::wake);
+    }
+
+    fn has_arrived(&self) -> bool {
+        let arrived = self.lock().unwrap();
+        arrived.deferred && !arrived.backlog.is_empty()
+    }
+
+    fn take(&self, take: &mut dyn FnMut(WatchEvent<K>)) {
+        if self.has_arrived() {
+            let backlog = std::mem::take(&mut self.lock().unwrap().backlog);
+            backlog.into_iter().for_each(take);
+        }
     }
 }

@@ -75,8 +75,8 @@ fn recording_does_not_change_the_run() {
     for seed in 0..5 {
         let plan = scenario.draw(seed);
         let plain = run(&plan, &stage, RunOptions::default());
-        let watched =
-            run(&plan, &stage, RunOptions { recording: true, dump: true, calls: true, planner: true, requests: true, until: None });
+        let options = RunOptions { recording: true, dump: true, calls: true, planner: true, requests: true, ..RunOptions::default() };
+        let watched = run(&plan, &stage, options);
         assert_eq!(plain.digest, watched.digest, "seed {seed}");
         assert_eq!(watched.recording.unwrap().0.len() as u64, plain.events);
     }

@@ -130,6 +130,9 @@ pub struct RunOptions {
     pub planner: bool,
     /// Every request, in the order in which they are sent.
     pub requests: bool,
+    /// Caches that nobody listens to are told of each change when it arrives, too: see [`ClusterConfig`](kube_sim::cluster::ClusterConfig).
+    /// For comparisons; the digest is another one.
+    pub told_at_once: bool,
     /// The run ends here instead of where its plan says.
     pub until: Option<SimTime>,
 }

@@ -156,7 +156,7 @@ impl<'a> World<'a> {
         let max_events = plan.max_events(stage.objects.len());
         let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording).within(max_events);
         let ClusterPlan { knobs, links, delays, capacity, .. } = plan.cluster;
-        let config = ClusterConfig { seed: plan.seed, knobs, links, delays, capacity };
+        let config = ClusterConfig { seed: plan.seed, knobs, links, delays, capacity, told_at_once: options.told_at_once };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         if options.planner && capacity.is_some() {
             fabric.keep_waits();

@@ -115,20 +115,17 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
     }
 
     async fn consume(&self, mut stream: C::Watch<K>, started: Duration) -> Next {
-        let mut quiet = true;
-        loop {
-            let next = match stream.next().await {
-                Some(Ok(WatchEvent::Error(status))) => after_error(&ApiError::Status(status), true),
-                Some(Ok(event)) => {
-                    self.shared.apply(event);
-                    quiet = false;
-                    continue;
-                }
-                Some(Err(error)) => after_error(&error, true),
-                None => Next::Watch,
-            };
-            let short = quiet && self.env.monotonic().saturating_sub(started) < SHORT_WATCH;
-            return if next == Next::Watch && short { Next::List } else { next };
-        }
+        let following = self.shared.follow(stream.backlog());
+        let next = loop {
+            match stream.next().await {
+                Some(Ok(WatchEvent::Error(status))) => break after_error(&ApiError::Status(status), true),
+                Some(Ok(event)) => self.shared.apply(event),
+                Some(Err(error)) => break after_error(&error, true),
+                None => break Next::Watch,
+            }
+        };
+        let quiet = !following.end();
+        let short = quiet && self.env.monotonic().saturating_sub(started) < SHORT_WATCH;
+        if next == Next::Watch && short { Next::List } else { next }
     }
 }

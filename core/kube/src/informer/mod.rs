@@ -15,6 +15,9 @@
 //! handler that frees something has to be backed by a comparison with a consistent list.
 //!
 //! Objects are shared between the store and all handlers: they are `Arc`s, and nobody can change them.
+//!
+//! A store that nobody listens to takes what its watch has brought when somebody reads it, if the watch lets it: see
+//! [`Backlog`]. A reader sees the same as if each change had been taken in as it came.
 
 mod client_go;
 mod kube_rs;
@@ -27,7 +30,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::api::{List, Object, ObjectKey, WatchEvent};
-use crate::client::Client;
+use crate::client::{Backlog, Client};
 use crate::env::{Env, Task};
 use crate::latest;
 use crate::retry::GrowingBackoff;
@@ -101,7 +104,7 @@ impl<K: Object, V: Env> Informer<K, V> {
     /// Starts to list and watch in the background.
     pub fn start<C: Client>(client: C, env: V, options: InformerOptions<K>) -> Self {
         let InformerOptions { namespace, label_selector, field_selector, resync, indexes, digest, model } = options;
-        let contents = Contents { store: Store::new(indexes).with_digest(digest), version: String::new() };
+        let contents = Contents { store: Store::new(indexes).with_digest(digest), version: String::new(), heard: false, backlog: None };
         let shared = Arc::new(Shared {
             contents: Arc::new(RwLock::new(contents)),
             listeners: Mutex::new(Some(Vec::new())),
@@ -212,7 +215,14 @@ impl<K> Clone for StoreReader<K> {
 
 impl<K: Object> StoreReader<K> {
     fn read<T>(&self, read: impl FnOnce(&Contents<K>) -> T) -> T {
-        read(&self.contents.read().unwrap())
+        let contents = self.contents.read().unwrap();
+        if !contents.is_behind() {
+            return read(&contents);
+        }
+        drop(contents);
+        let mut contents = self.contents.write().unwrap();
+        contents.catch_up();
+        read(&contents)
     }
 
     /// The object as last known. `None` may be mere lag.
@@ -279,11 +289,43 @@ struct Contents<K> {
     store: Store<K>,
     /// Empty before the first list.
     version: String,
+    /// Whether the present watch has told anything.
+    heard: bool,
+    /// What the present watch has brought and the store does not have yet.
+    backlog: Option<Arc<dyn Backlog<K>>>,
 }
 
-impl<K> Contents<K> {
+impl<K: Object> Contents<K> {
     fn version(&self) -> Option<&str> {
         Some(&*self.version).filter(|version| !version.is_empty())
+    }
+
+    /// Takes in one event of the watch.
+    fn apply(&mut self, event: WatchEvent<K>) -> Option<Notification<K>> {
+        self.heard = true;
+        let version = match &event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                object.meta().resource_version.as_deref()
+            }
+            WatchEvent::Bookmark { resource_version, .. } => Some(&**resource_version),
+            WatchEvent::Error(_) => None,
+        };
+        if let Some(version) = version {
+            self.version.clear();
+            self.version.push_str(version);
+        }
+        self.store.apply(event)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.backlog.as_ref().is_some_and(|backlog| backlog.has_arrived())
+    }
+
+    /// Takes in what the watch has brought.
+    fn catch_up(&mut self) {
+        if let Some(backlog) = self.backlog.clone() {
+            backlog.take(&mut |event| drop(self.apply(event)));
+        }
     }
 }
 
@@ -313,20 +355,19 @@ impl<K: Object> Shared<K> {
     }
 
     fn apply(&self, event: WatchEvent<K>) {
-        self.change(|contents| {
-            let version = match &event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-                    object.meta().resource_version.as_deref()
-                }
-                WatchEvent::Bookmark { resource_version, .. } => Some(&**resource_version),
-                WatchEvent::Error(_) => None,
-            };
-            if let Some(version) = version {
-                contents.version.clear();
-                contents.version.push_str(version);
-            }
-            contents.store.apply(event)
-        });
+        self.change(|contents| contents.apply(event));
+    }
+
+    /// A watch begins whose elements are left to readers, if it lets them and as long as nobody listens.
+    fn follow(&self, backlog: Option<Arc<dyn Backlog<K>>>) -> Following<'_, K> {
+        let listeners = self.listeners.lock().unwrap();
+        if let Some(backlog) = &backlog {
+            backlog.defer(listeners.as_ref().is_none_or(Vec::is_empty));
+        }
+        let mut contents = self.contents.write().unwrap();
+        contents.heard = false;
+        contents.backlog = backlog;
+        Following(self)
     }
 
     fn replace(&self, list: List<K>) {
@@ -357,12 +398,37 @@ impl<K: Object> Shared<K> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut listeners = self.listeners.lock().unwrap();
         if let Some(listeners) = &mut *listeners {
-            for object in self.contents.read().unwrap().store.iter() {
+            let mut contents = self.contents.write().unwrap();
+            contents.catch_up();
+            if let Some(backlog) = &contents.backlog {
+                backlog.defer(false);
+            }
+            for object in contents.store.iter() {
                 let _ = sender.send(Notification::Added { object: object.clone(), initial: true });
             }
             listeners.push(sender);
         }
         receiver
+    }
+}
+
+/// The present watch of a reflector.
+struct Following<'a, K: Object>(&'a Shared<K>);
+
+impl<K: Object> Following<'_, K> {
+    /// The watch is over: takes in what it brought until then. Returns whether it told anything.
+    fn end(self) -> bool {
+        let mut contents = self.0.contents.write().unwrap();
+        contents.catch_up();
+        contents.heard
+    }
+}
+
+impl<K: Object> Drop for Following<'_, K> {
+    fn drop(&mut self) {
+        let backlog = self.0.contents.write().unwrap().backlog.take();
+        // Without the lock: it may be the last handle on somebody's world.
+        drop(backlog);
     }
 }
 

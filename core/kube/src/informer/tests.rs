@@ -477,3 +477,62 @@ fn kube_rs_leaves_a_stream_that_stays_silent() {
     rig.env.advance(2 * SECOND);
     assert_eq!(rig.watched(), [(0, "10".into()), (495_000, "11".into())]);
 }
+
+#[test]
+fn a_store_that_nobody_listens_to_takes_changes_when_it_is_read() {
+    let rig = Rig::new();
+    rig.will_list(5, [object("a", "1", 5)]);
+    let informer = rig.start();
+    rig.env.advance(SECOND);
+    let store = informer.store();
+    rig.event(WatchEvent::Added(object("b", "2", 6)));
+    rig.event(WatchEvent::Deleted(object("a", "1", 7)));
+    rig.env.advance(SECOND);
+    let taken = || informer.shared.contents.read().unwrap().version.clone();
+    assert_eq!(taken(), "5", "nobody has looked");
+    assert_eq!((store.len(), store.resource_version().as_deref(), &*taken()), (1, Some("7"), "7"));
+    assert!(store.get(&ObjectKey::namespaced("ns", "b")).is_some());
+}
+
+#[test]
+fn a_listener_that_comes_later_is_told_what_was_not_read_as_initial_and_each_change_from_then_on() {
+    let rig = Rig::new();
+    rig.will_list(5, [object("a", "1", 5)]);
+    let informer = rig.start();
+    rig.env.advance(SECOND);
+    rig.event(WatchEvent::Added(object("b", "2", 6)));
+    rig.env.advance(SECOND);
+    let mut notifications = informer.subscribe();
+    rig.event(WatchEvent::Modified(object("b", "2", 7)));
+    rig.event(WatchEvent::Deleted(object("b", "2", 8)));
+    rig.env.advance(SECOND);
+    let told: Vec<_> = std::iter::from_fn(|| notifications.try_next()).collect();
+    assert!(
+        matches!(
+            &told[..],
+            [
+                Notification::Added { initial: true, .. },
+                Notification::Added { initial: true, .. },
+                Notification::Updated { .. },
+                Notification::Deleted { .. }
+            ]
+        ),
+        "{told:?}"
+    );
+    assert_eq!(informer.store().len(), 1);
+}
+
+#[test]
+fn what_came_before_the_end_of_a_watch_counts_although_nobody_read_it() {
+    let rig = Rig::new();
+    rig.will_list(5, []);
+    let _informer = rig.start();
+    rig.env.advance(SECOND / 2);
+    rig.event(WatchEvent::Added(object("a", "1", 6)));
+    rig.env.advance(SECOND / 4);
+    // A watch as short as this one that brought nothing would be followed by a list.
+    rig.end();
+    rig.env.advance(SECOND);
+    let versions: Vec<_> = rig.watched().into_iter().map(|(_, version)| version).collect();
+    assert_eq!(versions, ["5", "6"]);
+}

@@ -4,6 +4,7 @@
 #[path = "../support/install.rs"]
 mod install;
 
+mod deferred;
 mod garbage;
 mod informers;
 mod leaders;

@@ -195,6 +195,7 @@ impl SimClient {
         let now = self.fabric.rt.now();
         let process = state.servers[server].process;
         if first && let Some(ApiRequest { kind, op, call, .. }) = request {
+            state.tell(self.process, now);
             let event = EventKind::Request { client: self.process, server: process, verb: op.verb(), kind: *kind, key: op.key() };
             state.recorder.observe_of(Part::of(*call), now, event);
         }
@@ -291,6 +292,7 @@ impl SimClient {
         let call = fabric.next_call();
         {
             let mut state = fabric.lock();
+            state.tell(self.process, fabric.rt.now());
             let server = state.servers[self.server()].process;
             let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
             state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
@@ -302,7 +304,11 @@ impl SimClient {
             self.reconnect(breaks);
         }
         let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
-        fabric.lock().recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+        {
+            let mut state = fabric.lock();
+            state.tell(self.process, fabric.rt.now());
+            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+        }
         Ok(AnyWatch::new(self.clone(), kind, breaks, result?))
     }
 
@@ -339,7 +345,10 @@ impl SimClient {
         let outcome = Outcome::of(&result);
         let event = EventKind::Answer { client: self.process, verb, kind, key: key.as_ref(), outcome };
         let object = result.as_ref().ok().and_then(ApiReply::object);
-        fabric.lock().recorder.observe_of(Part { object, ..Part::of(call) }, fabric.rt.now(), event);
+        let mut state = fabric.lock();
+        state.tell(self.process, fabric.rt.now());
+        state.recorder.observe_of(Part { object, ..Part::of(call) }, fabric.rt.now(), event);
+        drop(state);
         result
     }
 

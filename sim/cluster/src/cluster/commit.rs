@@ -234,45 +234,32 @@ impl State {
         }
         Ok(match step {
             Step::Keep(object) => ApiReply::Object(object),
-            Step::Create(object) => ApiReply::Object(self.put(fabric, server, intent, key, object, now)),
+            Step::Create(object) => ApiReply::Object(self.commit(fabric, server, intent, key, Some(object), now)),
             Step::Put(object) => {
                 write::check_etcd_size(def, &object)?;
-                ApiReply::Object(self.put(fabric, server, intent, key, object, now))
+                ApiReply::Object(self.commit(fabric, server, intent, key, Some(object), now))
             }
             Step::Remove { answer } => {
-                let gone = table.get(&key).cloned();
-                self.commit(fabric, server, intent, key, None, now);
-                let uid = uid(gone.as_ref());
-                let gone = gone.filter(|_| def.returns_deleted).map(|object| self.as_it_went(object));
-                answer.or(gone).map_or(ApiReply::Deleted { uid }, ApiReply::Object)
+                let gone = self.commit(fabric, server, intent, key, None, now);
+                let uid = gone.meta().uid.clone().unwrap_or_default();
+                answer.or(def.returns_deleted.then_some(gone)).map_or(ApiReply::Deleted { uid }, ApiReply::Object)
             }
             Step::PutThenRemove(object) => {
                 let uid = uid(Some(&object));
-                let stored = self.put(fabric, server, intent, key.clone(), object, now);
+                let stored = self.commit(fabric, server, intent, key.clone(), Some(object), now);
                 if std::mem::take(&mut self.servers[server].crash_in_delete) {
                     // The lock is held: whoever releases it carries the crash out before the answer is on its way.
                     self.pending_server_crashes.push(server);
                     return Ok(ApiReply::Object(stored));
                 }
-                self.commit(fabric, server, intent, key, None, now);
-                if def.returns_deleted { ApiReply::Object(self.as_it_went(stored)) } else { ApiReply::Deleted { uid } }
+                let gone = self.commit(fabric, server, intent, key, None, now);
+                if def.returns_deleted { ApiReply::Object(gone) } else { ApiReply::Deleted { uid } }
             }
         })
     }
 
-    /// An object that was removed just now, as a delete answers with it: at the version of its removal.
-    fn as_it_went(&self, mut object: Obj) -> Obj {
-        make_mut(&mut object).meta_mut().resource_version = Some(self.store.revision().to_string());
-        object
-    }
-
-    /// Stores an object and returns it with its revision.
-    fn put(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, object: Obj, now: SimTime) -> Obj {
-        self.commit(fabric, server, intent, key, Some(object), now).unwrap_or_else(|| unreachable!("what was put is there"))
-    }
-
-    /// Takes a revision for one change and tells everybody.
-    fn commit(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Option<Obj> {
+    /// Takes a revision for one change and tells everybody. Returns the object as stored, or as it went: at the version of its removal.
+    fn commit(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Obj {
         let Intent { client, kind, verb, call, .. } = intent;
         if self.knobs.burned_revisions > 0 {
             let burned = self.choices.below(u64::from(self.knobs.burned_revisions) + 1);
@@ -297,7 +284,8 @@ impl State {
         if self.request_points.listens() {
             self.request_points.written(client, kind, &change.key);
         }
-        let result = change.after.clone();
+        let result = change.after.as_ref().or(change.tombstone.as_ref()).cloned();
+        let result = result.unwrap_or_else(|| unreachable!("what is not stored went"));
         if self.node_kind == Some(kind) {
             fabric.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);
         }

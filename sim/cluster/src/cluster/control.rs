@@ -477,6 +477,7 @@ impl Fabric {
         let paused = self.rt.pause(process);
         if paused {
             self.process_event(process, ProcessChange::Paused);
+            self.lock().hold_deferred(self, process, self.rt.now());
             self.detach_requests(process);
             self.set_server_paused(process, true);
         }

@@ -13,6 +13,7 @@ mod clear;
 mod client;
 mod commit;
 mod control;
+mod deferred;
 pub mod discovery;
 mod exchange;
 mod filter;
@@ -124,6 +125,9 @@ pub struct ClusterConfig {
     pub delays: ServerDelays,
     /// How much each server does at a time; unset = everything at once.
     pub capacity: Option<Capacity>,
+    /// Whether caches that nobody listens to are told of each change when it arrives, too, instead of when their process looks at
+    /// them. A process does the same either way; it costs more. For comparisons.
+    pub told_at_once: bool,
 }
 
 /// The API as everybody shares it.
@@ -164,6 +168,10 @@ pub struct State {
     pub(crate) store: Store,
     pub(crate) servers: Vec<ApiServer>,
     pub(crate) watchers: Slab<watch::Watcher>,
+    /// How many there ever were.
+    pub(crate) watches_opened: u64,
+    pub(crate) deferred: deferred::Deferred,
+    pub(crate) told_at_once: bool,
     pub(crate) exchanges: exchange::Exchanges,
     pub(crate) recorder: Recorder,
     pub(crate) knobs: Knobs,
@@ -208,6 +216,9 @@ impl Fabric {
             store: Store::new(registry.len()),
             servers: Vec::new(),
             watchers: Slab::new(),
+            watches_opened: 0,
+            deferred: deferred::Deferred::default(),
+            told_at_once: config.told_at_once,
             exchanges: exchange::Exchanges::default(),
             recorder,
             knobs: config.knobs,
@@ -310,7 +321,9 @@ impl Fabric {
     /// Has the trace say that `process` said `note`, now.
     pub fn note(&self, process: ProcessId, note: &dyn Note) {
         let at = self.rt.now();
-        self.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
+        let mut state = self.lock();
+        state.tell(process, at);
+        state.recorder.observe(at, EventKind::Note { process, note });
     }
 
     /// Lets `look` read or feed the recorder.

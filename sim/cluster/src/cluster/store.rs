@@ -28,12 +28,21 @@ pub struct Change {
     pub after: Option<Obj>,
     /// For a removal: the last state with the revision of the removal, as watchers see it (K041).
     pub tombstone: Option<Obj>,
+    /// The number of the next change of this object; unset = it was not changed again, or was removed by this.
+    pub changed_again: Option<u64>,
+}
+
+/// An object as it is now.
+struct Entry {
+    object: Obj,
+    /// The number of the change that made it so.
+    changed: u64,
 }
 
 /// The objects and changes of one type.
 #[derive(Default)]
 pub struct Table {
-    objects: BTreeMap<ObjectKey, Obj>,
+    objects: BTreeMap<ObjectKey, Entry>,
     log: VecDeque<Change>,
     /// How many changes were dropped from the front of the log.
     dropped: u64,
@@ -42,7 +51,7 @@ pub struct Table {
 impl Table {
     /// The object called `key`.
     pub fn get(&self, key: &ObjectKey) -> Option<&Obj> {
-        self.objects.get(key)
+        self.objects.get(key).map(|entry| &entry.object)
     }
 
     /// The number of the next change, counting from the beginning of the run.
@@ -80,13 +89,13 @@ impl Table {
     pub fn get_at(&self, key: &ObjectKey, revision: Revision) -> Option<&Obj> {
         match self.changes_after(revision).find(|change| change.key == *key) {
             Some(change) => change.before.as_ref(),
-            None => self.objects.get(key),
+            None => self.get(key),
         }
     }
 
     /// The objects as of now, by storage key, from `start` on.
     pub fn range(&self, start: Bound<&ObjectKey>) -> impl Iterator<Item = (&ObjectKey, &Obj)> {
-        self.objects.range::<ObjectKey, _>((start, Bound::Unbounded))
+        self.objects.range::<ObjectKey, _>((start, Bound::Unbounded)).map(|(key, entry)| (key, &entry.object))
     }
 
     /// The objects as of `revision`, by storage key.
@@ -98,9 +107,9 @@ impl Table {
             undone.insert(&change.key, change.before.as_ref());
         }
         if undone.is_empty() {
-            return self.objects.iter().collect();
+            return self.range(Bound::Unbounded).collect();
         }
-        let mut state: BTreeMap<&ObjectKey, &Obj> = self.objects.iter().collect();
+        let mut state: BTreeMap<&ObjectKey, &Obj> = self.range(Bound::Unbounded).collect();
         for (key, object) in undone {
             match object {
                 Some(object) => state.insert(key, object),
@@ -108,6 +117,17 @@ impl Table {
             };
         }
         state.into_iter().collect()
+    }
+
+    /// A change of an object that change `last` had made what it was.
+    fn append(&mut self, change: Change, last: Option<u64>) -> &Change {
+        let number = self.next_index();
+        let last = last.and_then(|last| usize::try_from(last.checked_sub(self.dropped)?).ok());
+        if let Some(last) = last.and_then(|last| self.log.get_mut(last)) {
+            last.changed_again = Some(number);
+        }
+        self.log.push_back(change);
+        self.log.back().unwrap_or_else(|| unreachable!("just pushed"))
     }
 
     /// How many objects there are.
@@ -173,26 +193,29 @@ impl Store {
         self.revision += 1;
         stamp(&mut object, self.revision);
         let table = &mut self.tables[usize::from(kind.0)];
+        let entry = Entry { object: object.clone(), changed: table.next_index() };
         let before = match table.objects.get_mut(&key) {
-            Some(slot) => Some(std::mem::replace(slot, object.clone())),
+            Some(slot) => Some(std::mem::replace(slot, entry)),
             None => {
-                table.objects.insert(key.clone(), object.clone());
+                table.objects.insert(key.clone(), entry);
                 None
             }
         };
-        table.log.push_back(Change { revision: self.revision, at, key, before, after: Some(object), tombstone: None });
-        table.log.back().unwrap_or_else(|| unreachable!("just pushed"))
+        let (before, last) = before.map(|entry| (entry.object, entry.changed)).unzip();
+        let change = Change { revision: self.revision, at, key, before, after: Some(object), tombstone: None, changed_again: None };
+        table.append(change, last)
     }
 
     /// Removes the object under `key`, which must exist.
     pub fn remove(&mut self, kind: KindId, key: ObjectKey, at: SimTime) -> &Change {
         self.revision += 1;
         let table = &mut self.tables[usize::from(kind.0)];
-        let before = table.objects.remove(&key).unwrap_or_else(|| panic!("{key} is removed but does not exist"));
+        let Entry { object: before, changed } = table.objects.remove(&key).unwrap_or_else(|| panic!("{key} is removed but does not exist"));
         let mut tombstone = before.deep_copy();
         stamp(&mut tombstone, self.revision);
-        table.log.push_back(Change { revision: self.revision, at, key, before: Some(before), after: None, tombstone: Some(tombstone) });
-        table.log.back().unwrap_or_else(|| unreachable!("just pushed"))
+        let (before, tombstone) = (Some(before), Some(tombstone));
+        let change = Change { revision: self.revision, at, key, before, after: None, tombstone, changed_again: None };
+        table.append(change, Some(changed))
     }
 }
 

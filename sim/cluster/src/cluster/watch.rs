@@ -2,6 +2,7 @@
 //!
 //! A stream's queue holds elements with the moment at which each arrives at the client. They are put there when the
 //! change is committed (or when a frozen cache goes on), so an idle watch costs nothing and a delivery costs one timer.
+//! It costs none if the reader has deferred its deliveries: see [`deferred`](super::deferred).
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
 use super::State;
+use super::deferred::Deferral;
 use super::server::{ApiServer, Samplers};
 use super::store::{Change, Revision, in_namespace};
 use crate::kinds::{KindId, Registry, TypeDef};
@@ -41,6 +43,8 @@ pub struct Element {
     pub object: Option<Obj>,
     pub status: Option<Box<Status>>,
     pub initial_events_end: bool,
+    /// The number of the change of its type that it tells of; `None` = it tells of none.
+    pub change: Option<u64>,
 }
 
 /// Where a stream begins.
@@ -63,13 +67,17 @@ pub enum End {
 }
 
 pub(crate) struct Watcher {
+    /// Tells it from earlier ones of the same number.
+    pub(super) serial: u64,
     pub client: ProcessId,
     pub server: usize,
     pub kind: KindId,
     namespace: Option<Arc<str>>,
-    selector: Selector,
+    pub(super) selector: Selector,
     /// Elements that are on their way, with their arrival; `NEVER` = the link is cut.
-    queue: VecDeque<(SimTime, Element)>,
+    pub(super) queue: VecDeque<(SimTime, Element)>,
+    /// Whether and how its reader has deferred its deliveries.
+    pub(super) deferral: Option<Deferral>,
     last_due: SimTime,
     /// How much later its client hears of everything.
     pub lag: Duration,
@@ -80,7 +88,7 @@ pub(crate) struct Watcher {
     /// Since when the client's pings get no answer, in whichever direction they are lost.
     silent: Option<SimTime>,
     /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
-    end: Option<(SimTime, End)>,
+    pub(super) end: Option<(SimTime, End)>,
     /// The server's own time-out.
     expires: SimTime,
     bookmarks: bool,
@@ -108,7 +116,7 @@ impl Watcher {
         if self.end.is_some() || ready >= self.expires {
             return;
         }
-        if self.queue.len() >= buffer {
+        if self.queue.len() >= buffer && self.unread(now) >= buffer {
             // A slow consumer is cut off cleanly; what is in the buffers still arrives (K054).
             self.finish(net, rt, server, End::Clean, now);
             return;
@@ -127,9 +135,19 @@ impl Watcher {
             self.last_due = due;
         }
         self.queue.push_back((due, element));
-        if self.queue.len() == 1 {
-            self.arm(rt, if due == SimTime::NEVER { now + KEEPALIVE } else { due });
+        let is_deferring = self.deferral.is_some();
+        if due == SimTime::NEVER {
+            if is_deferring || self.queue.len() == 1 {
+                self.arm(rt, now + KEEPALIVE);
+            }
+        } else if if is_deferring { !self.is_deferred() } else { self.queue.len() == 1 } {
+            self.arm(rt, due);
         }
+    }
+
+    /// When the last of its elements arrives, if its client has deferred them; else never.
+    fn last_deferred(&self) -> SimTime {
+        self.deferral.as_ref().and(self.queue.back()).map_or(SimTime::NEVER, |&(due, _)| due)
     }
 
     /// Ends the stream: the client learns of it when the news has travelled, or by its own keep-alive.
@@ -194,7 +212,7 @@ impl Watcher {
     }
 
     /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
-    fn arm(&mut self, rt: &Rt, at: SimTime) {
+    pub(super) fn arm(&mut self, rt: &Rt, at: SimTime) {
         if self.armed.last().is_none_or(|&earliest| at < earliest)
             && let Some(waker) = &self.waker
         {
@@ -206,14 +224,18 @@ impl Watcher {
 
 /// What a reader finds.
 pub enum Next {
-    Element(Element),
+    /// An element; `announced`: its delivery was recorded before.
+    Element {
+        element: Element,
+        announced: bool,
+    },
     End(End),
     /// Nothing yet: the reader has been registered.
     Wait,
 }
 
 /// The event that a change means to a watcher, if any (K §2.4).
-fn convert(def: &TypeDef, selector: &Selector, change: &Change) -> Option<Element> {
+fn convert(def: &TypeDef, selector: &Selector, change: &Change, index: u64) -> Option<Element> {
     let plain = selector.is_everything();
     let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
     let (had, has) = (matches(&change.before), matches(&change.after));
@@ -223,7 +245,7 @@ fn convert(def: &TypeDef, selector: &Selector, change: &Change) -> Option<Elemen
         (true, false) => (WatchKind::Deleted, change.tombstone.clone().or_else(|| Some(last_seen(change)))),
         (false, false) => return None,
     };
-    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false })
+    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false, change: Some(index) })
 }
 
 /// The value of an object's trigger field, if its type has one.
@@ -249,7 +271,7 @@ impl State {
     /// The same for one server.
     pub fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
         let buffer = self.knobs.watch_buffer as usize;
-        let State { servers, store, net, watchers, samplers, degraded_samplers, etcd, .. } = self;
+        let State { servers, store, net, watchers, deferred, samplers, degraded_samplers, etcd, .. } = self;
         let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, ref mut load, .. } = servers[server];
         let cache = &mut caches[usize::from(kind.0)];
         if !up || paused || etcd_cut || cache.frozen || cache.lost {
@@ -258,6 +280,7 @@ impl State {
         let samplers = if degraded || etcd.is_degraded() { degraded_samplers } else { samplers };
         let (table, def) = (store.table(kind), registry.get(kind));
         while let Some(change) = table.change(cache.next) {
+            let index = cache.next;
             cache.next += 1;
             let due = (now + samplers.cache_lag.sample(unit(cache.lag.u64())) + cache.extra_lag).max(cache.last_due);
             cache.last_due = due;
@@ -272,9 +295,10 @@ impl State {
                 if change.revision <= watcher.start || !in_namespace(&change.key, watcher.namespace.as_ref()) {
                     continue;
                 }
-                if let Some(element) = convert(def, &watcher.selector, change) {
+                if let Some(element) = convert(def, &watcher.selector, change, index) {
                     load.events += 1;
                     watcher.push(rt, net, process, samplers, buffer, due, element, now);
+                    deferred.expect(watcher.client, watcher.last_deferred());
                 }
             }
         }
@@ -282,9 +306,10 @@ impl State {
 
     /// Tells every stream that a link has changed, or a server stands still or goes on.
     pub fn check_streams(&mut self, rt: &Rt, now: SimTime) {
-        let State { servers, net, watchers, samplers, .. } = self;
+        let State { servers, net, watchers, deferred, samplers, .. } = self;
         for (_, watcher) in watchers.iter_mut() {
             watcher.check(rt, net, &servers[watcher.server], samplers, now);
+            deferred.expect(watcher.client, now);
         }
     }
 
@@ -339,13 +364,16 @@ impl State {
         now: SimTime,
     ) -> usize {
         let process = self.servers[server].process;
+        self.watches_opened += 1;
         let mut watcher = Watcher {
+            serial: self.watches_opened,
             client,
             server,
             kind,
             namespace,
             selector,
             queue: VecDeque::new(),
+            deferral: None,
             last_due: now,
             lag: super::control::lag_of(&self.cache_lags, client, kind),
             start: 0,
@@ -377,8 +405,14 @@ impl State {
         };
         match refused {
             Some(status) => {
-                let element =
-                    Element { what: WatchKind::Error, revision: 0, object: None, status: Some(status), initial_events_end: false };
+                let element = Element {
+                    what: WatchKind::Error,
+                    revision: 0,
+                    object: None,
+                    status: Some(status),
+                    initial_events_end: false,
+                    change: None,
+                };
                 watcher.push(rt, net, process, samplers, buffer, now, element, now);
                 watcher.finish(net, rt, process, End::Clean, now);
             }
@@ -393,14 +427,21 @@ impl State {
                                 object: Some(object.clone()),
                                 status: None,
                                 initial_events_end: false,
+                                change: None,
                             };
                             watcher.push(rt, net, process, samplers, buffer, now, element, now);
                         }
                     }
                     // Without bookmarks nobody is told where the initial events end.
                     if options.send_initial_events && options.allow_bookmarks {
-                        let element =
-                            Element { what: WatchKind::Bookmark, revision: visible, object: None, status: None, initial_events_end: true };
+                        let element = Element {
+                            what: WatchKind::Bookmark,
+                            revision: visible,
+                            object: None,
+                            status: None,
+                            initial_events_end: true,
+                            change: None,
+                        };
                         watcher.push(rt, net, process, samplers, buffer, now, element, now);
                     }
                 }
@@ -413,10 +454,11 @@ impl State {
                 while index < cache.next
                     && let Some(change) = table.change(index)
                 {
+                    let number = index;
                     index += 1;
                     let due = cache.incoming.iter().find(|(revision, _)| *revision == change.revision).map_or(now, |&(_, due)| due);
                     if in_namespace(&change.key, watcher.namespace.as_ref())
-                        && let Some(element) = convert(def, &watcher.selector, change)
+                        && let Some(element) = convert(def, &watcher.selector, change, number)
                     {
                         watcher.push(rt, net, process, samplers, buffer, due, element, now);
                     }
@@ -456,7 +498,7 @@ impl State {
                 self.servers[server].caches[usize::from(kind.0)].advance(latest);
             }
         }
-        let State { servers, watchers, net, samplers, .. } = self;
+        let State { servers, watchers, deferred, net, samplers, .. } = self;
         let watcher = &mut watchers[id];
         let server = &mut servers[watcher.server];
         if let Some(since) = watcher.silent
@@ -475,20 +517,31 @@ impl State {
             // It says that everything up to the last change taken has been sent, so it leaves when the cache has that.
             let (revision, ready) = cache.taken(now);
             // A full buffer does without: bookmarks are best effort.
-            if revision > watcher.start && !cache.frozen && !stands_still && watcher.queue.len() < buffer {
-                let element = Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false };
+            if revision > watcher.start && !cache.frozen && !stands_still && (watcher.queue.len() < buffer || watcher.unread(now) < buffer)
+            {
+                let element =
+                    Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false, change: None };
                 watcher.push(rt, net, server.process, samplers, buffer, ready, element, now);
+                deferred.expect(watcher.client, watcher.last_deferred());
             }
         }
         let ends_at = watcher.end.map_or(SimTime::NEVER, |(at, _)| at);
-        if let Some(&(due, _)) = watcher.queue.front()
+        if !watcher.is_deferred()
+            && let Some(&(due, _)) = watcher.queue.front()
             && due <= now
             && due <= ends_at
             && let Some((_, element)) = watcher.queue.pop_front()
         {
-            return Next::Element(element);
+            let announced = watcher.deferral.as_mut().is_some_and(Deferral::hands_out);
+            return Next::Element { element, announced };
+        }
+        if let Some(deferral) = &mut watcher.deferral {
+            deferral.go_on();
         }
         let mut wake = watcher.queue.front().map_or(SimTime::NEVER, |&(due, _)| due);
+        if watcher.is_deferred() {
+            wake = SimTime::NEVER;
+        }
         if let Some((at, end)) = watcher.end {
             if at <= now {
                 return Next::End(end);
@@ -517,6 +570,9 @@ impl State {
     /// The client is no longer interested.
     pub fn close_watch(&mut self, registry: &Registry, id: usize) {
         let watcher = self.watchers.remove(id);
+        if watcher.deferral.is_some() {
+            self.deferred.remove(watcher.client, id);
+        }
         let trigger = registry.get(watcher.kind).trigger.and_then(|field| watcher.selector.required(field));
         self.servers[watcher.server].caches[usize::from(watcher.kind.0)].watchers.remove(id, trigger);
     }

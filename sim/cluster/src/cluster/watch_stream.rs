@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use kube_machinery::api::WatchEvent;
-use kube_machinery::{ApiError, Object, WatchStream};
+use kube_machinery::{ApiError, Backlog, Object, WatchStream};
 
 use super::client::SimClient;
-use super::watch::{End, Next};
+use super::deferred::SimBacklog;
+use super::watch::{Element, End, Next};
 use crate::kinds::{KindId, Served};
 use crate::object::{AnyObject, Obj};
+use crate::rt::ProcessId;
 use crate::trace::{EventKind, WatchKind};
 
 /// An open watch on objects of a type that is known only by its registration. Dropping it closes the stream.
@@ -45,15 +47,10 @@ impl AnyWatch {
             let now = fabric.rt.now();
             match state.poll_watch(&fabric.rt, self.id, cx.waker(), now) {
                 Next::Wait => Poll::Pending,
-                Next::Element(element) => {
-                    let event = EventKind::Deliver {
-                        client: self.client.process,
-                        kind: self.kind,
-                        what: element.what,
-                        revision: element.revision,
-                        object: element.object.as_ref(),
-                    };
-                    state.recorder.observe(now, event);
+                Next::Element { element, announced } => {
+                    if !announced {
+                        state.recorder.observe(now, event_of(self.client.process, self.kind, &element));
+                    }
                     Poll::Ready(Ok(element))
                 }
                 Next::End(end) => Poll::Ready(Err(end)),
@@ -73,16 +70,29 @@ impl AnyWatch {
                 };
             }
         };
+        Some(Ok(element.into_event()))
+    }
+}
+
+/// That a client is told of an element.
+pub(super) fn event_of(client: ProcessId, kind: KindId, element: &Element) -> EventKind<'_> {
+    let Element { what, revision, ref object, .. } = *element;
+    EventKind::Deliver { client, kind, what, revision, object: object.as_ref() }
+}
+
+impl Element {
+    /// As its client gets it.
+    pub(super) fn into_event(self) -> WatchEvent<dyn AnyObject> {
         let some = |object: Option<Obj>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
-        Some(Ok(match element.what {
-            WatchKind::Added => WatchEvent::Added(some(element.object)),
-            WatchKind::Modified => WatchEvent::Modified(some(element.object)),
-            WatchKind::Deleted => WatchEvent::Deleted(some(element.object)),
+        match self.what {
+            WatchKind::Added => WatchEvent::Added(some(self.object)),
+            WatchKind::Modified => WatchEvent::Modified(some(self.object)),
+            WatchKind::Deleted => WatchEvent::Deleted(some(self.object)),
             WatchKind::Bookmark => {
-                WatchEvent::Bookmark { resource_version: element.revision.to_string(), initial_events_end: element.initial_events_end }
+                WatchEvent::Bookmark { resource_version: self.revision.to_string(), initial_events_end: self.initial_events_end }
             }
-            WatchKind::Error => WatchEvent::Error(element.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
-        }))
+            WatchKind::Error => WatchEvent::Error(self.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
+        }
     }
 }
 
@@ -100,17 +110,11 @@ impl<K> SimWatch<K> {
 
 impl<K: Object> WatchStream<K> for SimWatch<K> {
     async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
-        let event = match self.watch.next().await? {
-            Ok(event) => event,
-            Err(error) => return Some(Err(error)),
-        };
-        let typed = |object| -> Arc<K> { self.served.typed(object) };
-        Some(Ok(match event {
-            WatchEvent::Added(object) => WatchEvent::Added(typed(object)),
-            WatchEvent::Modified(object) => WatchEvent::Modified(typed(object)),
-            WatchEvent::Deleted(object) => WatchEvent::Deleted(typed(object)),
-            WatchEvent::Bookmark { resource_version, initial_events_end } => WatchEvent::Bookmark { resource_version, initial_events_end },
-            WatchEvent::Error(status) => WatchEvent::Error(status),
-        }))
+        Some(self.watch.next().await?.map(|event| self.served.event(event)))
+    }
+
+    fn backlog(&self) -> Option<Arc<dyn Backlog<K>>> {
+        let backlog = SimBacklog::of(&self.watch.client.fabric, self.watch.id, self.served)?;
+        Some(Arc::new(backlog))
     }
 }

@@ -12,9 +12,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kube_machinery::Object;
+use kube_machinery::api::WatchEvent;
 
 use super::{KindId, TypeDef};
-use crate::object::{Obj, typed, typed_ref};
+use crate::object::{AnyObject, Obj, typed, typed_ref};
 
 /// A type that clients may use instead of the stored one. On the wire both are the same.
 #[derive(Clone, Copy)]
@@ -96,6 +97,17 @@ impl<K: Object> Served<K> {
         match &self.view {
             Some(view) => typed((view.to_view)(&object)),
             None => typed(object),
+        }
+    }
+
+    /// What a watch tells, as a client gets it. Panics as [`typed`](Self::typed) does.
+    pub fn event(&self, event: WatchEvent<dyn AnyObject>) -> WatchEvent<K> {
+        match event {
+            WatchEvent::Added(object) => WatchEvent::Added(self.typed(object)),
+            WatchEvent::Modified(object) => WatchEvent::Modified(self.typed(object)),
+            WatchEvent::Deleted(object) => WatchEvent::Deleted(self.typed(object)),
+            WatchEvent::Bookmark { resource_version, initial_events_end } => WatchEvent::Bookmark { resource_version, initial_events_end },
+            WatchEvent::Error(status) => WatchEvent::Error(status),
         }
     }
 }

@@ -1,0 +1,256 @@
+//! Deliveries that wait for their reader.
+//!
+//! ```text
+//!  commit ──► queue of the stream, each element with its arrival ──► a timer and a poll for each      (somebody listens)
+//!                                                               └──► taken when its process reads it  (nobody listens)
+//! ```
+//! Most caches of a cluster are only looked at now and then: the agent of each node keeps all pools and endpoints, of which it needs a few
+//! when a pod comes. What such a cache knows at a moment is what has arrived by then, whether it was told at once or takes it when it is
+//! read. So arrivals are drawn as ever, when the change is committed, and nothing happens at the moment of arrival.
+//!
+//! Who looks at a run from outside must not see the difference either. A process is *told* of an element before the next thing that it does:
+//! the event is recorded then, before the request or the note, so that a claim which asks what an agent had been shown when it
+//! acted finds what it would find if each delivery had been an event of its own.
+//!
+//! A process that stands still is not told of anything, and what it finds when it goes on depends on which of its tasks comes
+//! first. So its streams are as those of listeners from then until their readers have run.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use kube_machinery::api::WatchEvent;
+use kube_machinery::{Backlog, Object};
+use sim_config::time::SimTime;
+
+use super::watch::{Element, Watcher};
+use super::watch_stream::event_of;
+use super::{Fabric, State};
+use crate::kinds::Served;
+use crate::rt::ProcessId;
+use crate::trace::recorder::Recorder;
+
+/// How a stream defers its deliveries.
+pub(crate) struct Deferral {
+    /// How many elements at the front of its queue its client was told of.
+    told: usize,
+    /// Its client stands still, or has since then: only what had arrived by this time is left to whoever reads the backlog.
+    held_at: Option<SimTime>,
+}
+
+impl Deferral {
+    /// An element leaves the queue. Returns whether the client was told of it.
+    pub(super) fn hands_out(&mut self) -> bool {
+        let was_told = self.told > 0;
+        self.told -= usize::from(was_told);
+        was_told
+    }
+
+    /// The reader has run.
+    pub(super) fn go_on(&mut self) {
+        self.held_at = None;
+    }
+}
+
+/// Which streams of each process defer their deliveries.
+#[derive(Default)]
+pub(crate) struct Deferred {
+    by_process: Vec<OfProcess>,
+}
+
+/// The streams of one process.
+struct OfProcess {
+    watches: Vec<usize>,
+    /// Before this time there is nothing to tell it.
+    nothing_before: SimTime,
+}
+
+impl Deferred {
+    fn add(&mut self, process: ProcessId, watch: usize) {
+        let index = process.0 as usize;
+        if self.by_process.len() <= index {
+            self.by_process.resize_with(index + 1, || OfProcess { watches: Vec::new(), nothing_before: SimTime::NEVER });
+        }
+        let of = &mut self.by_process[index];
+        of.watches.push(watch);
+        of.nothing_before = SimTime::ZERO;
+    }
+
+    pub(super) fn remove(&mut self, process: ProcessId, watch: usize) {
+        if let Some(of) = self.by_process.get_mut(process.0 as usize) {
+            of.watches.retain(|&other| other != watch);
+        }
+    }
+
+    /// An element for a process arrives at `due`.
+    pub(super) fn expect(&mut self, process: ProcessId, due: SimTime) {
+        if let Some(of) = self.by_process.get_mut(process.0 as usize) {
+            of.nothing_before = of.nothing_before.min(due);
+        }
+    }
+
+    fn of(&self, process: ProcessId) -> &[usize] {
+        self.by_process.get(process.0 as usize).map_or(&[], |of| &of.watches)
+    }
+}
+
+impl Watcher {
+    /// Whether its reader is not woken for elements.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.deferral.as_ref().is_some_and(|deferral| deferral.held_at.is_none())
+    }
+
+    /// The time up to which what arrives is left to whoever reads the backlog; `None` = nothing is.
+    fn left_until(&self, now: SimTime) -> Option<SimTime> {
+        let deferral = self.deferral.as_ref()?;
+        let until = deferral.held_at.map_or(now, |held_at| held_at.min(now));
+        Some(self.end.map_or(until, |(at, _)| at.min(until)))
+    }
+
+    /// How many elements its client has not read, or would not have if it had been told of each.
+    pub(super) fn unread(&self, now: SimTime) -> usize {
+        match self.left_until(now) {
+            Some(until) => self.queue.len() - self.queue.partition_point(|&(due, _)| due <= until),
+            None => self.queue.len(),
+        }
+    }
+
+    /// Tells its client of what has arrived. Returns when the next element arrives that its client was not told of.
+    fn tell(&mut self, recorder: &mut Recorder, now: SimTime) -> SimTime {
+        let Some(until) = self.left_until(now) else { return SimTime::NEVER };
+        let Some(deferral) = &mut self.deferral else { return SimTime::NEVER };
+        while let Some((due, element)) = self.queue.get(deferral.told) {
+            if *due > until {
+                return *due;
+            }
+            deferral.told += 1;
+            recorder.observe(now, event_of(self.client, self.kind, element));
+        }
+        SimTime::NEVER
+    }
+}
+
+impl State {
+    /// A process is about to do something: it was told before of what has arrived.
+    pub(crate) fn tell(&mut self, process: ProcessId, now: SimTime) {
+        let State { deferred, watchers, recorder, .. } = self;
+        let Some(of) = deferred.by_process.get_mut(process.0 as usize) else { return };
+        if now >= of.nothing_before {
+            let next = of.watches.iter().map(|&id| watchers[id].tell(recorder, now));
+            of.nothing_before = next.min().unwrap_or(SimTime::NEVER);
+        }
+    }
+
+    /// A process stands still from now on.
+    pub(super) fn hold_deferred(&mut self, fabric: &Fabric, process: ProcessId, now: SimTime) {
+        let State { deferred, watchers, .. } = self;
+        for &id in deferred.of(process) {
+            let watcher = &mut watchers[id];
+            let read = watcher.left_until(now).map_or(0, |until| watcher.queue.partition_point(|&(due, _)| due <= until));
+            let next = watcher.queue.get(read).map(|&(due, _)| due);
+            if let Some(deferral) = &mut watcher.deferral {
+                deferral.held_at.get_or_insert(now);
+            }
+            if let Some(due) = next {
+                watcher.arm(&fabric.rt, due);
+            }
+        }
+    }
+
+    fn watcher_of(&mut self, id: usize, serial: u64) -> Option<&mut Watcher> {
+        self.watchers.get_mut(id).filter(|watcher| watcher.serial == serial)
+    }
+
+    /// Begins or ends to defer the deliveries of a stream.
+    fn defer(&mut self, fabric: &Fabric, id: usize, serial: u64, deferred: bool) {
+        let Some(watcher) = self.watcher_of(id, serial) else { return };
+        let client = watcher.client;
+        match (deferred, watcher.deferral.is_some()) {
+            // A stream that ends at once may say why in its last element, which is for the reader.
+            (true, false) if watcher.end.is_none() => {
+                watcher.deferral = Some(Deferral { told: 0, held_at: None });
+                self.deferred.add(client, id);
+            }
+            (false, true) => {
+                watcher.deferral = None;
+                if let Some(&(due, _)) = watcher.queue.front() {
+                    watcher.arm(&fabric.rt, due);
+                }
+                self.deferred.remove(client, id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what has arrived on a stream, without what was changed once more by a later element of it.
+    fn take_arrived(&mut self, id: usize, serial: u64, now: SimTime) -> Vec<Element> {
+        let State { watchers, store, recorder, .. } = self;
+        let Some(watcher) = watchers.get_mut(id).filter(|watcher| watcher.serial == serial) else { return Vec::new() };
+        let Some(until) = watcher.left_until(now) else { return Vec::new() };
+        watcher.tell(recorder, now);
+        let arrived = watcher.queue.partition_point(|&(due, _)| due <= until);
+        if let Some(deferral) = &mut watcher.deferral {
+            deferral.told = deferral.told.saturating_sub(arrived);
+        }
+        // With a selector the next change of an object may be none that the stream tells of.
+        let last = if watcher.selector.is_everything() {
+            watcher.queue.range(..arrived).rev().find_map(|(_, element)| element.change)
+        } else {
+            None
+        };
+        let table = store.table(watcher.kind);
+        let is_last = |element: &Element| {
+            let next = element.change.and_then(|change| table.change(change)?.changed_again);
+            next.is_none_or(|next| last.is_none_or(|last| next > last))
+        };
+        watcher.queue.drain(..arrived).map(|(_, element)| element).filter(is_last).collect()
+    }
+}
+
+/// The backlog of one stream.
+pub(super) struct SimBacklog<K> {
+    fabric: Weak<Fabric>,
+    id: usize,
+    serial: u64,
+    served: Served<K>,
+}
+
+impl<K: Object> SimBacklog<K> {
+    /// That of stream `id`; `None` = deliveries are not deferred in this run.
+    pub(super) fn of(fabric: &Arc<Fabric>, id: usize, served: Served<K>) -> Option<Self> {
+        let state = fabric.lock();
+        let serial = state.watchers[id].serial;
+        (!state.told_at_once).then(|| Self { fabric: Arc::downgrade(fabric), id, serial, served })
+    }
+}
+
+impl<K> fmt::Debug for SimBacklog<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimBacklog").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<K: Object> Backlog<K> for SimBacklog<K> {
+    fn defer(&self, deferred: bool) {
+        if let Some(fabric) = self.fabric.upgrade() {
+            fabric.lock().defer(&fabric, self.id, self.serial, deferred);
+        }
+    }
+
+    fn has_arrived(&self) -> bool {
+        let Some(fabric) = self.fabric.upgrade() else { return false };
+        let now = fabric.rt.now();
+        let mut state = fabric.lock();
+        let Some(watcher) = state.watcher_of(self.id, self.serial) else { return false };
+        let until = watcher.left_until(now);
+        watcher.queue.front().is_some_and(|&(due, _)| until.is_some_and(|until| due <= until))
+    }
+
+    fn take(&self, take: &mut dyn FnMut(WatchEvent<K>)) {
+        let Some(fabric) = self.fabric.upgrade() else { return };
+        let now = fabric.rt.now();
+        let arrived = fabric.lock().take_arrived(self.id, self.serial, now);
+        for element in arrived {
+            take(self.served.event(element.into_event()));
+        }
+    }
+}

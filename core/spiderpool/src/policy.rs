@@ -62,6 +62,9 @@ pub struct Policy {
     /// `conflict-releases-all-nics`: an address of one NIC that somebody else answers on costs the pod those of all its NICs, of which some answer
     /// already (A §7.3).
     pub conflict_releases_all_nics: bool,
+    /// `conflict-avoided-forever`: an address that somebody else answered on once is avoided for the life of the pod, also when it is free by now and no
+    /// other is left (A L1).
+    pub conflict_avoided_forever: bool,
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
     /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the first
@@ -218,6 +221,7 @@ impl Policy {
         "random-clean-gateway" true random_clean_gateway;
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
         "conflict-releases-all-nics" true conflict_releases_all_nics;
+        "conflict-avoided-forever" false conflict_avoided_forever;
         "first-del-releases-all" true first_del_releases_all;
         "sandbox-not-asked" true sandbox_not_asked;
         "further-nic-draws-again" true further_nic_draws_again;

@@ -68,6 +68,16 @@ pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
 }
 
+/// Lets the pod have again what it was not to get.
+pub(super) fn forget_avoided(endpoint: &mut SpiderEndpoint) {
+    if let Some(annotations) = &mut endpoint.metadata.annotations
+        && annotations.remove(AVOIDED).is_some()
+        && annotations.is_empty()
+    {
+        endpoint.metadata.annotations = None;
+    }
+}
+
 /// Whether the entry of a NIC lacks an address that its own ADD is still to allocate.
 pub(super) fn is_unfinished(endpoint: &SpiderEndpoint, nic: &str) -> bool {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(UNFINISHED));

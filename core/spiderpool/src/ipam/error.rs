@@ -90,6 +90,14 @@ impl fmt::Display for Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures(pub Vec<Failure>);
 
+impl Failures {
+    /// Whether every pool that was tried was merely full.
+    pub(super) fn are_used_out(&self) -> bool {
+        let is_full = |(_, error): &(String, PoolError)| matches!(error, PoolError::Unavailable(Unavailable::UsedOut(_)));
+        self.0.iter().all(|failure| failure.pools.iter().all(is_full))
+    }
+}
+
 impl fmt::Display for Failures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, failure) in self.0.iter().enumerate() {

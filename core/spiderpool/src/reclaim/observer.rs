@@ -172,6 +172,8 @@ pub enum Step<'a> {
         verdict: &'a Verdict,
         /// On what.
         sight: Sight,
+        /// By which row the caches let it go, where the API server says that it stays.
+        overrules: Option<Row>,
     },
     /// A scan ended.
     ScanEnded {

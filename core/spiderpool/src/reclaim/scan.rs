@@ -34,10 +34,18 @@ struct Scan<'a> {
     led: Mutex<FxHashSet<u64>>,
 }
 
+/// Records that are not simply kept on what the caches show.
+#[derive(Default)]
+struct Suspected {
+    records: Vec<(Arc<str>, IpAddr)>,
+    /// By which row the caches let the first of them go that they do.
+    cached: Option<Row>,
+}
+
 /// What a walk came across.
 #[derive(Default)]
 struct Found {
-    suspects: BTreeMap<Whose, Vec<(Arc<str>, IpAddr)>>,
+    suspects: BTreeMap<Whose, Suspected>,
     to_track: BTreeMap<Whose, Facts>,
     led: FxHashSet<u64>,
     counts: ScanCounts,
@@ -131,9 +139,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         for facts in to_track.into_values() {
             self.track(scan.leadership, &facts).await;
         }
-        for ((key, uid), records) in suspects {
+        for ((key, uid), Suspected { records, cached }) in suspects {
             let number = records.len() as u64;
-            let suspect = Suspect { by: Releaser::Scan, key, uid, records, due: None, whole: true };
+            let suspect = Suspect { by: Releaser::Scan, key, uid, records, cached, due: None, whole: true };
             match self.settle(&suspect, scan.leadership.is_leading(), &|| true).await {
                 Ok(verdict) if verdict.release => scan.count(|counts| counts.released += number),
                 Ok(verdict) => {
@@ -167,18 +175,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             if view.endpoint.there().is_some() {
                 found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
             }
+            let mut cached = None;
             let verdict = match self.under(leading, None, |it| judge_record(&view, it, &[])) {
                 // The pod is gone, and it is only the cache that does not say what its endpoint is: the API server does.
                 Judgement::Done(verdict) if verdict.row == Row::EndpointUnreadable => None,
                 Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
-                Judgement::Done(_) | Judgement::Ask(_) => None,
+                Judgement::Done(verdict) => {
+                    cached = verdict.release.then_some(verdict.row);
+                    None
+                }
+                Judgement::Ask(_) => None,
                 Judgement::Crash(row) => self.env.crash(row.sentence()),
             };
             let whose = || key_of_record(&record.pod).map(|key| (key, Arc::from(&*record.pod_uid)));
             if let Some(verdict) = verdict {
                 found.counts.kept += 1;
                 let sight = Sight::Cached;
-                self.observer.observe(Step::RecordJudged { pool: Some(&name), record: &view, verdict: &verdict, sight });
+                self.observer.observe(Step::RecordJudged { pool: Some(&name), record: &view, verdict: &verdict, sight, overrules: None });
                 if verdict.track
                     && leading
                     && let Some(whose) = whose()
@@ -187,7 +200,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                     found.to_track.insert(whose, facts);
                 }
             } else if let (Some(whose), Some(ip)) = (whose(), ip.address()) {
-                found.suspects.entry(whose).or_default().push((name.clone(), ip));
+                let suspected = found.suspects.entry(whose).or_default();
+                suspected.records.push((name.clone(), ip));
+                suspected.cached = suspected.cached.or(cached);
             }
         }
     }
@@ -225,7 +240,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let leading = scan.leadership.is_leading();
         let verdict = self.judge(&facts, (&record.pod, &record.pod_uid, ip.address()), None, leading).await;
         let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
-        self.observer.observe(Step::RecordJudged { pool: Some(pool), record: &view, verdict: &verdict, sight: Sight::Cached });
+        let sight = Sight::Cached;
+        self.observer.observe(Step::RecordJudged { pool: Some(pool), record: &view, verdict: &verdict, sight, overrules: None });
         if verdict.track && leading {
             scan.count(|counts| counts.tracked += 1);
             self.track(scan.leadership, &facts).await;
@@ -239,6 +255,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             key,
             uid: record.pod_uid.as_str().into(),
             records: vec![(pool.clone(), ip)],
+            cached: verdict.release.then_some(verdict.row),
             due: None,
             whole: false,
         };
@@ -308,7 +325,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             if matches!(judgement, Judgement::Done(Verdict { endpoint: false, .. })) {
                 continue;
             }
-            let suspect = Suspect { by: Releaser::Sweep, key, uid: uid_of(endpoint).into(), records: vec![], due: None, whole: true };
+            let uid = uid_of(endpoint).into();
+            let suspect = Suspect { by: Releaser::Sweep, key, uid, records: vec![], cached: None, due: None, whole: true };
             match self.settle(&suspect, leading, &|| true).await {
                 Ok(verdict) => scan.count(|counts| counts.swept += u64::from(verdict.endpoint)),
                 Err(_) => scan.count(|counts| counts.failed += 1),

@@ -14,6 +14,7 @@ use super::observer::{Observer, Releaser, Sight, Step, Target};
 use super::process::Reclaim;
 use super::record::{Judgement, Verdict, judge_record, keeper_of_endpoint};
 use super::release::{Order, Permission};
+use super::row::Row;
 use super::view::{RecordView, Seen, key_of_record, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
 use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
@@ -34,6 +35,8 @@ pub(super) struct Suspect {
     pub(super) uid: Arc<str>,
     /// Records that made it one; without any record this is about its endpoint.
     pub(super) records: Vec<(Arc<str>, IpAddr)>,
+    /// By which row the caches let its records go, if they say so by themselves.
+    pub(super) cached: Option<Row>,
     /// A deadline that is known from tracing.
     pub(super) due: Option<Timestamp>,
     /// Whether everything that is recorded for the UID goes at once, or these records only.
@@ -235,7 +238,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         for (pool, ip) in cases {
             let verdict = self.judge(&facts, (without_bare_slash(key), uid, ip), *due, leading).await;
             let record = facts.view(without_bare_slash(key), uid, ip, *due);
-            self.observer.observe(Step::RecordJudged { pool: pool.map(|pool| &**pool), record: &record, verdict: &verdict, sight });
+            let overrules = suspect.cached.filter(|_| sight == Sight::Confirmed && !verdict.release);
+            let pool_name = pool.map(|pool| &**pool);
+            self.observer.observe(Step::RecordJudged { pool: pool_name, record: &record, verdict: &verdict, sight, overrules });
             endpoint_goes |= verdict.endpoint;
             if let (true, Some(pool), Some(ip)) = (verdict.release, pool, ip) {
                 what.push(Target { pool: pool.clone(), ip, uid: uid.clone() });

@@ -212,7 +212,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 return Ok(executed);
             }
         }
-        let suspect = Suspect { by: Releaser::Trace, records: vec![], key, uid, due: Some(entry.term.stop), whole: true };
+        let suspect = Suspect { by: Releaser::Trace, records: vec![], cached: None, key, uid, due: Some(entry.term.stop), whole: true };
         let verdict = self.settle(&suspect, true, allowed).await?;
         Ok(if verdict.keeps_all() { without_release(verdict.row) } else { Executed::Done(verdict.row) })
     }

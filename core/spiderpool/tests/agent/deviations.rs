@@ -211,6 +211,19 @@ promises! {
         let answer = scene.add("a", "u", "eth0").unwrap();
         addresses(&answer) != first && is_recorded(scene, "u", &addresses(&answer))
     };
+    an_address_that_did_not_work_is_tried_again_once_no_other_is_left, "conflict-avoided-forever", |scene| {
+        scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["ips"] = json!(["10.0.0.1-10.0.0.2"]));
+        scene.pod("a", "u", Owner::Nobody, ONE);
+        let first = addresses(&scene.add("a", "u", "eth0").unwrap());
+        scene.release("a", "u").unwrap();
+        let second = addresses(&scene.add("a", "u", "eth0").unwrap());
+        scene.release("a", "u").unwrap();
+        let Ok(third) = scene.add("a", "u", "eth0") else { return false };
+        scene.release("a", "u").unwrap();
+        // All begin anew: each has its turn, and none is tried twice in a row.
+        let fourth = addresses(&scene.add("a", "u", "eth0").unwrap());
+        first != second && addresses(&third) == first && fourth == second && is_recorded(scene, "u", &fourth)
+    };
     a_static_pod_leaves_a_pool_that_was_disabled, "static-reuse-skips-filter", |scene| {
         let pools = ippools(&[("eth0", &["p4", "q4"], &[])]);
         scene.pod("db-0", "u1", Owner::StatefulSet, &pools);

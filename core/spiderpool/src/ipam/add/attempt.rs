@@ -9,7 +9,7 @@ use crate::ipam::allocated_ip::{AllocatedIp, told_of_details};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{
-    EndpointOwnership, Holder, entries, has_finalizer, hold, is_terminating, is_unfinished, name_unfinished, ownership,
+    EndpointOwnership, Holder, entries, forget_avoided, has_finalizer, hold, is_terminating, is_unfinished, name_unfinished, ownership,
 };
 use crate::ipam::error::{IpamError, may_pass};
 use crate::ipam::observer::Observer;
@@ -37,6 +37,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     /// The name of the endpoint, and what records say.
     pub(super) key: ObjectKey,
     pub(super) nameless: bool,
+    /// Whether the addresses that were in use outside are no longer avoided from the next write on.
+    pub(super) forgets_conflicts: bool,
 }
 
 /// Why a round did not end the ADD well.
@@ -144,6 +146,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     EndpointOwnership::Own | EndpointOwnership::Inherited => self.holder().kept_up(base, ips),
                 };
                 name_unfinished(&mut body, unfinished);
+                if self.forgets_conflicts {
+                    forget_avoided(&mut body);
+                }
                 if self.is_let_go(base) {
                     hold(&mut body);
                 }

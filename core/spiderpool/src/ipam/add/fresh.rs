@@ -287,13 +287,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let has = |place: usize, nic: &str, family: IpVersion| self.has(&static_reuse, place, nic, family);
         let selection = self.selection(&has).await?;
         self.confirm().await?;
-        let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
+        let mut avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
+        self.forgets_conflicts = false;
         let mut allocated = loop {
             let allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
             self.leave_strays(&allocations, base, &mut ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
-            let allocated = self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await?;
+            let allocated = match self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await {
+                // Who answered on those addresses may be gone: the probe that follows tells. All begin anew, so that each has its turn.
+                Err(Setback::Failed(IpamError::NotAllocated(failures)))
+                    if !avoided.is_empty() && failures.are_used_out() && !policy.conflict_avoided_forever =>
+                {
+                    avoided.clear();
+                    self.forgets_conflicts = true;
+                    continue;
+                }
+                result => result?,
+            };
             let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
             static_reuse.untaken = false;
             self.leave_strays_of_kept(&static_reuse.kept, base, &ledger.recorded).await?;

@@ -92,7 +92,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let key = keeper.endpoint_of(&request.pod, &controller);
         let nameless = is_nameless(&pod);
         let uid = uid.clone();
-        let mut add = Add { op: self, request, pod, pod_is_live, endpoint_is_live: false, uid, controller, keeper, key, nameless };
+        let (endpoint_is_live, forgets_conflicts) = (false, false);
+        let mut add =
+            Add { op: self, request, pod, pod_is_live, endpoint_is_live, uid, controller, keeper, key, nameless, forgets_conflicts };
         add.run().await
     }
 }

@@ -1,12 +1,13 @@
-//! The folder that `--out` names: nobody else writes in it meanwhile, and what another sweep left there stays.
+//! The folder that `--out` names, or the usual one: nobody else writes in it meanwhile, and what another sweep left in one that was named stays.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipam_reports::Made;
 use sim_harness::engine::output;
 
+use super::OUT;
 use crate::cli::CliError;
 
 /// The file that says whose tables a folder holds.
@@ -61,6 +62,33 @@ impl OutFolder {
     }
 }
 
+/// The folder for plans where nobody named one. Each process of a working directory has its own as long as it runs, so that the plan that one names is
+/// not overwritten by another one.
+#[derive(Debug)]
+pub(super) struct UsualFolder {
+    /// The folder. It need not be there yet: what does not fail writes nothing.
+    pub(super) path: PathBuf,
+    /// The working directory, locked: nothing has to be made for it, and nothing is left.
+    _lock: Option<File>,
+}
+
+impl UsualFolder {
+    /// [`OUT`], or beside it a folder with the number of this process while another one has that.
+    pub(super) fn take() -> Self {
+        Self::take_in(Path::new("."))
+    }
+
+    fn take_in(working_directory: &Path) -> Self {
+        let folder = File::open(working_directory);
+        match folder.map(|folder| (folder.try_lock(), folder)) {
+            Ok((Ok(()), folder)) => Self { path: PathBuf::from(OUT), _lock: Some(folder) },
+            Ok((Err(TryLockError::WouldBlock), _)) => Self { path: PathBuf::from(format!("{OUT}-{}", std::process::id())), _lock: None },
+            // Where there are no locks all share it, as nothing better is known.
+            Ok((Err(TryLockError::Error(_)), _)) | Err(_) => Self { path: PathBuf::from(OUT), _lock: None },
+        }
+    }
+}
+
 /// A table that some sweep or report left in a folder.
 pub(super) fn table_in(path: &Path) -> Option<&'static str> {
     TABLES.into_iter().find(|name| path.join(name).exists())
@@ -98,6 +126,19 @@ mod tests {
         drop(first);
         assert!(OutFolder::lock(&path, false).is_ok());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "a lock leaves nothing behind");
+    }
+
+    #[test]
+    fn the_usual_folder_is_for_one_process_at_a_time_and_the_next_has_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = || UsualFolder::take_in(folder.path());
+        let first = take();
+        assert_eq!(first.path, Path::new(OUT));
+        assert_eq!(take().path, PathBuf::from(format!("{OUT}-{}", std::process::id())));
+        drop(first);
+        assert_eq!(take().path, Path::new(OUT));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a lock leaves nothing behind");
+        assert_eq!(UsualFolder::take_in(&folder.path().join("none")).path, Path::new(OUT));
     }
 
     #[test]

@@ -10,17 +10,19 @@ use sim_harness::engine::thread_pool::jobs;
 use sim_harness::engine::{LoadOptions, Progress, SweepOptions, build};
 use sim_harness::plan::hash_text;
 
-use super::out_folder::OutFolder;
-use super::{OUT, deviations};
+use super::deviations;
+use super::out_folder::{OutFolder, UsualFolder};
 use crate::cli::CliError;
 use crate::cli::args::RunArgs;
 
 /// Sweeps every scenario of the command line.
 pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, CliError> {
     let scenarios = load::scenarios(&load_options(args)?)?;
-    // Without `--out` plans go to a folder that all share: the same seed of the same scenario has the same plan there.
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, Some(&made(args, &scenarios)), args.force)).transpose()?;
-    Ok(sweep::run(&scenarios, &sweep_options(args), progress)?)
+    // The fresh process of a gate writes nothing, and the gate has the folder.
+    let usual = (args.out.is_none() && !args.no_plans).then(UsualFolder::take);
+    let out = args.out.clone().or_else(|| Some(usual.as_ref()?.path.clone())).unwrap_or_default();
+    Ok(sweep::run(&scenarios, &sweep_options(args, out), progress)?)
 }
 
 /// What the tables of this sweep are made of: whatever decides what stands in them, but for how many workers there are and how long they have.
@@ -49,14 +51,14 @@ fn load_options(args: &RunArgs) -> Result<LoadOptions, CliError> {
 }
 
 /// How the flags want them swept.
-fn sweep_options(args: &RunArgs) -> SweepOptions {
+fn sweep_options(args: &RunArgs, out: PathBuf) -> SweepOptions {
     SweepOptions {
         seeds: args.seeds(),
         jobs: jobs(args.jobs),
         budget: args.budget.map(|budget| budget.0),
         every_crash_point: args.every_crash_point,
         exhaustive: args.exhaustive,
-        out: args.out.clone().unwrap_or_else(|| PathBuf::from(OUT)),
+        out,
         // Only who asks for a folder gets tables.
         tables: args.out.clone(),
         plans: !args.no_plans,

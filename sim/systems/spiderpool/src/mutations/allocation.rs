@@ -55,6 +55,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("random-clean-gateway", "the gateway is left out or not as the family says that is ready first (A §14.31)"),
     ("sandbox-not-asked", "a DEL of a sandbox that another has replaced releases what the pod answers on (K §5.4)"),
     ("conflict-releases-all-nics", "an address of one NIC that somebody else answers on costs the pod those of all its NICs (A §7.3)"),
+    (
+        "conflict-avoided-forever",
+        "an address that somebody else answered on once is never given to the pod again, also when it is free and no other is left (A L1)",
+    ),
     ("first-del-releases-all", "the DEL of one NIC releases the addresses of all, though the others still answer (A §7.1)"),
     (
         "further-nic-draws-again",

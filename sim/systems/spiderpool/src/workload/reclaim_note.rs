@@ -97,6 +97,8 @@ pub enum ReclaimNote {
         release: bool,
         /// By which row.
         row: Row,
+        /// By which row the caches of the replica let it go, where the API server says that it stays.
+        overrules: Option<Row>,
     },
     /// A scan is over.
     ScanEnded {
@@ -235,14 +237,15 @@ impl fmt::Display for ReclaimNote {
                 };
                 write!(f, "scans all records as {}: {why}", if *leading { "leader" } else { "standby" })
             }
-            Self::Judged { pool, address, key, release, row, .. } => {
+            Self::Judged { pool, address, key, release, row, overrules, .. } => {
                 let what = if *release { "is to go" } else { "stays for now" };
                 match (pool, address) {
                     (Some(pool), Some(address)) => write!(f, "finds that {address} of {pool} for {key} {what}")?,
                     (Some(pool), None) => write!(f, "finds that a record of {pool} for {key} {what}")?,
                     (None, _) => write!(f, "finds that the endpoint {key} {what}")?,
                 }
-                write!(f, ": {} ({})", row.sentence(), row.code())
+                write!(f, ": {} ({})", row.sentence(), row.code())?;
+                overrules.map_or(Ok(()), |row| write!(f, "; by its caches it would go: {} ({})", row.sentence(), row.code()))
             }
             Self::ScanEnded { counts, took } => write!(
                 f,

@@ -69,13 +69,14 @@ fn told(step: Step<'_>) -> Option<ReclaimNote> {
         Step::ScanBegun { cause, leading } => ReclaimNote::ScanBegun { cause, leading },
         // What the caches say is asked once more; what counts is the answer.
         Step::RecordJudged { sight: Sight::Cached, verdict, .. } if verdict.keeps_all() => return None,
-        Step::RecordJudged { pool, record, verdict, .. } => ReclaimNote::Judged {
+        Step::RecordJudged { pool, record, verdict, overrules, .. } => ReclaimNote::Judged {
             pool: pool.map(Arc::from),
             address: record.ip,
             key: record.key.into(),
             uid: record.uid.into(),
             release: verdict.release,
             row: verdict.endpoint_row.filter(|_| !verdict.release).unwrap_or(verdict.row),
+            overrules,
         },
         Step::ScanEnded { counts, took } => ReclaimNote::ScanEnded { counts: *counts, took },
         Step::ReleaseBegun { by, key, what, endpoint, row } => {

@@ -230,6 +230,6 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Reachable,
         about: "a scan finds in its caches that a record is to go, and the API server says that it stays",
         reference: Some("G §7"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::TheApiServerRefusesARelease::default())),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::TheApiServerRefusesARelease)),
     },
 ];

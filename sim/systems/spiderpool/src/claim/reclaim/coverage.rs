@@ -1,6 +1,5 @@
 //! What happens in some runs, so that scenarios about reclaim test what they are meant to.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::reclaim::{Releaser, Row, Tracing};
@@ -124,14 +123,8 @@ impl IpamClaim for LeadershipOfReclaimChangesHands {
     }
 }
 
-/// A record, as a replica judges it.
-type Judged = (ProcessId, Arc<str>, Arc<str>, Option<IpAddr>);
-
-/// A scan finds in its caches that a record is to go, and the API server says that it is to stay.
-#[derive(Default)]
-pub(crate) struct TheApiServerRefusesARelease {
-    to_go: FxHashSet<Judged>,
-}
+/// A scan finds in its caches that a record is to go, and the API server says that it stays.
+pub(crate) struct TheApiServerRefusesARelease;
 
 impl IpamClaim for TheApiServerRefusesARelease {
     fn event_mask(&self) -> EventMask {
@@ -139,29 +132,23 @@ impl IpamClaim for TheApiServerRefusesARelease {
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
-        match seen {
-            Seen::Reclaim(process, ReclaimNote::Judged { key, uid, address, release, row, .. }) => {
-                let judged = (*process, key.clone(), uid.clone(), *address);
-                // What is said of a record that stays while its endpoint goes.
-                let of_endpoint = matches!(
-                    row,
-                    Row::EndpointOfOther
-                        | Row::EndpointOfStaticPredecessor
-                        | Row::EndpointNotKept
-                        | Row::EndpointGoes
-                        | Row::MarkedForRelease
-                );
-                if *release {
-                    self.to_go.insert(judged);
-                } else if self.to_go.remove(&judged) && !of_endpoint {
-                    findings.held();
-                }
-            }
-            Seen::Reclaim(process, ReclaimNote::ReleaseBegun { what, .. }) => {
-                self.to_go.retain(|(by, _, uid, _)| by != process || what.iter().all(|target| target.uid != *uid));
-            }
-            Seen::Reclaim(process, ReclaimNote::ScanBegun { .. }) => self.to_go.retain(|(by, ..)| by != process),
-            _ => {}
+        let Seen::Reclaim(_, ReclaimNote::Judged { address: Some(_), release: false, row, overrules: Some(_), .. }) = seen else { return };
+        // What stays because somebody could not be asked is not refused.
+        let unread = matches!(
+            row,
+            Row::NameUnreadable
+                | Row::SetOfEndpointUnreadable
+                | Row::VmOfEndpointUnreadable
+                | Row::NodeUnreadable
+                | Row::EndedUnreadable
+                | Row::NoIpsUnreadable
+                | Row::GraceOverUnreadable
+                | Row::GraceNodeUnknown
+                | Row::OtherPodUnreadable
+                | Row::EndpointOwnerUnreadable
+        );
+        if !unread {
+            findings.held();
         }
     }
 }
@@ -274,23 +261,19 @@ mod tests {
 
     #[test]
     fn what_the_caches_say_may_be_refused() {
-        let judged = |stage: &mut Stage, release: bool, row: Row| {
+        let judged = |stage: &mut Stage, release: bool, row: Row, overrules: Option<Row>| {
             let (pool, address) = (Some("p".into()), Some(ip("10.0.0.1")));
             let (key, uid) = ("ns/a".into(), "a".into());
-            stage.reclaims(stage.replicas[0], ReclaimNote::Judged { pool, address, key, uid, release, row });
+            stage.reclaims(stage.replicas[0], ReclaimNote::Judged { pool, address, key, uid, release, row, overrules });
         };
         holds(
             "the-api-server-refuses-a-release",
             |stage| {
-                judged(stage, false, Row::Lives);
-                judged(stage, true, Row::NoPod);
-                stage.announce(stage.replicas[0], "ns/a", "a", &[("p", "10.0.0.1")]);
-                judged(stage, false, Row::Lives);
-                judged(stage, true, Row::NoPod);
-                judged(stage, false, Row::EndpointOfOther);
-                judged(stage, true, Row::NoPod);
+                judged(stage, false, Row::GraceWithin, None);
+                judged(stage, true, Row::NoPod, None);
+                judged(stage, false, Row::NameUnreadable, Some(Row::NoPodNoEndpoint));
             },
-            |stage| judged(stage, false, Row::Lives),
+            |stage| judged(stage, false, Row::Lives, Some(Row::NoPod)),
         );
     }
 }

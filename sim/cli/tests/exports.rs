@@ -227,3 +227,27 @@ fn a_kept_plan_says_where_it_comes_from() {
     assert!(page.contains("mutations: counter-decides-once;"), "also without a program");
     assert!(page.contains("\"provenance\":{\"version\""));
 }
+
+#[test]
+fn a_plan_of_a_profile_names_the_profile_and_what_differs() {
+    let out = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let plans = out.path().display().to_string();
+    let run = |more: &[&str]| {
+        let args = ["run", "scenarios/smoke/counter-calm.toml", "--profile", "upstream", "--seed", "0", "--out", &plans, "--force"];
+        Command::new(env!("CARGO_BIN_EXE_ipam-sim")).current_dir(&root).args(args).args(more).output().unwrap();
+        let plan = sim_harness::plan::Plan::read(&out.path().join("counter-calm-0.toml")).unwrap();
+        (plan.deviations.len(), plan.recorded.unwrap().provenance.unwrap())
+    };
+    // Nothing upstream does breaks the counter: what does comes on top.
+    let besides = ["--deviation", "counter-decides-once"];
+    let (all, provenance) = run(&besides);
+    assert!(all > 50, "{all} mutations are on");
+    assert_eq!((&*provenance.profile, &provenance.mutations[..]), ("upstream", &["counter-decides-once".to_owned()][..]));
+    assert!(provenance.without.is_empty(), "{:?}", provenance.without);
+    let smaller = sim_harness::plan::Plan::read(&out.path().join("counter-calm-0-min.toml")).unwrap();
+    let smaller = smaller.recorded.unwrap().provenance.unwrap();
+    assert_eq!((&*smaller.profile, smaller.mutations.len()), ("upstream", 1), "a smaller plan says the same");
+    let (fewer, provenance) = run(&[&besides[..], &["--without", "byom-decide-once"]].concat());
+    assert_eq!((fewer, &provenance.without[..]), (all - 1, &["byom-decide-once".to_owned()][..]));
+}

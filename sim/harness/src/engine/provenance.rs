@@ -6,7 +6,7 @@ use ipam_reports::Provenance;
 use ipam_reports::command::replay_command;
 
 use super::build;
-use crate::deviation::{self, Profile};
+use crate::deviation::{self, DeviationName, Profile};
 use crate::fault_text;
 use crate::plan::Plan;
 
@@ -15,12 +15,17 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The provenance of a plan as it is run, with the command that runs it again. `profile`: what was asked for; `None` = what the plan amounts to.
 pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenance {
+    let profile = profile.unwrap_or_else(|| profile_of(plan));
+    let of_profile: Vec<DeviationName> = if profile == Profile::Upstream { deviation::upstream().collect() } else { Vec::new() };
+    let but_for =
+        |all: &[DeviationName], those: &[DeviationName]| all.iter().filter(|name| !those.contains(name)).map(ToString::to_string).collect();
     Provenance {
         version: VERSION.to_owned(),
         build: build().to_owned(),
         replay,
-        profile: profile.unwrap_or_else(|| profile_of(plan)).name().to_owned(),
-        mutations: plan.deviations.iter().map(ToString::to_string).collect(),
+        profile: profile.name().to_owned(),
+        mutations: but_for(&plan.deviations, &of_profile),
+        without: but_for(&of_profile, &plan.deviations),
         faults: plan.fault.iter().map(fault_text::text).collect(),
         shrunk_from: None,
     }
@@ -29,8 +34,8 @@ pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenan
 /// The provenance of a plan that was made smaller from another one, which `from_file` holds.
 pub fn of_smaller(smaller: &Plan, from: &Plan, from_file: Option<String>, replay: String) -> Provenance {
     let known = from.recorded.as_ref().and_then(|recorded| recorded.provenance.clone());
-    let Provenance { profile, mutations, .. } = known.unwrap_or_else(|| of_run(from, None, String::new()));
-    Provenance { profile, mutations, shrunk_from: from_file, ..of_run(smaller, None, replay) }
+    let Provenance { profile, mutations, without, .. } = known.unwrap_or_else(|| of_run(from, None, String::new()));
+    Provenance { profile, mutations, without, shrunk_from: from_file, ..of_run(smaller, None, replay) }
 }
 
 /// The provenance that the file of a plan keeps, as far as it still says what runs; else that of the plan as it is. Version, build, command and faults
@@ -39,7 +44,7 @@ pub fn of_replay(plan: &Plan, replay: String) -> Provenance {
     let kept = plan.recorded.as_ref().filter(|recorded| recorded.plan.is_empty() || recorded.plan == plan.fingerprint());
     let now = of_run(plan, None, replay);
     match kept.and_then(|recorded| recorded.provenance.clone()) {
-        Some(kept) => Provenance { profile: kept.profile, mutations: kept.mutations, shrunk_from: kept.shrunk_from, ..now },
+        Some(Provenance { profile, mutations, without, shrunk_from, .. }) => Provenance { profile, mutations, without, shrunk_from, ..now },
         None => now,
     }
 }

@@ -6,6 +6,10 @@
   const ROW = 22, HEAD = 146, NO_W = 52, TIME_W = 88, STORE_W = 58;
   // Below this width of the list the lanes are left out.
   const NARROW = 560;
+  // And below this one they take less of it.
+  const MEDIUM = 860;
+  // How tall the head of the list is: without lanes it has no names.
+  const head = () => (document.body.classList.contains("narrow") ? 24 : HEAD);
   const E = T.events, first = T.first, lanes = T.lanes, end = Math.max(T.simulated_s * 1e6, 1);
   const at = (number) => E[number - first];
   const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
@@ -50,7 +54,9 @@
   const shownSlots = Math.min(faultSlots.count, 6);
   const gutter = T.faults.length ? shownSlots * 14 + 10 : 4;
   const busy = new Set(E.flatMap((event) => [event.l, event.p]));
-  const LEFT = TIME_W + NO_W, WHO_W = Math.min(116, Math.max(40, ...lanes.map((lane) => lane.name.length * 6.4 + 8)));
+  const LEFT = TIME_W + NO_W;
+  // The column of names; in a list that is not wide it leaves room to the texts.
+  const whoWidth = () => Math.min(stage.clientWidth < MEDIUM ? 76 : 116, Math.max(40, ...lanes.map((lane) => lane.name.length * 6.4 + 8)));
   let widths = [], lefts = [], lanesWidth = 0;
   const xOf = (lane) => lefts[lane] + widths[lane] / 2;
   // The lanes take what the texts can spare; those in which nothing happens take little.
@@ -65,8 +71,9 @@
       return;
     }
     const quiet = lanes.filter((lane, i) => lane.role !== "store" && !busy.has(i)).length, loud = Math.max(1, lanes.length - quiet - 1);
-    const room = (stage.clientWidth - LEFT) * 0.5 - gutter - STORE_W - quiet * 16;
-    const each = clamp(Math.floor(room / loud), stage.clientWidth < 800 ? 14 : 19, 46);
+    const medium = stage.clientWidth < MEDIUM;
+    const room = (stage.clientWidth - LEFT) * (medium ? 0.36 : 0.5) - gutter - STORE_W - quiet * 16;
+    const each = clamp(Math.floor(room / loud), medium ? 13 : 19, 46);
     widths = lanes.map((lane, i) => (lane.role === "store" ? STORE_W : busy.has(i) ? each : 16));
     lefts = widths.map((_, i) => gutter + widths.slice(0, i).reduce((sum, width) => sum + width, 0));
     lanesWidth = gutter + widths.reduce((sum, width) => sum + width, 0) + 6;
@@ -190,14 +197,26 @@
 
   function header() {
     const failed = T.violations.filter((violation) => !violation.excuse);
-    const jumps = [...boxes.values()].flatMap((box) => box.violations).map((violation) =>
-      el("button", { class: violation.excuse ? "jump excused" : "jump", title: (violation.detail || []).join("\n"), onclick: () => go(violation.to, true) },
-        `\u2717 ${violation.claim}  ${(Math.floor(violation.at_s * 1e3 + 1e-6) / 1e3).toFixed(3)} s${violation.excuse ? " (excused)" : ""}`));
+    // One button a claim, however often it was violated; pressed again it leads to the next time.
+    const byClaim = new Map();
+    for (const violation of [...boxes.values()].flatMap((box) => box.violations)) {
+      const key = `${violation.claim} ${violation.excuse || ""}`;
+      if (!byClaim.has(key)) byClaim.set(key, []);
+      byClaim.get(key).push(violation);
+    }
+    const when = (violation) => `${(Math.floor(violation.at_s * 1e3 + 1e-6) / 1e3).toFixed(3)} s`;
+    const jumps = [...byClaim.values()].map((times) => {
+      const [violation] = times, more = times.length > 1 ? ` \u00d7${times.length}` : "";
+      const title = times.map((one) => [when(one), ...(one.detail || []).slice(0, 2)].join("  ")).join("\n");
+      const next = () => (times.find((one) => one.to > state.cursor) || violation).to;
+      return el("button", { class: violation.excuse ? "jump excused" : "jump", title, onclick: () => go(next(), true) },
+        `\u2717 ${violation.claim}  ${when(violation)}${more}${violation.excuse ? " (excused)" : ""}`);
+    });
     const theme = el("button", { title: "light or dark (t)", onclick: toggleTheme }, "\u25d0 theme");
     return el("header", {}, [
       el("h1", {}, `${T.scenario}, seed ${T.seed}`),
       el("span", { class: failed.length ? "verdict" : "verdict held" }, failed.length ? "violated:" : "held"),
-      ...jumps,
+      ...(jumps.length ? [el("div", { class: "jumps" }, jumps)] : []),
       el("span", { class: "spring" }),
       el("span", { class: "meta", title: `digest ${T.digest}\n${T.replay}` }, `${grouped(T.total)} events, ${span(T.simulated_s * 1e6)} simulated, digest ${T.digest.slice(0, 8)}`),
       theme,
@@ -213,8 +232,8 @@
       el("summary", {}, "where it comes from"),
       el("dl", {}, [
         ...row("replay", el("code", {}, from.replay)),
-        ...row("profile", from.profile),
-        ...row("mutations", listed(from.mutations || [])),
+        ...row("profile", from.profile + ((from.without || []).length ? ` without ${from.without.join(", ")}` : "")),
+        ...row("mutations", listed([...(from.profile === "upstream" ? ["all of upstream"] : []), ...(from.mutations || [])])),
         ...row("faults", listed(from.faults || [])),
         ...(from.shrunk_from ? row("shrunk from", el("code", {}, from.shrunk_from)) : []),
         ...row("version", `${from.version}, build ${from.build}`),
@@ -289,7 +308,7 @@
   }
 
   // -------------------------------------------------------------------------------------------------------------- rows
-  let drawn = "";
+  let drawn = "", whoW = 116;
   function draw() {
     const height = stage.clientHeight, top = Math.max(0, stage.scrollTop);
     const from = clamp(Math.floor(top / ROW) - 8, 0, rows.length), to = clamp(Math.ceil((top + height) / ROW) + 8, 0, rows.length);
@@ -299,6 +318,7 @@
     view.style.transform = `translateY(${from * ROW}px)`;
     const tied = tiedTo(state.cursor);
     const list = [];
+    whoW = whoWidth();
     for (let r = from; r < to; r += 1) list.push(rowElement(rows[r], (r - from) * ROW, tied));
     if (!rows.length) list.push(el("div", { class: "empty" }, "No event passes these filters."));
     view.replaceChildren(...list, picture(from, to, tied));
@@ -333,7 +353,7 @@
     return el("div", { class: marks, style: place, title: event.d || event.x, onclick: () => go(number) }, [
       el("span", { class: "time mono", style: `width:${TIME_W}px` }, time),
       el("span", { class: "no mono", style: `width:${NO_W}px` }, `#${number}`), blank,
-      el("span", { class: "text" }, [el("span", { class: "who", style: `width:${WHO_W}px` }, whose(number)), el("span", { class: kind }, event.x)]),
+      el("span", { class: "text" }, [el("span", { class: "who", style: `width:${whoW}px` }, whose(number)), el("span", { class: kind }, event.x)]),
     ]);
   }
 
@@ -364,10 +384,17 @@
       const name = outage.paused ? "paused" : "down";
       if (band[1] - band[0] > 60) label(box, x, clamp((band[0] + band[1]) / 2, 30, height - 30), name, "var(--dim)");
     }
-    for (const violated of boxes.values()) {
-      const band = clip(y(rowOf(violated.from)) + 1, y(endOf(violated.to)) - 1);
-      if (inSight(band)) svg(box, "rect", { x: gutter - 2, y: band[0], width: lanesWidth - gutter - 2, height: band[1] - band[0], rx: 6, fill: "var(--bad-soft)", stroke: "var(--bad)", "stroke-width": 2 });
+    // What lies in several frames is not redder for it.
+    const bands = [...boxes.values()].map((violated) => clip(y(rowOf(violated.from)) + 1, y(endOf(violated.to)) - 1)).filter(inSight);
+    const across = { x: gutter - 2, width: lanesWidth - gutter - 2, rx: 6 };
+    const joined = [];
+    for (const [low, high] of [...bands].sort(([one], [other]) => one - other)) {
+      const last = joined[joined.length - 1];
+      if (last && low <= last[1]) last[1] = Math.max(last[1], high);
+      else joined.push([low, high]);
     }
+    for (const [low, high] of joined) svg(box, "rect", { ...across, y: low, height: high - low, fill: "var(--bad-soft)" });
+    for (const [low, high] of bands) svg(box, "rect", { ...across, y: low, height: high - low, fill: "none", stroke: "var(--bad)", "stroke-width": 2 });
     for (const call of T.calls) {
       const slot = callSlot.get(call);
       if (slot === undefined || slot > 3 || !(isShown(call.q) || isShown(call.a))) continue;
@@ -382,7 +409,7 @@
       svg(box, "rect", { x: x - 5, y: band[0], width: 11, height: band[1] - band[0], rx: 2, fill: "var(--bg)", stroke: "var(--fault)" });
       svg(box, "rect", { x: x - 5, y: band[0], width: 11, height: band[1] - band[0], rx: 2, fill: "url(#struck)", opacity: 0.28 });
       const room = Math.min(band[1], height) - Math.max(band[0], 0);
-      const top = Math.max(0, (stage.scrollTop / ROW - from) * ROW), bottom = Math.min(height, top + stage.clientHeight - HEAD);
+      const top = Math.max(0, (stage.scrollTop / ROW - from) * ROW), bottom = Math.min(height, top + stage.clientHeight - head());
       const visible = [Math.max(band[0], top), Math.min(band[1], bottom)];
       if (room > fault.name.length * 6.4 + 10) label(box, x + 0.5, clamp((visible[0] + visible[1]) / 2, band[0] + fault.name.length * 3.3 + 4, band[1] - fault.name.length * 3.3 - 4), fault.name, "var(--fault)");
     });
@@ -482,7 +509,7 @@
       }
     }
     const low = rows.slice(clamp(Math.floor(stage.scrollTop / ROW), 0, rows.length)).find((row) => row.event !== undefined);
-    const high = rows.slice(0, clamp(Math.ceil((stage.scrollTop + stage.clientHeight - HEAD) / ROW), 0, rows.length)).reverse().find((row) => row.event !== undefined);
+    const high = rows.slice(0, clamp(Math.ceil((stage.scrollTop + stage.clientHeight - head()) / ROW), 0, rows.length)).reverse().find((row) => row.event !== undefined);
     if (low && high) svg(overview, "rect", { x: x(E[low.event].t) - 3, y: 3, width: Math.max(6, x(E[high.event].t) - x(E[low.event].t) + 6), height: base - 2, rx: 3, fill: "var(--accent-soft)", stroke: "var(--accent)" });
     for (const violated of boxes.values()) {
       const here = x(at(violated.to).t);
@@ -536,7 +563,7 @@
     // A long name stands above its value; where it comes from is cut to what tells it from others.
     const short = (name) => name.replace(/^spec\.template\.(?:metadata\.|spec\.)?/, "\u2026");
     const line = (name, value, mark) => body.firstChild.append(
-      el("tr", { class: short(name).length > 20 ? `${mark} long` : mark }, [el("td", { title: name }, short(name)), el("td", {}, value)]));
+      el("tr", { class: short(name).length > (aside.clientWidth < 330 ? 14 : 20) ? `${mark} long` : mark }, [el("td", { title: name }, short(name)), el("td", {}, value)]));
     for (const [name, value, gone] of lines) {
       if (!gone && now && changed.get(name) !== undefined) line(name, changed.get(name), "old");
       line(name, value, gone ? "old" : now && changed.has(name) ? "new" : "");
@@ -586,7 +613,7 @@
   // ------------------------------------------------------------------------------------------------------------- moving
   function go(number, center) {
     state.cursor = number;
-    const row = rowOf(number), top = row * ROW, height = stage.clientHeight - HEAD;
+    const row = rowOf(number), top = row * ROW, height = stage.clientHeight - head();
     if (center || top < stage.scrollTop || top > stage.scrollTop + height - 2 * ROW) {
       stage.scrollTop = center ? top - height / 2 : top < stage.scrollTop ? top - ROW : top - height + 3 * ROW;
     }
@@ -662,7 +689,7 @@
       return;
     }
     if (key.ctrlKey || key.metaKey || key.altKey) return;
-    const page = Math.max(1, Math.floor((stage.clientHeight - HEAD) / ROW) - 2);
+    const page = Math.max(1, Math.floor((stage.clientHeight - head()) / ROW) - 2);
     const jump = (forward) => {
       const stops = [...new Set(T.violations.map((violation) => violation.to))].sort((a, b) => a - b);
       const next = forward ? stops.find((number) => number > state.cursor) : stops.reverse().find((number) => number < state.cursor);

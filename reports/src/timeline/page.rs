@@ -45,10 +45,9 @@ fn without_script(timeline: &Timeline, title: &str) -> String {
     let processes = timeline.lanes.iter().filter(|lane| lane.role != Role::Store).count() as u64;
     let (events, processes) = (human::plural(timeline.total, "event", "events"), human::plural(processes, "process", "processes"));
     let _ = write!(text, "</ul>\n<p>{events}, {processes}, {} simulated.</p>\n", human::duration(timeline.simulated));
-    if let Some(Provenance { profile, mutations, faults, version, build, .. }) = &timeline.provenance {
-        let listed = |names: &[String]| if names.is_empty() { "none".to_owned() } else { escape(&names.join(", ")) };
-        let (mutations, faults) = (listed(mutations), listed(faults));
-        let _ = writeln!(text, "<p>Profile {}; mutations: {mutations}; faults: {faults}.</p>", escape(profile));
+    if let Some(from @ Provenance { faults, version, build, .. }) = &timeline.provenance {
+        let faults = if faults.is_empty() { "none".to_owned() } else { escape(&faults.join(", ")) };
+        let _ = writeln!(text, "<p>By {}; faults: {faults}.</p>", escape(&from.behaviour()));
         let _ = writeln!(text, "<p>Version {}, build {}.</p>", escape(version), escape(build));
     }
     let _ = write!(text, "<p><code>{}</code></p>\n</noscript>\n", escape(&timeline.replay));

@@ -230,10 +230,10 @@ pub struct ShrinkArgs {
     /// Where to write the smaller plan [default: PLAN with -min in its name]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Run this many candidates at most [default: 20000]
+    /// Run this many candidates at most [default: 20000, of 50 million events in all]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub runs: Option<u64>,
-    /// Stop after this much real time with what there is [default: 60s]
+    /// Stop after this much real time with what there is
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
     /// How to print the result
@@ -246,7 +246,7 @@ Examples:
   ipam-sim shrink target/ipam-sim/counter-decides-once-0.toml
   ipam-sim shrink old.toml --claim no-increment-is-lost --out small.toml --budget 5m
 
-The same plan gives the same smaller plan, unless time cuts it off.";
+The same plan gives the same smaller plan, unless --budget cuts it off.";
 
 /// Arguments of `selftest`.
 #[derive(Clone, Debug, PartialEq, Args)]

@@ -6,7 +6,6 @@ use std::time::Instant;
 use ipam_reports::ShrinkReport;
 use ipam_reports::finding::Violation;
 use ipam_reports::schema::ShrinkSchema;
-use sim_config::time::Span;
 use sim_harness::check::ClaimName;
 use sim_harness::engine::progress::Unit;
 use sim_harness::engine::run::run_plan;
@@ -22,16 +21,16 @@ use crate::cli::args::ShrinkArgs;
 
 /// How many plans are run at most, unless `--runs` says otherwise.
 const RUNS: u64 = 20_000;
-/// How long it may take, unless `--budget` says otherwise.
-const BUDGET: Span = Span::secs(60);
+/// How many events these runs have at most, unless `--runs` says otherwise: some minutes of one core, and the same on every machine.
+const EVENTS: u64 = 50_000_000;
 
 /// Shrinks the plan of the command line.
 pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<ShrinkReport, CliError> {
     let plan = read_plan(&args.plan)?;
     let file = args.plan.display().to_string();
     let stage = load::stage_of_plan(&plan)?;
-    let until = Instant::now() + args.budget.unwrap_or(BUDGET).0;
-    let options = ShrinkOptions { runs: args.runs.unwrap_or(RUNS), events: u64::MAX, until: Some(until) };
+    let until = args.budget.map(|budget| Instant::now() + budget.0);
+    let options = ShrinkOptions { runs: args.runs.unwrap_or(RUNS), events: if args.runs.is_some() { u64::MAX } else { EVENTS }, until };
     let outcome = run_plan(&plan, &stage, RunOptions::default())?;
     let claim = claim(args, &file, &outcome)?;
     let counters = progress.begin(claim.as_str(), Unit::Candidates, None, 1);

@@ -4,6 +4,7 @@
 mod install;
 
 mod budget;
+mod linear;
 mod places;
 mod smaller;
 

@@ -27,6 +27,12 @@ fn every_refusal_has_its_place() {
     let bytes = file("bytes.csv", b"schema\nab\xff\n");
     let bytes_json = file("bytes.json", b"{\n\"a\": \"\xff\"}");
     let foreign = file("foreign.csv", b"a,b\n1,2\n");
+    let other = file("other.yaml", b"apiVersion: v1\nkind: List\nitems: []\n");
+    let twin = file("twin.toml", &fs::read(&calm).unwrap());
+    let names_itself = fs::read_to_string(&calm).unwrap().lines().position(|line| line.starts_with("name = ")).unwrap() + 1;
+    let same_name = format!("twin.toml:{names_itself}:8: another scenario is called `spiderpool-calm`, too");
+    let late = file("late.csv", format!("{header}a,9000000,9000001,\n").as_bytes());
+    let late = format!("workload.trace={late}");
     for (args, expected) in [
         (vec!["check", &nothing], "nothing.yaml:1:1: error: holds no object"),
         (vec!["explain", "--pod", "a/b", "--manifests", &nothing], "nothing.yaml:1:1: holds no object"),
@@ -39,6 +45,10 @@ fn every_refusal_has_its_place() {
         (vec!["report", "conflicts", "--from", &foreign], "foreign.csv:1:1: it is no table of points"),
         (vec!["report", "capacity", "--from", &foreign, "--objective", "exhausted<1%"], "foreign.csv:1:1: it is no table of sizes"),
         (vec!["merge", &bytes_json], "bytes.json:2:7: the byte 0xff is not UTF-8"),
+        (vec!["run", &calm, "--manifests", &list, &other], "list.yaml:1:1: no node, no pool"),
+        (vec!["run", &calm, "--manifests", &list, &other], "other.yaml:1:1: no node, no pool"),
+        (vec!["run", &calm, &twin], &same_name),
+        (vec!["run", &trace, "--set", &late], "late.csv:1:1: no pod of the trace comes before the run ends"),
     ] {
         let (code, out, err) = ipam_sim(&args);
         assert_eq!(code, 2, "{args:?}: {out}{err}");

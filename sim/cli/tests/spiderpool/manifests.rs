@@ -276,7 +276,7 @@ fn changed_manifests_are_told_as_that_and_not_as_nondeterminism() {
     for verb in ["replay", "shrink", "check"] {
         let (code, out, err) = program_in(&folder, &[verb, &text(&plan)]);
         assert_eq!(code, Some(2), "{verb}: {out}{err}");
-        let said = format!("mine.yaml: the manifests changed since the plan was recorded: they were {before} and are ");
+        let said = format!("mine.yaml:1:1: the manifests changed since the plan was recorded: they were {before} and are ");
         assert!(format!("{out}{err}").contains(&said), "{verb}: {out}{err}");
     }
     fs::remove_file(&file).unwrap();

@@ -133,18 +133,34 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
     if homeless {
         let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";
         let right = "`--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints";
-        problems.push(match &options.manifests[..] {
-            [only] if only.is_file() => Problem::at(&manifests[0], Position::START, wrong, right),
-            _ => Problem::of_file(&manifests.join(" "), wrong, right),
-        });
+        of_each(&manifests, wrong, right).into_iter().for_each(|problem| problems.push(problem));
     }
     let mut names = BTreeSet::new();
     for Ready { file, scenario, .. } in &ready {
         if !names.insert(&scenario.name) {
-            problems.push(Problem::of_file(file, format!("another scenario is called `{}`, too", scenario.name), "a name of its own"));
+            problems.push(same_name(file, &scenario.name));
         }
     }
     Ok(problems.or(ready)?)
+}
+
+/// What is wrong with several manifests together, at the beginning of each: nobody knows which of them was meant to be another.
+fn of_each(manifests: &[String], wrong: &str, right: &str) -> Vec<Problem> {
+    let of = |name: &String| match Path::new(name).is_dir() {
+        // A folder has no lines.
+        true => Problem::of_file(name, wrong, right),
+        false => Problem::at(name, Position::START, wrong, right),
+    };
+    manifests.iter().map(of).collect()
+}
+
+/// That a scenario is called as another one is, at its name.
+fn same_name(file: &str, name: &str) -> Problem {
+    let (wrong, right) = (format!("another scenario is called `{name}`, too"), "a name of its own");
+    match input_toml::text(Path::new(file)) {
+        Ok((title, text)) => Source::new(&title, &text).problem_of_text(name, wrong, right),
+        Err(_) => Problem::of_file(file, wrong, right),
+    }
 }
 
 /// The scenarios that one file stands for and that are `wanted`, each in its own cluster.
@@ -224,7 +240,9 @@ pub fn stage_of_plan(plan: &Plan) -> Result<Stage, Problems> {
         Some(recorded) if *recorded != *stage.manifests => {
             let wrong = format!("the manifests changed since the plan was recorded: they were {recorded} and are {}", stage.manifests);
             let right = "bring them back, or take `recorded` out of the plan to run it on what they hold now";
-            Err(Problem::of_file(&plan.cluster.manifests.join(" "), wrong, right).into())
+            let mut problems = Problems::new();
+            of_each(&plan.cluster.manifests, &wrong, right).into_iter().for_each(|problem| problems.push(problem));
+            Err(problems)
         }
         _ => Ok(stage),
     }

@@ -160,7 +160,7 @@ impl TraceRows {
             "times that count from the start of the trace (these less {first}?), a longer `phases.safety`, or a larger \
              `workload.trace_compression`"
         );
-        Err(Problem::of_file(&self.file, wrong, right))
+        Err(Problem::at(&self.file, Position::START, wrong, right))
     }
 
     /// The pods of a run in which time passes `compression` times as fast and each pod stands for `replication` pods.

@@ -1,0 +1,67 @@
+//! A cluster with four times the pods is read and explained in about four times the time, not in sixteen times.
+
+use std::fmt::Write;
+use std::fs;
+use std::process::Command;
+
+use super::scratch;
+
+/// How many pods the smaller cluster has; the larger one has [`TIMES`] as many.
+const PODS: usize = 3_000;
+const TIMES: usize = 4;
+/// What is allowed: between the 4 of time in proportion and the 16 of every pod against every pod, with room for a busy machine.
+const MAX: f64 = 8.0;
+
+/// A pool, and pods of which every second one has an address of it.
+fn cluster(pods: usize) -> String {
+    let (mut items, mut records) = (String::new(), String::new());
+    for pod in 0..pods {
+        let (high, low) = (pod / 200, pod % 200 + 1);
+        let comma = if pod > 0 { "," } else { "" };
+        let _ = write!(
+            items,
+            r#"{comma}{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-{pod}","namespace":"shop","uid":"u{pod}"}},
+               "spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"c"}}]}}}}"#
+        );
+        if pod % 2 == 0 {
+            let comma = if pod > 0 { "," } else { "" };
+            let _ = write!(
+                records,
+                r#"{comma}\"10.{high}.0.{low}\":{{\"interface\":\"eth0\",\"pod\":\"shop/web-{pod}\",\"podUid\":\"u{pod}\"}}"#
+            );
+        }
+    }
+    format!(
+        r#"{{"apiVersion":"v1","kind":"List","items":[
+           {{"apiVersion":"spiderpool.spidernet.io/v2beta1","kind":"SpiderIPPool","metadata":{{"name":"p"}},
+             "spec":{{"subnet":"10.0.0.0/8","ips":["10.0.0.1-10.99.255.254"],"default":true}},"status":{{"allocatedIPs":"{{{records}}}"}}}},
+           {{"apiVersion":"v1","kind":"Node","metadata":{{"name":"n1"}}}},{items}]}}"#
+    )
+}
+
+/// Seconds of the processor that the program takes, the least of three.
+fn takes(words: &str) -> f64 {
+    let script = format!("TIMEFORMAT=%U; time {} {words} > /dev/null", env!("CARGO_BIN_EXE_ipam-sim"));
+    let once = || {
+        let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words}: {err}");
+        err.lines().last().and_then(|line| line.parse::<f64>().ok()).unwrap_or_else(|| panic!("{err}"))
+    };
+    (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn explaining_takes_time_in_proportion_to_the_pods() {
+    let folder = scratch("linear");
+    let [few, many] = [PODS, PODS * TIMES].map(|pods| {
+        let file = folder.join(format!("{pods}.json"));
+        fs::write(&file, cluster(pods)).unwrap();
+        file.display().to_string()
+    });
+    for words in ["explain --pod shop/web-1 --manifests", "explain --reclaim --manifests", "check"] {
+        let [short, long] = [&few, &many].map(|file| takes(&format!("{words} {file}")));
+        // What the process itself takes makes a small cluster seem dearer: in favour of the program, and little.
+        assert!(long < short * MAX, "{words}: {PODS} pods take {short} s, {TIMES} times as many {long} s");
+    }
+}

@@ -1,14 +1,17 @@
 //! A S9: a record goes for the sake of its own pod.
 
+use std::net::IpAddr;
+
 use kube_sim::rt::ProcessId;
 
-use super::view::{Answer, EventMask, Place, Seen, View};
+use super::view::{Answer, EventMask, Place, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
 /// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
-/// somebody outside uses the address, or an ADD takes back what was never answered. A record is handed on only under its own name,
+/// somebody outside uses the address, or an ADD takes back what was never answered, or what its plugin has given back since: the batch release has
+/// taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed on only under its own name,
 /// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
@@ -80,7 +83,10 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
             let place = view.pods.get(uid).and_then(|pod| view.keeping_place(pod));
             place.map(|_| "a place keeps its address whoever answers on it")
         }
-        Cause::RollBack => answered.next().map(|_| "an earlier request was answered with one of them"),
+        Cause::RollBack => {
+            let stands = |answer: &Answer| !is_given_back(view, uid, answer.given.address);
+            answered.any(stands).then_some("an earlier request was answered with one of them")
+        }
         Cause::PoolChange => {
             let pod = view.pods.get(uid)?;
             let may_have_changed = |answer: &Answer| match &pod.place {
@@ -96,6 +102,18 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
             answered.all(|answer| !may_have_changed(answer)).then_some("nothing changed since they were given")
         }
     }
+}
+
+/// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
+const CONFLICTING: &str = "ipam.spidernet.io/conflicting-ips";
+
+/// Whether the plugin has given an address back since it was answered: the endpoint of the pod tells of a conflict, and does not name it any more.
+fn is_given_back(view: &View, uid: &str, address: IpAddr) -> bool {
+    let endpoint = view.pods.get(uid).and_then(|pod| view.endpoint_of(pod));
+    endpoint.is_some_and(|(endpoint, _)| {
+        let tells = endpoint.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(CONFLICTING));
+        uid_of(endpoint) == uid && tells && addresses_of(endpoint).all(|(_, _, named)| named != address)
+    })
 }
 
 pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
@@ -163,6 +181,25 @@ mod tests {
             stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn a_roll_back_may_take_what_the_plugin_has_given_back() {
+        for (tells, names, excuses) in [(true, false, vec![]), (true, true, vec![None]), (false, false, vec![None])] {
+            with_pod(|stage| {
+                let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
+                stage.change::<ipam_spiderpool::SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                    if tells {
+                        endpoint.metadata.annotations.get_or_insert_default().insert(super::CONFLICTING.to_owned(), "10.0.0.1".to_owned());
+                    }
+                    if !names {
+                        endpoint.status.as_mut().unwrap().current.ips.clear();
+                    }
+                });
+                stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+                assert_eq!(stage.excuses(), excuses, "told {tells}, named {names}");
+            });
+        }
     }
 
     #[test]

@@ -402,3 +402,37 @@ fn no_recipe_judges_exit_codes_by_itself() {
         assert!(text.contains("ci/shard.sh ") && !text.contains("$?") && !text.contains("|| "), "{path}");
     }
 }
+
+/// Stands in for `run` on ranges of seeds: what begins at 200000 is vacuous in one scenario, and at 300000 it is violated in another.
+const RANGES: &str = r#"#!/bin/sh
+while [ "$1" != --from ]; do shift; done
+from=$2
+echo "      scenario  seeds  simulated"
+case $from in
+200000) printf 'ok       calm    1,200  1 h\nVACUOUS  rare       50  1 h\n\nok       told again\nVacuous: 2 scenarios.\n'; exit 4 ;;
+300000) printf 'FAIL  calm    1,200  1 h  3 violated\nok    rare       50  1 h\n\nViolated: 2 scenarios.\n'; exit 1 ;;
+*) printf 'ok  calm    1,200  1 h\nok  rare       50  1 h\n\nAll held: 2 scenarios.\n' ;;
+esac
+"#;
+
+#[test]
+fn ranges_of_seeds_end_with_a_table_and_the_worst_exit_code() {
+    let checkout = Checkout::new();
+    checkout.executable("ci/ranges.sh", &recipe("ci/ranges.sh"));
+    checkout.executable("target/release/ipam-sim", RANGES);
+    let ran = |ranges: &str| {
+        let output = checkout.bash(0).env("RANGES", ranges).arg("ci/ranges.sh").stdout(Stdio::piped()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let table = text.split_once("held in").map_or("", |(_, table)| table);
+        let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+        (output.status.code().unwrap(), rows)
+    };
+    assert_eq!(ran("1 4"), (0, vec!["calm 2 of 2 2400".to_owned(), "rare 2 of 2 100".to_owned()]));
+    let vacuous = vec!["calm 2 of 2 2400".to_owned(), "rare 1 of 2 100 VACUOUS from 200000".to_owned()];
+    assert_eq!(ran("1 2"), (4, vacuous));
+    let both = vec!["calm 2 of 3 3600 FAIL from 300000".to_owned(), "rare 2 of 3 150 VACUOUS from 200000".to_owned()];
+    assert_eq!(ran("3 2 1"), (1, both), "a violation is worse, whichever comes last");
+    assert_eq!(ran("1 x").0, 2);
+    std::fs::remove_file(checkout.path("target/release/ipam-sim")).unwrap();
+    assert_eq!(ran("1").0, 2, "nobody takes a program that is missing for one that found nothing");
+}

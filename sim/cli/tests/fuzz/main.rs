@@ -4,7 +4,8 @@
 //! a panic, on a run that does not end, on a raw control character in what is printed, and on a refusal that says nothing.
 //!
 //! ```text
-//! cargo test -p ipam-sim --test fuzz                                      # a minute: what `cargo test` runs
+//! cargo test -p ipam-sim --test fuzz                                      # a quarter of a minute: what `cargo test` runs
+//! FUZZ_INPUTS=1600 cargo test -p ipam-sim --test fuzz                     # a minute: what `.ci/run` does
 //! FUZZ_INPUTS=12000 cargo test --release -p ipam-sim --test fuzz          # so many inputs in all, evenly over the targets
 //! FUZZ_SEED=7 FUZZ_INPUTS=12000 cargo test --release -p ipam-sim --test fuzz   # others
 //! ```

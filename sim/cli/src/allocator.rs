@@ -56,12 +56,12 @@ mod tests {
                 // SAFETY: the blocks are as large as the slices made of them, and each is given back once, with its layout.
                 unsafe {
                     let block = Allocator.alloc_zeroed(layout);
-                    assert!(!block.is_null() && block as usize % align == 0, "{layout:?}");
+                    assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{layout:?}");
                     let bytes = std::slice::from_raw_parts_mut(block, size);
                     assert!(bytes.iter().all(|byte| *byte == 0), "{layout:?}");
                     bytes.fill(7);
                     let block = Allocator.realloc(block, layout, 2 * size);
-                    assert!(!block.is_null() && block as usize % align == 0, "{layout:?}");
+                    assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{layout:?}");
                     assert!(std::slice::from_raw_parts(block, size).iter().all(|byte| *byte == 7), "{layout:?}");
                     Allocator.dealloc(block, Layout::from_size_align(2 * size, align).expect("a small layout"));
                 }

@@ -64,13 +64,11 @@ impl Claim for NoIncrementIsLost {
 
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
         match event.kind {
-            EventKind::Commit { client, key, before, after, .. } if is_counter(key) => {
-                // Almost every write is a client's, and reading a value costs more than asking whose it is.
-                if is_outsider(&self.rt, client) {
-                    let before = self.reader.value(before);
-                    if before > self.reader.value(after) {
-                        self.lowered_from = self.lowered_from.max(before);
-                    }
+            // Almost every write is a client's, and reading a value costs more than asking whose it is.
+            EventKind::Commit { client, key, before, after, .. } if is_counter(key) && is_outsider(&self.rt, client) => {
+                let before = self.reader.value(before);
+                if before > self.reader.value(after) {
+                    self.lowered_from = self.lowered_from.max(before);
                 }
             }
             EventKind::Note { process, note } => {

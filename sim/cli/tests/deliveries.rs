@@ -155,19 +155,3 @@ fn a_run_is_the_same_whether_caches_that_nobody_listens_to_are_told_at_once_or_w
     }
     assert!(same >= 15, "{same} seeds are the same");
 }
-
-/// Every scenario of a folder: `IN=chaos SEEDS=20 cargo test -p ipam-sim --test deliveries -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes minutes"]
-fn runs_of_a_folder_either_way() {
-    let folder = std::env::var("IN").unwrap_or_else(|_| "smoke".to_owned());
-    let seeds = std::env::var("SEEDS").map_or(4, |seeds| seeds.parse().unwrap());
-    let files = std::fs::read_dir(root().join("scenarios").join(&folder)).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut files: Vec<_> = files.map(|file| file.to_str().unwrap().to_owned()).filter(|file| file.ends_with(".toml")).collect();
-    files.sort();
-    for file in files {
-        for how in compare(&format!("{folder}/{file}"), 0..seeds).differ.iter().take(2) {
-            println!("    {how}");
-        }
-    }
-}

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -29,11 +30,15 @@ fn page_of(name: &str, run: &[&str]) -> PathBuf {
     page
 }
 
-fn pages() -> [PathBuf; 2] {
-    [
-        page_of("byom", &["scenarios/smoke/byom-two.toml", "--profile", "upstream", "--seed", "1"]),
-        page_of("spiderpool", &["scenarios/chaos/spiderpool-swarm.toml", "--deviation", "one-record-per-pod", "--seeds", "4"]),
-    ]
+/// Made once for all tests: two that write the same folder would be in each other's way.
+fn pages() -> &'static [PathBuf; 2] {
+    static PAGES: OnceLock<[PathBuf; 2]> = OnceLock::new();
+    PAGES.get_or_init(|| {
+        [
+            page_of("byom", &["scenarios/smoke/byom-two.toml", "--profile", "upstream", "--seed", "1"]),
+            page_of("spiderpool", &["scenarios/chaos/spiderpool-swarm.toml", "--deviation", "one-record-per-pod", "--seeds", "4"]),
+        ]
+    })
 }
 
 /// What the program of a page draws.
@@ -93,7 +98,7 @@ fn dangling(data: &Value) -> Vec<String> {
 #[test]
 fn whatever_a_page_leads_to_is_there() {
     for page in pages() {
-        let data = data(&page);
+        let data = data(page);
         assert_eq!(dangling(&data), Vec::<String>::new(), "{}", page.display());
         let causes: usize = list(&data, "events").iter().map(|event| list(event, "b").len()).sum();
         assert!(causes > 50 && list(&data, "violations").len() > 1, "{}: there is something to follow", page.display());
@@ -145,7 +150,7 @@ fn a_link_shows_its_event_and_its_filters() {
         return println!("no browser is installed: what the page makes of a link was not looked at");
     };
     for page in pages() {
-        let data = data(&page);
+        let data = data(page);
         let (events, first) = (list(&data, "events"), data["first"].as_u64().unwrap());
         let kind = |event: &Value| {
             match event["k"].as_str().unwrap() {
@@ -169,7 +174,7 @@ fn a_link_shows_its_event_and_its_filters() {
         let heading = |shown: &str| between(shown, "<h2>", "</h2>")[0].to_owned();
         let of = |count: usize| format!("{} of {} events", grouped(count), grouped(events.len()));
 
-        let plain = shown(&browser, &page, "", 1400);
+        let plain = shown(&browser, page, "", 1400);
         let violated = data["violations"][0]["to"].as_u64().unwrap();
         assert!(heading(&plain).starts_with(&format!("#{violated} at ")), "without a link it begins at the violation: {}", heading(&plain));
         assert_eq!(count_of(&plain), format!("{} events", grouped(events.len())));
@@ -184,20 +189,20 @@ fn a_link_shows_its_event_and_its_filters() {
             assert_eq!(button.ends_with(&format!(" \u{d7}{times}")), times > 1, "{button}");
         }
 
-        let filtered = shown(&browser, &page, &format!("#{number}&hide=request,answer"), 1400);
+        let filtered = shown(&browser, page, &format!("#{number}&hide=request,answer"), 1400);
         assert!(heading(&filtered).starts_with(&format!("#{number} at ")), "{}", heading(&filtered));
         assert_eq!(count_of(&filtered), of(kept));
-        let chain = shown(&browser, &page, &format!("#{number}&causes"), 1400);
+        let chain = shown(&browser, page, &format!("#{number}&causes"), 1400);
         assert_eq!(count_of(&chain), of(causes.len()));
         for button in between(&chain, "<button class=\"mono\">#", "</button>") {
             let to: u64 = button.parse().unwrap();
             assert!((first..first + events.len() as u64).contains(&to), "a leap to #{to}");
         }
         // A link of another run, or of nobody, shows the page.
-        let nothing = shown(&browser, &page, "#99999999&lane=nobody&object=x&hide=weather", 1400);
+        let nothing = shown(&browser, page, "#99999999&lane=nobody&object=x&hide=weather", 1400);
         assert_eq!((heading(&nothing), count_of(&nothing)), (heading(&plain), count_of(&plain)));
         // A narrow window shows the same row of the event at the cursor.
-        let narrow = shown(&browser, &page, &format!("#{number}"), 500);
+        let narrow = shown(&browser, page, &format!("#{number}"), 500);
         assert!(narrow.contains("class=\"row at\"") || narrow.contains("class=\"row at "), "the event is in sight");
     }
 }

@@ -218,7 +218,7 @@ const SHOWN: [(&str, usize, &str); 28] = [
     ("foreign-record-blocks", 7, "an address that is somebody else's is given up for another (A W9)"),
     ("del-adopts-current-uid", 1, "a late DEL is about its own UID (A W7)"),
     ("endpoint-delete-by-name", 16, "a namesake's endpoint is taken over in place, or waited for"),
-    ("conflict-returns-same-address", 11, "the pod gets another address than the one that did not work (A W17)"),
+    ("conflict-returns-same-address", 10, "the pod gets another address than the one that did not work (A W17)"),
     ("static-reuse-skips-filter", 7, "addresses of pools that are no longer permitted are given up"),
     ("failure-cache-unchecked", 1, "the pool is asked whether it still has the record (A W24)"),
     ("partial-failure-keeps-records", 23, "an ADD that fails takes back what it recorded (A W3)"),

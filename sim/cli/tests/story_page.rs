@@ -109,7 +109,7 @@ fn whatever_a_page_leads_to_is_there() {
         broken["events"][last]["l"] = serde_json::json!(99);
         assert_eq!(dangling(&broken).len(), 2);
         // In its markup the page leads nowhere but to itself.
-        let text = std::fs::read_to_string(&page).unwrap();
+        let text = std::fs::read_to_string(page).unwrap();
         assert!(!text.contains("href=") && !text.contains("src="), "{}", page.display());
     }
 }

@@ -135,13 +135,11 @@ impl Watcher {
             self.last_due = due;
         }
         self.queue.push_back((due, element));
-        let is_deferring = self.deferral.is_some();
-        if due == SimTime::NEVER {
-            if is_deferring || self.queue.len() == 1 {
-                self.arm(rt, now + KEEPALIVE);
-            }
-        } else if if is_deferring { !self.is_deferred() } else { self.queue.len() == 1 } {
-            self.arm(rt, due);
+        // A reader that takes one element after the other is woken for the first; one that leaves them only if it cannot, or if none would come.
+        let is_cut = due == SimTime::NEVER;
+        let wakes = if self.deferral.is_some() { is_cut || !self.is_deferred() } else { self.queue.len() == 1 };
+        if wakes {
+            self.arm(rt, if is_cut { now + KEEPALIVE } else { due });
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_sim::cluster::KEEPALIVE;
 use kube_sim::kinds::KindId;
 use kube_sim::object::{Obj, typed_ref};
 use kube_sim::rt::ProcessId;
@@ -12,12 +13,15 @@ use sim_config::time::SimTime;
 
 use super::View;
 use super::entitlement::{grace, has_ended, of_containers};
-use super::health::AFTERMATH;
 use super::pods::{Place, Pod};
 use super::terms::Reach;
 
 /// What a kubelet takes besides the grace until no interface of a sandbox is up: the first steps of what it does for a pod (K §5.2).
 const TAKE_DOWN: Duration = Duration::from_secs(5);
+
+/// How long a kubelet may know nothing of what happens after the last fault is over: what it asked just before is found lost by the ping of
+/// its connection, its reflector backs off for 30 s and up to as much again, and then it lists (K §4.1).
+const HEARS_AGAIN: Duration = KEEPALIVE.saturating_add(Duration::from_secs(60 + 5));
 
 impl View {
     /// A watch tells of a pod: a kubelet that it is to end, a replica that there is one.
@@ -69,7 +73,7 @@ impl View {
         let told = self.kubelets.told_of_end(kubelet, uid).unwrap_or_else(|| {
             // Of what a list tells nobody knows. Without faults that hold a watch up it is told at once.
             let hinders = |reach: &Reach| !matches!(reach, Reach::Replicas(_) | Reach::EndpointCaches);
-            self.health.troubled_until(hinders).map_or(asked, |until| if until == SimTime::NEVER { until } else { until + AFTERMATH })
+            self.health.troubled_until(hinders).map_or(asked, |until| if until == SimTime::NEVER { until } else { until + HEARS_AGAIN })
         });
         let begins = [Some(told), Some(asked), self.kubelets.up_since(kubelet)].into_iter().flatten().max()?;
         let stated = pod.object.metadata.deletion_grace_period_seconds.map(SignedDuration::from_secs);

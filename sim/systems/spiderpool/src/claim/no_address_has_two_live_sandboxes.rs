@@ -18,16 +18,16 @@ use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 /// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod: that is its
 /// node's business.
 ///
-/// A successor that was forced on a pod of a StatefulSet or a VM (`forced-successor`) has the address by right, and gives it back by right
-/// when it ends. Whoever draws it then meets the same sandbox of the older pod, by the same hazard: that is excused until its node must
-/// have ended it.
+/// A successor that was forced on a pod of a StatefulSet or a VM (`forced-successor`) has the address by right, and gives it back by right:
+/// when it ends, or at once, where its pools are others now. Whoever draws it then meets the same sandbox of the older pod, by the same
+/// hazard: that is excused until its node must have ended it.
 ///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
 /// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
 /// `records-before-endpoint` with `reown-missing-record`. It does not see an address that is used outside the cluster.
 #[derive(Default)]
 pub(crate) struct NoAddressHasTwoLiveSandboxes {
-    /// The sandboxes whose successor answered on one of their addresses, and that have answered on it since.
+    /// The sandboxes whose successor answered on one of their addresses, or gave it back, and that have answered on it since.
     outlived: FxHashSet<(Arc<str>, IpAddr)>,
 }
 
@@ -43,7 +43,7 @@ impl NoAddressHasTwoLiveSandboxes {
 
 impl IpamClaim for NoAddressHasTwoLiveSandboxes {
     fn event_mask(&self) -> EventMask {
-        EventMask::POD
+        EventMask::POD.and(EventMask::POOL)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -51,6 +51,14 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
             Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) => (sandbox, nic, addresses),
             Seen::Pod(_, PodNote::DelAsked { sandbox, nic, .. }) => return self.forget(view, sandbox, Some(nic)),
             Seen::Pod(_, PodNote::SandboxGone { sandbox }) => return self.forget(view, sandbox, None),
+            Seen::Pool(change) if change.by_agent => {
+                for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
+                    let answers = view.sandboxes.answering(address).find(|(_, sandbox)| *sandbox.uid == *before.pod_uid);
+                    let forced = answers.filter(|(_, sandbox)| view.is_succeeded(&sandbox.uid));
+                    self.outlived.extend(forced.map(|(id, _)| (id.clone(), address)));
+                }
+                return;
+            }
             _ => return,
         };
         let Some(sandbox) = view.sandboxes.get(id) else { return };
@@ -216,6 +224,31 @@ mod tests {
             answers(stage, "ns/c", "c");
             assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR), None, None], "what began after it had gone is another matter");
         });
+    }
+
+    #[test]
+    fn what_an_agent_gives_back_for_a_forced_successor_is_excused_and_what_a_replica_takes_is_not() {
+        for (successor, by_agent, seconds, excuse) in
+            [(true, true, 34, Some(FORCED_SUCCESSOR)), (true, true, 36, None), (false, true, 1, None), (true, false, 1, None)]
+        {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.static_pod("ns/web-0", "old");
+                stage.pod_is_shown("ns/web-0");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "old");
+                stage.sandbox("old", "ns/web-0", "old");
+                stage.attach("old", "eth0", &["10.0.0.1"]);
+                stage.pod_gone("ns/web-0");
+                if successor {
+                    stage.static_pod("ns/web-0", "new");
+                }
+                let by = if by_agent { stage.agent } else { stage.replicas[0] };
+                stage.unrecord(by, "p", "10.0.0.1");
+                stage.pass(Duration::from_secs(seconds));
+                answers(stage, "ns/b", "b");
+                assert_eq!(stage.excuses(), [excuse], "successor: {successor}, by an agent: {by_agent}, after {seconds} s");
+            });
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use kube_machinery::api::{Patch, TransportError, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, Reason, WatchStream};
 use kube_sim::cluster::server::Failure;
 use kube_sim::fault::{
-    ApiServerCrash, ApiServerFreeze, ApiServerSlow, Delay, DuplicateRequest, FaultKind, Forbidden, LateCommit, LostReply, ServerError,
-    TooManyRequests, Unavailable,
+    ApiServerCrash, ApiServerFreeze, ApiServerSlow, Delay, DuplicateRequest, FaultKind, Forbidden, LateCommit, LostReply, Partition,
+    ServerError, TooManyRequests, Unavailable,
 };
 use kube_sim::testbed::{Testbed, config_map, key, pod};
 use serde_json::json;
@@ -276,4 +276,23 @@ fn a_request_executed_twice_makes_its_caller_meet_its_own_object() {
         bed.wait(Duration::from_secs(20)).await;
         create(&client, "a").await.unwrap();
     });
+}
+
+#[test]
+fn k155_a_server_that_is_silent_for_15_s_gets_no_new_connections() {
+    let isolate = || FaultKind::Partition(Partition { from: target("apiserver-0"), to: target("*") });
+    let crash = || FaultKind::ApiServerCrash(ApiServerCrash { server: target("apiserver-0"), initializing: Span::secs(0) });
+    for silence in [isolate, crash] {
+        let chosen = |after: Duration| {
+            Testbed::run(1, async |bed| {
+                strike(&bed, 60 * SECOND, silence()).await;
+                bed.wait(after).await;
+                (0..40).map(|number| bed.client(&format!("client-{number}")).server()).filter(|server| *server == 0).count()
+            })
+        };
+        let always = chosen(14 * SECOND);
+        assert!((5..35).contains(&always), "{always} of 40");
+        assert_eq!(chosen(16 * SECOND), 0);
+        assert_eq!(chosen(61 * SECOND), always, "it is back");
+    }
 }

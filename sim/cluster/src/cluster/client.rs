@@ -33,7 +33,7 @@ pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reconnect {
-    /// Any, at random: a load balancer.
+    /// Any that is in service, at random: a load balancer, or the `kubernetes` service (K155).
     #[default]
     Random,
     /// The same one: a client that is configured with an address.
@@ -163,12 +163,12 @@ impl SimClient {
         }
         let (seed, servers) = {
             let state = self.fabric.lock();
-            (state.seed, state.servers.len() as u64)
+            (state.seed, state.servers_in_service(self.fabric.rt.now()))
         };
         // The n-th choice of a process depends on nothing else that happens in the run.
         let nth = self.connection.attempts.fetch_add(1, Ordering::Relaxed);
         let mut draw = Draw::new(seed, Concern::World, u64::from(self.process.0 + 1) << 32 | nth as u64);
-        self.connect_to(draw.below(servers) as usize);
+        self.connect_to(servers[draw.below(servers.len() as u64) as usize]);
     }
 
     /// Whether a connection on which a request that began then got no answer in time is found dead by now: its pings are not answered

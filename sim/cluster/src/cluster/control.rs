@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use kube_machinery::api::TransportError;
+use sim_config::time::SimTime;
 
 use super::admission::{Forbidden, HookFault, Service, Webhook};
 use super::exchange::Phase;
@@ -21,6 +22,8 @@ use crate::trace::{EventKind, ProcessChange};
 /// How long an API server tolerates a leaderless etcd: it cancels their watches after 3 election time-outs, and they
 /// try to watch again for 30 s (K §3.4).
 const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
+/// How long an API server that does not renew its lease stays among the endpoints of the `kubernetes` service (K155).
+const ENDPOINT_LEASE: Duration = Duration::from_secs(15);
 /// How often API servers compact etcd (K §9.2 B12).
 const COMPACTION_EVERY: Duration = Duration::from_secs(300);
 
@@ -94,6 +97,22 @@ impl State {
         for waker in self.etcd.waiting.drain(..) {
             waker.wake();
         }
+    }
+
+    /// Notes which servers are down or cut off from everybody, and which no longer are.
+    pub(super) fn note_silence(&mut self, now: SimTime) {
+        for server in &mut self.servers {
+            let silent = !server.up || self.net.is_isolated(server.process);
+            server.silent_since = silent.then(|| server.silent_since.unwrap_or(now));
+        }
+    }
+
+    /// The numbers of the servers to which a new connection may lead (K155): all but those that have been down or cut off from everybody
+    /// for as long as their lease lasts. All, if nothing is left.
+    pub(super) fn servers_in_service(&self, now: SimTime) -> Vec<usize> {
+        let expired = |number: &usize| self.servers[*number].silent_since.is_some_and(|since| since + ENDPOINT_LEASE <= now);
+        let (gone, left): (Vec<_>, Vec<_>) = (0..self.servers.len()).partition(expired);
+        if left.is_empty() { gone } else { left }
     }
 
     /// Whether requests through `server` reach etcd.
@@ -285,6 +304,7 @@ impl Fabric {
             }
             state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
             state.servers[server].up = false;
+            state.note_silence(now);
             Fabric::forget_load(&mut state.servers[server].load);
             let (mut serving, mut proposed) = (Vec::new(), Vec::new());
             for (ticket, exchange) in state.exchanges.iter().filter(|(_, exchange)| exchange.server == server) {
@@ -315,6 +335,7 @@ impl Fabric {
         self.start(process);
         let mut state = self.lock();
         state.servers[server].up = true;
+        state.note_silence(self.rt.now());
         state.servers[server].paused = false;
         state.servers[server].ready_at = ready_at;
         state.servers[server].started_at = self.rt.now();

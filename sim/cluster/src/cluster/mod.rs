@@ -276,6 +276,7 @@ impl Fabric {
         state.servers.push(ApiServer {
             process,
             up: true,
+            silent_since: None,
             paused: false,
             ready_at: SimTime::ZERO,
             started_at: SimTime::ZERO,
@@ -309,6 +310,7 @@ impl Fabric {
             let mut state = self.lock();
             let before = state.net.generation();
             let result = change(&mut state.net);
+            state.note_silence(self.rt.now());
             state.check_streams(&self.rt, self.rt.now());
             (result, state.net.generation() != before)
         };

@@ -265,6 +265,8 @@ pub struct ApiServer {
     pub(crate) process: ProcessId,
     /// Whether it accepts connections.
     pub up: bool,
+    /// Since when it is down or cut off from everybody.
+    pub(super) silent_since: Option<SimTime>,
     /// Whether it is stopped in its tracks.
     pub paused: bool,
     /// When its caches have their initial list; before, they answer 429.

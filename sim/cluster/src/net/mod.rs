@@ -209,6 +209,14 @@ impl Network {
         self.rules.iter().any(|(rule, _, met)| *rule == id && *met)
     }
 
+    /// Whether nothing gets from `process` to anybody, or from anybody to it.
+    pub fn is_isolated(&self, process: ProcessId) -> bool {
+        self.rules.iter().any(|(_, Rule { from, to, effect }, _)| {
+            let all = |one: &Side, other: &Side| *one == Side::Any && other.contains(process);
+            matches!(effect, Effect::Cut | Effect::Hold) && (all(from, to) || all(to, from))
+        })
+    }
+
     /// Removes every rule.
     pub fn heal(&mut self) {
         self.rules.clear();
@@ -401,6 +409,21 @@ mod tests {
         net.add(rule(Effect::Loss(1.0)));
         let (delay, _) = net.send_in_stream(A, B).unwrap();
         assert!(delay >= Duration::from_millis(200));
+    }
+
+    #[test]
+    fn who_hears_nobody_or_is_heard_by_nobody_is_isolated_and_who_has_a_bad_link_is_not() {
+        let only = || Side::Only(vec![A]);
+        let mut net = network();
+        net.add(Rule { from: only(), to: Side::Only(vec![B]), effect: Effect::Cut });
+        net.add(Rule { from: only(), to: Side::Any, effect: Effect::Loss(1.0) });
+        assert!(!net.is_isolated(A));
+        for (from, to, effect) in [(only(), Side::Any, Effect::Cut), (Side::Any, only(), Effect::Hold)] {
+            let id = net.add(Rule { from, to, effect });
+            assert_eq!([net.is_isolated(A), net.is_isolated(B)], [true, false]);
+            net.remove(id);
+            assert!(!net.is_isolated(A));
+        }
     }
 
     #[test]

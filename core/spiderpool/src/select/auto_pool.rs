@@ -98,6 +98,8 @@ impl SubnetRequest {
         let same_uid = |pool: &SpiderIPPool| is(pool, names::LABEL_OWNER_APPLICATION_UID, &controller.uid);
         if third_party {
             pools.retain(|pool| same_uid(pool) || !is(pool, names::LABEL_IPPOOL_RECLAIM, "true"));
+            // Its own before one that a namesake has left.
+            pools.sort_by_key(|pool| !policy.namesake_pool_first && !same_uid(pool));
             pools.truncate(1);
         } else {
             pools.retain(|pool| same_uid(pool));

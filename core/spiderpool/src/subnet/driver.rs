@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::observer::{Observer, Step};
 use super::plan::{give_back, plan};
-use super::pool::{is_for, is_usable};
+use super::pool::pool_of;
 use super::resource::SpiderSubnet;
 use super::want::{Known, Plan, Refusal, Want, Write};
 use crate::ranges::{IpSet, cidr_label};
@@ -67,7 +67,7 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
     pub async fn reconcile(&self, want: Want<'_>, reserved: &IpSet) -> Result<Reconciled, ReconcileError> {
         for _ in 0..ROUNDS {
             let (subnet, pools) = self.read(&want).await?;
-            let pool = self.pool_of(&want, &pools);
+            let pool = pool_of(&want, &subnet, &pools, &self.policy).map(|pool| &**pool);
             let draw = (!self.lowest_first).then(|| self.env.random());
             let known = Known { subnet: &subnet, pool, neighbours: &pools, reserved, draw };
             let plan = match plan(&want, &known, &self.policy) {
@@ -100,12 +100,6 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
         Ok((subnet, pools))
     }
 
-    /// The pool that serves the workload: the first by name that goes with no other incarnation of it.
-    fn pool_of<'a>(&self, want: &Want<'_>, pools: &'a [Arc<SpiderIPPool>]) -> Option<&'a SpiderIPPool> {
-        let mut mine = pools.iter().filter(|pool| is_for(pool, want) && is_usable(pool, want));
-        mine.next().map(|pool| &**pool)
-    }
-
     async fn carry_out(&self, want: Want<'_>, plan: &Plan) -> Result<(), ReconcileError> {
         for write in &plan.writes {
             let result = match write {
@@ -128,7 +122,7 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
     /// Gives back what was set aside for a pool that is not admitted, on the newest state.
     async fn take_back(&self, want: Want<'_>) -> Result<(), ReconcileError> {
         let (subnet, pools) = self.read(&want).await?;
-        let pool = self.pool_of(&want, &pools);
+        let pool = pool_of(&want, &subnet, &pools, &self.policy).map(|pool| &**pool);
         let none = IpSet::default();
         let known = Known { subnet: &subnet, pool, neighbours: &pools, reserved: &none, draw: None };
         let Some(smaller) = give_back(&want, &known, &self.policy)? else { return Ok(()) };

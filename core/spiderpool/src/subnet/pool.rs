@@ -1,6 +1,7 @@
 //! The form of an auto pool: name, labels, annotation, owner, affinity (A §8.2, §1.1).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
@@ -45,10 +46,28 @@ pub(super) fn is_for(pool: &SpiderIPPool, want: &Want<'_>) -> bool {
         && application_version_of(pool).as_deref() == Some(&name.api_version)
 }
 
-/// Whether it may be used: not if it goes with another incarnation of the workload.
-pub(super) fn is_usable(pool: &SpiderIPPool, want: &Want<'_>) -> bool {
-    let same = label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(&want.application.uid);
-    same || label(pool, names::LABEL_IPPOOL_RECLAIM) != Some("true")
+/// The pool that serves a workload, of those that are `pools`, which are sorted by name: its own, or the first that a namesake has left.
+///
+/// A pool that goes with another incarnation of the workload is nobody else's. What is left is not taken while the subnet has set aside
+/// addresses for a pool of the workload's own: another agent is making that one. Upstream takes the first of all.
+pub(super) fn pool_of<'a>(
+    want: &Want<'_>,
+    subnet: &SpiderSubnet,
+    pools: impl IntoIterator<Item = &'a Arc<SpiderIPPool>>,
+    policy: &Policy,
+) -> Option<&'a Arc<SpiderIPPool>> {
+    let is_own = |pool: &SpiderIPPool| label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(&want.application.uid);
+    let is_left = |pool: &SpiderIPPool| label(pool, names::LABEL_IPPOOL_RECLAIM) != Some("true");
+    let usable = pools.into_iter().filter(|pool| is_for(pool, want) && (is_own(pool) || is_left(pool)));
+    // Of equals this is the first.
+    let pool = usable.min_by_key(|pool| !policy.namesake_pool_first && !is_own(pool))?;
+    (policy.namesake_pool_first || is_own(pool) || !is_being_made(&want.pool_name(policy), subnet)).then_some(pool)
+}
+
+/// Whether a subnet has set aside addresses for a pool of this name.
+fn is_being_made(name: &str, subnet: &SpiderSubnet) -> bool {
+    let entries = subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok());
+    entries.is_some_and(|entries| entries.iter().any(|(of, _)| of == name))
 }
 
 /// Whether the labels and the annotation that change are as they should be.

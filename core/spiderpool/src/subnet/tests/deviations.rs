@@ -189,6 +189,34 @@ fn annotations_of_others_stay() {
 }
 
 #[test]
+fn a_workload_has_its_own_pool_before_one_that_a_namesake_left() {
+    for (policy, own) in [(Policy::hardened(), true), (with("namesake-pool-first"), false)] {
+        let mut model = Model::new(10, policy).with_app("a", 3);
+        reconcile(&mut model, 0).unwrap();
+        let name = pool_name(&model, 0);
+        let uid = model.apps[0].application.uid.clone();
+        // A late request made a pool for the workload that was called so before, and it stays.
+        let mut left = model.pools[&name].as_ref().clone();
+        left.metadata.name = Some("auto4-a-before".to_owned());
+        let labels = left.metadata.labels.get_or_insert_default();
+        labels.insert(names::LABEL_OWNER_APPLICATION_UID.to_owned(), "another".to_owned());
+        labels.insert(names::LABEL_IPPOOL_RECLAIM.to_owned(), "false".to_owned());
+        let before = (left.metadata.name.clone().unwrap(), name.clone());
+        assert!(before.0 < before.1, "{before:?}");
+        model.pools.insert(before.0, left.into());
+        let app = &model.apps[0];
+        let demand = app.demand.clone().unwrap();
+        let pool = model.pool_of(app, &demand).unwrap();
+        assert_eq!(pool.metadata.labels.as_ref().unwrap()[names::LABEL_OWNER_APPLICATION_UID] == uid, own);
+        // Its own is yet to be created: what is set aside for it tells. Without that it takes what is left.
+        model.pools.remove(&name);
+        assert_eq!(model.pool_of(&model.apps[0], &demand).is_none(), own);
+        model.subnet.status = None;
+        assert!(model.pool_of(&model.apps[0], &demand).is_some());
+    }
+}
+
+#[test]
 fn a_pool_that_nobody_asks_for_goes_once_no_pod_has_an_address() {
     let mut model = Model::new(10, Policy::hardened()).with_app("a", 3);
     reconcile(&mut model, 0).unwrap();

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::address_set::AddressSet;
 use crate::admission::{AdmissionSettings, Denial, Listed, Request, review};
 use crate::ranges::{IpSet, IpVersion};
-use crate::subnet::pool::{is_for, is_usable};
+use crate::subnet::pool::pool_of;
 use crate::subnet::{
     Application, ApplicationName, Census, Demand, Fate, Known, Plan, Refusal, SpiderSubnet, Upkeep, Want, Write, plan, reclaim, upkeep,
 };
@@ -75,7 +75,7 @@ impl Model {
 
     pub(super) fn pool_of(&self, app: &App, demand: &Demand) -> Option<Arc<SpiderIPPool>> {
         let want = Want { application: &app.application, demand };
-        self.pools.values().find(|pool| is_for(pool, &want) && is_usable(pool, &want)).cloned()
+        pool_of(&want, &self.subnet, self.pools.values(), &self.policy).cloned()
     }
 
     /// What to write for a workload that is there.

@@ -58,9 +58,10 @@ impl Planner<'_> {
             pool.metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|label| label == value)
         };
         let is_own = |pool: &SpiderIPPool| label(pool, names::LABEL_OWNER_APPLICATION_UID, &self.application.uid);
-        // A pool that goes with another incarnation of the workload is not for this one.
+        // A pool that goes with another incarnation of the workload is not for this one, and its own comes first.
         let usable = |pool: &Arc<SpiderIPPool>| is_own(pool) || !label(pool, names::LABEL_IPPOOL_RECLAIM, "true");
-        let before = pools_of(objects, self.controller, &wished.subnet, nic, self.family).into_iter().find(usable);
+        let pools = pools_of(objects, self.controller, &wished.subnet, nic, self.family).into_iter().filter(usable);
+        let before = pools.min_by_key(|pool| !policy.namesake_pool_first && !is_own(pool));
         if before.as_deref().is_some_and(is_own) {
             return None;
         }

@@ -115,7 +115,10 @@ impl Asked<'_> {
             (self.request.made || size_of(&pool.spec) == Some(u128::from(size)))
                 && object.as_ref().is_some_and(|object| object.spec.subnet == pool.spec.subnet)
         };
-        found.into_iter().next().filter(is_ready).ok_or("subnet-reconcile-failed")
+        // What is its own comes before what a namesake has left.
+        let own = found.iter().position(|pool| label(pool, LABEL_OWNER_APPLICATION_UID) == Some(&controller.uid));
+        let pool = (!found.is_empty()).then(|| found.swap_remove(own.unwrap_or(0)));
+        pool.filter(is_ready).ok_or("subnet-reconcile-failed")
     }
 }
 

@@ -1,12 +1,14 @@
 //! Joins the results of shards into the one that a single machine would have given.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use crate::finding::Failure;
 use crate::gate::{GateCase, GateReport};
 use crate::run::{RunReport, ScenarioResult};
 use crate::shards::{Shards, ShardsError};
+use crate::shrink::cause_class;
 use crate::{SeedRange, exit, seeds};
 
 /// Why results do not fit together. Numbers are positions in the merged list, from 0.
@@ -254,19 +256,25 @@ fn join_parts(parts: Vec<(usize, ScenarioResult)>) -> Result<ScenarioResult, Mer
         joined
     });
     let mut joined = joined.expect("a scenario is listed because a result has it");
-    explain_first_only(&mut joined.failures);
+    tell_causes_once(&mut joined.failures, joined.expect.is_some());
     if !joined.findings.is_empty() {
         joined.tell_findings();
     }
     Ok(joined)
 }
 
-/// Each shard explains its first failure of each claim. One machine would have explained the first of all.
-fn explain_first_only(failures: &mut [Failure]) {
-    let mut claims = BTreeSet::new();
+/// Each shard explains the first failure of each cause that it sees. One machine would have explained the first of all, and named the cause of the
+/// others after it; of what must fail only the first of all is looked into.
+fn tell_causes_once(failures: &mut [Failure], must_fail: bool) {
+    let mut causes: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for failure in failures {
-        if !claims.insert(failure.claim.clone()) {
-            (failure.needs, failure.cause, failure.shrunk) = (None, None, None);
+        let class = failure.cause.as_deref().filter(|_| !must_fail).map(cause_class);
+        match causes.entry((failure.claim.clone(), class)) {
+            Entry::Vacant(new) => drop(new.insert(failure.cause.clone())),
+            Entry::Occupied(known) => {
+                let cause = known.get().clone().filter(|_| !must_fail);
+                (failure.needs, failure.cause, failure.shrunk) = (None, cause, None);
+            }
         }
     }
 }

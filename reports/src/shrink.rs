@@ -163,7 +163,7 @@ impl Needs {
     /// What the failure comes of, as far as that tells it from others: the faults, without their times, and the deviations that it needs. `None` where
     /// nothing in particular is needed: such failures have nothing to be told apart by but their plans.
     pub fn cause(&self) -> Option<String> {
-        let name = |need: &Need| if need.timeless.is_empty() { need.what.clone() } else { need.timeless.clone() };
+        let name = |need: &Need| need.name().to_owned();
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(name).collect::<Vec<_>>();
         let mut causes = Vec::new();
         if self.holds_without_faults {
@@ -180,6 +180,37 @@ impl Needs {
         causes.dedup();
         causes.extend(needed(&self.deviations));
         (!causes.is_empty()).then(|| causes.join(" + "))
+    }
+}
+
+/// What a cause, or a fault of it, has in common with those that hit others of the same kind: `partition(client-, apiserver-)`.
+pub fn cause_class(cause: &str) -> String {
+    cause.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+impl Needs {
+    /// What has to be left out for the claim to hold: its faults, and its deviations. Faults are named without their times, and either all of one
+    /// list go or none. `None` where nothing in particular is needed.
+    pub fn parts(&self) -> Option<(Vec<&str>, Vec<&str>)> {
+        let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).count() > 0;
+        let mut faults: Vec<&str> = Vec::new();
+        if self.holds_without_faults {
+            let in_pair = |need: &Need| self.together.iter().flatten().any(|what| *what == need.what);
+            let any = needed(&self.faults);
+            faults = self.faults.iter().filter(|need| if any { need.needed } else { in_pair(need) }).map(Need::name).collect();
+            if faults.is_empty() {
+                return None;
+            }
+        }
+        let deviations: Vec<&str> = self.deviations.iter().filter(|need| need.needed).map(Need::name).collect();
+        (!faults.is_empty() || !deviations.is_empty()).then_some((faults, deviations))
+    }
+}
+
+impl Need {
+    /// Its name without its time.
+    fn name(&self) -> &str {
+        if self.timeless.is_empty() { &self.what } else { &self.timeless }
     }
 }
 

@@ -1,15 +1,18 @@
 //! One cause and everything that it breaks: failures of a sweep are told by what they come of, and each of these once.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::command::replay_command;
 use crate::finding::{ClaimCount, Failure};
+use crate::shrink::cause_class;
 use crate::{ScenarioResult, SeedRange, seeds};
 
 /// A cause of failures: the claims that it breaks, the seeds that showed it, and the plan to look at.
 ///
-/// Failures have one cause if their smaller plans give the same run, or if what they need is the same: [`Failure::cause`]. Of each claim the first
-/// failure is explained; that another seed breaks the same claim is taken for the same cause.
+/// Failures have one cause if their smaller plans give the same run, or if what they need is the same: [`Failure::cause`]. Only the listed failures
+/// are looked into; how many further seeds there are is told beside it, and nobody says that they come of the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What it comes of: faults and deviations; unset where that is not known, or nothing in particular.
@@ -18,12 +21,19 @@ pub struct Finding {
     /// What of its plan it needs, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// The claims that it breaks, each with its seeds; that of the failure that is told in front.
+    /// The claims that it breaks, each with the seeds in which this is known to be the cause; that of the failure that is told in front.
     pub claims: Vec<ClaimCount>,
-    /// In how many seeds any of them was violated; at least, where not all seeds are known.
+    /// In how many seeds any of them was violated by this cause.
     pub seeds: u64,
     /// Which ones, as far as they are known: ascending, neighbours joined.
     pub seed_ranges: Vec<SeedRange>,
+    /// In how many further seeds these claims were violated, without anybody having looked into the cause. A claim with several causes counts at the
+    /// first of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unexamined: u64,
+    /// Which ones these are, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unexamined_ranges: Vec<SeedRange>,
     /// The seed of the failure that is told.
     pub seed: u64,
     /// The plan to look at: the smaller one, if there is one.
@@ -32,11 +42,17 @@ pub struct Finding {
     pub replay: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Finding {
     /// The failure that is told: the first of the first claim.
     pub fn failure<'a>(&self, scenario: &'a ScenarioResult) -> Option<&'a Failure> {
         let told = self.claims.first()?;
-        scenario.failures.iter().find(|failure| failure.claim == told.claim)
+        let is_it = |failure: &&Failure| failure.claim == told.claim && failure.seed == self.seed && failure.cause == self.cause;
+        scenario.failures.iter().find(is_it)
     }
 }
 
@@ -49,43 +65,91 @@ impl ScenarioResult {
     /// What was violated, by what it comes of. What a negative scenario must violate comes first, then what hurts users, then the rest, each in the
     /// order of seeds and times.
     pub fn sorted_findings(&self) -> Vec<Finding> {
-        let mut firsts: Vec<(&ClaimCount, &Failure)> = self
-            .claims
-            .iter()
-            .filter_map(|count| Some((count, self.failures.iter().find(|failure| failure.claim == count.claim)?)))
-            .collect();
-        let expected = |claim: &str| self.expect.as_deref() == Some(claim);
-        firsts.sort_by_key(|(count, failure)| (!expected(&count.claim), !count.hurts, failure.seed, failure.at));
-        let mut groups: Vec<Vec<(&ClaimCount, &Failure)>> = Vec::new();
-        for first in firsts {
-            match groups.iter_mut().find(|group| group.iter().any(|(_, known)| have_one_cause(known, first.1))) {
-                Some(group) => group.push(first),
-                None => groups.push(vec![first]),
+        let count_of = |failure: &Failure| self.claims.iter().find(|count| count.claim == failure.claim);
+        let mut known: Vec<(&ClaimCount, &Failure)> = Vec::new();
+        for failure in &self.failures {
+            let Some(count) = count_of(failure) else { continue };
+            let is_first = known.iter().all(|(other, _)| other.claim != count.claim);
+            if is_first || failure.cause.is_some() || failure.shrunk.is_some() {
+                known.push((count, failure));
             }
         }
-        groups.into_iter().map(|group| finding(&self.file, &group)).collect()
+        let expected = |claim: &str| self.expect.as_deref() == Some(claim);
+        known.sort_by_key(|(count, failure)| (!expected(&count.claim), !count.hurts, failure.seed, failure.at));
+        let mut groups: Vec<Vec<(&ClaimCount, &Failure)>> = Vec::new();
+        for one in &known {
+            match groups.iter_mut().find(|group| group.iter().any(|(_, known)| have_one_cause(known, one.1))) {
+                Some(group) => group.push(*one),
+                None => groups.push(vec![*one]),
+            }
+        }
+        // The failure that was explained is the one to tell; those that were only found to have the same cause come after it.
+        groups.iter_mut().for_each(|group| group.sort_by_key(|(_, failure)| failure.needs.is_none()));
+        let mut findings: Vec<Finding> = groups.into_iter().map(|group| finding(&self.file, &group)).collect();
+        for index in 0..findings.len() {
+            let (before, rest) = findings.split_at_mut(index);
+            let is_told = |count: &ClaimCount| before.iter().any(|finding| finding.claims.iter().any(|told| told.claim == count.claim));
+            let new = self.claims.iter().filter(|count| rest[0].claims.iter().any(|told| told.claim == count.claim) && !is_told(count));
+            (rest[0].unexamined, rest[0].unexamined_ranges) = unexamined(new, &known);
+        }
+        findings
     }
 }
 
+/// Which node or client it was tells no two causes apart: shards look into their failures by themselves.
 fn have_one_cause(one: &Failure, other: &Failure) -> bool {
+    let class = |failure: &Failure| failure.cause.as_deref().map(cause_class);
     let same_run = one.shrunk.as_ref().zip(other.shrunk.as_ref()).is_some_and(|(one, other)| one.digest == other.digest);
-    same_run || (one.cause.is_some() && one.cause == other.cause)
+    same_run || class(one).is_some_and(|one| Some(one) == class(other))
+}
+
+/// In how many seeds some claims were violated, without a failure of it whose cause is known; and which these are.
+fn unexamined<'a>(claims: impl Iterator<Item = &'a ClaimCount>, known: &[(&ClaimCount, &Failure)]) -> (u64, Vec<SeedRange>) {
+    let (mut seeds, mut unnamed) = (BTreeSet::<u64>::new(), 0);
+    for claim in claims {
+        let examined: BTreeSet<u64> =
+            known.iter().filter(|(count, _)| count.claim == claim.claim).map(|(_, failure)| failure.seed).collect();
+        let number = known.iter().filter(|(count, _)| count.claim == claim.claim).count() as u64;
+        let named: BTreeSet<u64> = claim.seed_ranges.iter().flat_map(|range| range.first..=range.last).collect();
+        unnamed = claim.seeds.saturating_sub(number.max(named.len() as u64)).max(unnamed);
+        seeds.extend(named.difference(&examined));
+    }
+    let mut ranges = Vec::new();
+    seeds.iter().for_each(|seed| seeds::insert(&mut ranges, *seed));
+    ((seeds.len() as u64).saturating_add(unnamed), ranges)
 }
 
 fn finding(file: &str, group: &[(&ClaimCount, &Failure)]) -> Finding {
     let told = group[0].1;
+    let mut claims: Vec<ClaimCount> = Vec::new();
     let mut seed_ranges = Vec::new();
-    for range in group.iter().flat_map(|(count, _)| &count.seed_ranges) {
-        seeds::insert_range(&mut seed_ranges, *range);
+    for (count, failure) in group {
+        let named = SeedRange { first: failure.seed, last: failure.seed };
+        // Of crash points and placements, which share seeds, none is named.
+        let is_named = !count.seed_ranges.is_empty();
+        let known = match claims.iter_mut().find(|known| known.claim == count.claim) {
+            Some(known) => known,
+            None => {
+                claims.push(ClaimCount { seeds: 0, seed_ranges: Vec::new(), ..(*count).clone() });
+                claims.last_mut().expect("one was just pushed")
+            }
+        };
+        known.seeds += 1;
+        if is_named {
+            seeds::insert_range(&mut known.seed_ranges, named);
+            seeds::insert_range(&mut seed_ranges, named);
+        }
     }
     let named = u64::try_from(seed_ranges.iter().map(|range| range.count()).sum::<u128>()).unwrap_or(u64::MAX);
     let plan = told.shrunk.as_ref().and_then(|shrunk| shrunk.plan.clone()).or_else(|| told.plan.clone());
     Finding {
         cause: told.cause.clone(),
         needs: told.needs.clone(),
-        claims: group.iter().map(|(count, _)| (*count).clone()).collect(),
-        seeds: group.iter().map(|(count, _)| count.seeds).fold(named, u64::max),
+        seeds: claims.iter().map(|count| count.seeds).fold(named, u64::max),
+        claims,
         seed_ranges,
+        unexamined: 0,
+        unexamined_ranges: Vec::new(),
         seed: told.seed,
         replay: replay_command(plan.as_deref(), file, told.seed),
         plan,
@@ -134,11 +198,34 @@ mod tests {
         let causes = [("a", Some("cut(x)"), Some(1)), ("b", Some("cut(x)"), Some(2)), ("c", Some("d"), Some(1)), ("d", None, None)];
         let findings = told(&violated, &causes, &[]);
         assert_eq!(claims(&findings), [vec!["a", "b", "c"], vec!["d"]], "by what they need, and by the run of the smaller plan");
-        let ranges = [SeedRange { first: 1, last: 4 }];
-        assert_eq!((findings[0].seeds, &findings[0].seed_ranges[..]), (4, &ranges[..]));
+        let ranges = [SeedRange { first: 1, last: 2 }, SeedRange { first: 4, last: 4 }];
+        assert_eq!((findings[0].seeds, &findings[0].seed_ranges[..]), (3, &ranges[..]));
+        let unexamined = findings.iter().map(|finding| (finding.unexamined, &finding.unexamined_ranges[..])).collect::<Vec<_>>();
+        let one = |seed| [SeedRange { first: seed, last: seed }];
+        assert_eq!(unexamined, [(1, &one(3)[..]), (1, &one(6)[..])], "nobody looked into seeds 3 and 6");
         assert_eq!((findings[0].seed, findings[0].plan.as_deref()), (1, Some("1.toml")));
         assert_eq!(findings[0].replay, "ipam-sim replay 1.toml --trace");
         assert_eq!(findings[1].replay, "ipam-sim replay s.toml --seed 5 --trace");
+    }
+
+    #[test]
+    fn a_claim_with_two_causes_is_two_findings() {
+        let mut scenario = ScenarioResult::new("s", "s.toml", []);
+        for seed in 1..=6 {
+            scenario.add(record(seed, Some(("a", Kind::Always))));
+        }
+        let causes = ["cut(x)", "crash(y)", "cut(x)", "crash(y)", "cut(x)"];
+        for (failure, cause) in scenario.failures.iter_mut().zip(causes) {
+            failure.cause = Some(cause.to_owned());
+        }
+        // Explained were the first of each.
+        scenario.failures[..2].iter_mut().for_each(|failure| failure.needs = failure.cause.clone());
+        scenario.tell_findings();
+        let told = |finding: &Finding| (finding.cause.clone().unwrap(), finding.seed, finding.seeds, finding.unexamined);
+        let findings: Vec<_> = scenario.findings.iter().map(told).collect();
+        assert_eq!(findings, [("cut(x)".to_owned(), 1, 3, 1), ("crash(y)".to_owned(), 2, 2, 0)]);
+        let failures: Vec<_> = scenario.findings.iter().map(|finding| finding.failure(&scenario).unwrap().seed).collect();
+        assert_eq!(failures, [1, 2], "each tells its own failure");
     }
 
     #[test]

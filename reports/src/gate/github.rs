@@ -1,18 +1,22 @@
 //! A gate as the workflow commands with which a GitHub Actions job marks files.
 //!
 //! The form is `::error file={file},title={title}::{message}`, one line each. A page shows ten at most of each kind and step, so only
-//! one is written for each case.
+//! one is written for each cause.
 
 use super::GateReport;
+use super::cause::{Told, named};
 use crate::printable;
 
-/// The line that names a failure, its file and the command that replays it, for each case that failed; and one for each part of which the budget
-/// left too much out.
+/// The line that names a failure, its file and the command that replays it, for each cause of failures; and one for each part of which the budget left
+/// too much out.
 pub fn annotations(report: &GateReport) -> Vec<String> {
     let report = &*printable::record(report);
-    let line = |(case, verdict): (&super::GateCase, crate::Verdict)| {
+    let line = |Told { case, verdict, same }: Told<'_>| {
         let title = format!("{} {}: {}", case.part, case.name, super::word(verdict));
         let mut message = case.message(verdict);
+        if !same.is_empty() {
+            message += &format!("\nThe same cause: {}", named(&same));
+        }
         if let Some(replay) = case.replay() {
             message += "\n";
             message += &replay;
@@ -22,7 +26,7 @@ pub fn annotations(report: &GateReport) -> Vec<String> {
     let incomplete = report.incomplete().into_iter();
     let incomplete =
         incomplete.map(|(part, sentence)| format!("::error title={}::{}", property(&format!("{part}: not judged")), data(&sentence)));
-    report.failures().map(line).chain(incomplete).collect()
+    report.failures_by_cause().into_iter().map(line).chain(incomplete).collect()
 }
 
 /// The message of a command.

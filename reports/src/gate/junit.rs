@@ -4,15 +4,21 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{GateReport, PartSum, Story, word};
+use super::cause::Told;
+use super::{GateCase, GateReport, PartSum, Story, word};
 use crate::{Seconds, Verdict, printable};
 
-/// JUnit XML with the failure block and the replay command as the text of each failure. What the harness or the budget is to blame for
-/// is an error, what is open is skipped.
+/// JUnit XML with the failure block and the replay command as the text of each failure; of a case that only shows what another one tells, a line that
+/// names that one. What the harness or the budget is to blame for is an error, what is open is skipped.
 pub fn junit(report: &GateReport, story: Story<'_>) -> String {
     let report = &*printable::record(report);
     let mut xml = Report::new("ipam-sim");
     xml.set_time(duration(report.wall));
+    let by_cause = report.failures_by_cause();
+    let elsewhere = |case: &GateCase| {
+        let shows = |told: &&Told<'_>| told.same.iter().any(|(other, _)| (other.part, other.number) == (case.part, case.number));
+        by_cause.iter().find(shows).map(|told| told.case)
+    };
     for PartSum { part, wall, .. } in report.parts() {
         let mut suite = TestSuite::new(part.name());
         suite.set_time(duration(wall));
@@ -27,11 +33,17 @@ pub fn junit(report: &GateReport, story: Story<'_>) -> String {
                 }
                 _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
             };
-            status.set_message(case.message(verdict));
+            let message = match elsewhere(case) {
+                Some(other) => format!("the same cause as in {} {}: {}", other.part, other.name, case.message(verdict)),
+                None => case.message(verdict),
+            };
+            status.set_message(message);
             status.set_type(word(verdict));
-            let told = story(case, verdict).join("\n");
-            if !told.is_empty() && verdict.exit_code() != crate::exit::HELD {
-                status.set_description(told);
+            if verdict.exit_code() != crate::exit::HELD {
+                let told = story(case, verdict).join("\n");
+                if !told.is_empty() {
+                    status.set_description(told);
+                }
             }
             let mut test = TestCase::new(case.name.as_str(), status);
             test.set_classname(format!("ipam-sim.{part}")).set_time(duration(case.result.wall));

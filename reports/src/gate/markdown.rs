@@ -1,6 +1,7 @@
 //! A gate as Markdown, for the page that a CI system shows of a job.
 
-use super::{GateCase, GateReport, PartSum, Story, word};
+use super::cause::{Told, named};
+use super::{GateReport, PartSum, Story, word};
 use crate::{Verdict, human, printable};
 
 /// How many failures are told at length: such a page takes about a megabyte.
@@ -8,7 +9,7 @@ const TOLD_MAX: usize = 50;
 /// How many lines name what was left out.
 const LEFT_OUT_MAX: usize = 50;
 
-/// A table of the parts, the failures with their blocks folded, and what was left out.
+/// A table of the parts, the failures with their blocks folded, each cause once, and what was left out.
 pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
     let report = &*printable::record(report);
     let mut lines = vec![format!("## ipam-sim gate: {}", report.headline().to_lowercase()), String::new()];
@@ -29,13 +30,13 @@ pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
         lines.push(String::new());
         lines.extend(incomplete.iter().map(|(part, sentence)| format!("- **{part}**: {}", plain(sentence))));
     }
-    let failures: Vec<_> = report.failures().collect();
+    let failures = report.failures_by_cause();
     if !failures.is_empty() {
         lines.extend([String::new(), "### Failures".to_owned()]);
     }
-    for (case, verdict) in failures.iter().take(TOLD_MAX) {
+    for told in failures.iter().take(TOLD_MAX) {
         lines.push(String::new());
-        lines.extend(failure(case, *verdict, story));
+        lines.extend(failure(told, story));
     }
     if failures.len() > TOLD_MAX {
         lines.extend([String::new(), format!("And {} more.", human::count((failures.len() - TOLD_MAX) as u64))]);
@@ -67,7 +68,8 @@ fn row(sum: &PartSum) -> String {
     format!("| {} | {cases} | {seeds} | {rate} | {wall} | {mark} {} |", sum.part, verdicts.join(", "))
 }
 
-fn failure(case: &GateCase, verdict: Verdict, story: Story<'_>) -> Vec<String> {
+fn failure(Told { case, verdict, same }: &Told<'_>, story: Story<'_>) -> Vec<String> {
+    let verdict = *verdict;
     let told = Some(story(case, verdict)).filter(|told| !told.is_empty()).unwrap_or_else(|| vec![case.message(verdict)]).join("\n");
     let fence = "`".repeat(longest_run(&told).max(2) + 1);
     let (name, message) = (html(&case.name), html(&case.message(verdict)));
@@ -84,6 +86,10 @@ fn failure(case: &GateCase, verdict: Verdict, story: Story<'_>) -> Vec<String> {
         // A line of its own, so that it can be copied without unfolding anything.
         let fence = "`".repeat(longest_run(&replay).max(2) + 1);
         lines.extend([String::new(), format!("{fence}sh"), replay, fence]);
+    }
+    if !same.is_empty() {
+        let cases = human::plural(same.len() as u64, "more case fails", "more cases fail");
+        lines.extend([String::new(), format!("{cases} for the same cause: {}", plain(&named(same)))]);
     }
     lines
 }

@@ -3,10 +3,12 @@
 //! Each case is judged by its [`ScenarioResult`], also where it is no scenario: a kept plan is a sweep over one seed. [`junit()`],
 //! [`markdown()`] and [`annotations()`] say the same to a CI system.
 
+mod cause;
 mod github;
 mod junit;
 mod markdown;
 
+pub use cause::Told;
 pub use github::annotations;
 pub use junit::junit;
 pub use markdown::markdown;

@@ -1,9 +1,10 @@
 //! `gate`, and what it and `merge` write for other programs.
 
+use std::cell::RefCell;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use ipam_reports::gate::{annotations, junit, markdown};
+use ipam_reports::gate::{Story, annotations, junit, markdown};
 use ipam_reports::{GateCase, GateReport, Verdict};
 use sim_harness::engine::output;
 
@@ -31,13 +32,12 @@ pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>
 /// Writes what other programs read, and gives what the process exits with where the verdict is `code`. What is printed comes first, and each
 /// file is tried: a disk that says no must not cost the verdict.
 pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateReport, code: u8, console: &mut Console<'_>) -> u8 {
-    let story = |case: &GateCase, verdict: Verdict| text::findings(&case.result, verdict, &mut text::Told::default(), Paint::PLAIN);
     let mut refused = Vec::new();
     if let Some(file) = &outputs.junit {
-        refused.extend(write_file(file, &junit(report, &story)).err());
+        refused.extend(write_file(file, &told_once(|story| junit(report, story))).err());
     }
     if let Some(file) = &outputs.summary {
-        refused.extend(write_file(file, &markdown(report, &story)).err());
+        refused.extend(write_file(file, &told_once(|story| markdown(report, story))).err());
     }
     if outputs.github {
         let lines: String = annotations(report).into_iter().map(|line| line + "\n").collect();
@@ -47,12 +47,22 @@ pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateRepo
             Format::Json => drop(console.err.write_all(lines.as_bytes())),
         }
         if let Some(file) = (console.env)(STEP_SUMMARY).filter(|file| !file.is_empty()) {
-            let page = markdown(report, &story);
+            let page = told_once(|story| markdown(report, story));
             let add = || output::append(&mut OpenOptions::new().create(true).append(true).open(&file)?, page.as_bytes());
             refused.extend(add().err().map(|error| unwritable(Path::new(&file), &error)));
         }
     }
     tell_unwritten(console, code, refused)
+}
+
+/// What `write` makes of the failure blocks of the cases, of which each tells a cause that is new to its file.
+fn told_once(write: impl FnOnce(Story<'_>) -> String) -> String {
+    let told = RefCell::new(text::Told::default());
+    write(&|case: &GateCase, verdict: Verdict| {
+        let mut told = told.borrow_mut();
+        told.enter(&format!("{} {}", case.part, case.name));
+        text::findings(&case.result, verdict, &mut told, Paint::PLAIN)
+    })
 }
 
 fn write_file(file: &Path, text: &str) -> Result<(), CliError> {

@@ -20,6 +20,7 @@ pub fn gate(report: &GateReport, paint: Paint) -> String {
     for (case, verdict) in failures.iter().take(TOLD_MAX) {
         lines.push(String::new());
         let title = format!("{} {}", case.part, case.name);
+        causes.enter(&title);
         lines.push(format!("{}  {}", paint.bold(&title), paint.dim(&case.result.file)));
         let told = findings(&case.result, *verdict, &mut causes, paint);
         if told.is_empty() {

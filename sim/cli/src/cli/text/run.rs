@@ -7,7 +7,8 @@ use ipam_reports::command::replay_command;
 use ipam_reports::finding::{ClaimCount, Failure, Problem, ProblemKind};
 use ipam_reports::placements::Placements;
 use ipam_reports::run::CrashPoints;
-use ipam_reports::{Finding, RunReport, ScenarioResult, Seconds, Verdict, exit, human};
+use ipam_reports::shrink::cause_class;
+use ipam_reports::{Finding, RunReport, ScenarioResult, Seconds, SeedRange, Verdict, exit, human};
 
 use super::Paint;
 use super::failure::Block;
@@ -258,20 +259,21 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
     let mut shown = 0;
     for finding in &findings {
         let Some(failure) = finding.failure(scenario) else { continue };
-        if let Some(elsewhere) = finding.cause.as_ref().filter(|_| !found).and_then(|cause| told.by_cause.get(cause)) {
+        if let Some(elsewhere) = finding.cause.as_ref().filter(|_| !found).and_then(|cause| told.by_cause.get(&cause_class(cause))) {
             let (what, seeds) = (breaks(&finding.claims), human::plural(finding.seeds, "seed", "seeds"));
             lines.push(format!("same    cause as in {elsewhere}: {}; {what}, in {seeds} from {} on", named(finding), failure.seed));
+            lines.extend(unexamined(finding));
             continue;
         }
         if shown >= blocks {
-            let seeds = human::plural(finding.seeds, "seed", "seeds");
+            let seeds = human::plural(finding.seeds.saturating_add(finding.unexamined), "seed", "seeds");
             let names: Vec<&str> = finding.claims.iter().map(|count| &*count.claim).collect();
             lines.push(format!("also    {} in {seeds}, the first is {}", names.join(", "), failure.seed));
             continue;
         }
         shown += 1;
         if let Some(cause) = finding.cause.as_ref().filter(|_| !found) {
-            told.by_cause.insert(cause.clone(), scenario.name.clone());
+            told.by_cause.insert(cause_class(cause), told.place.clone().unwrap_or_else(|| scenario.name.clone()));
         }
         lines.extend(block(scenario, failure, if expected(&failure.claim) { "FOUND" } else { "FAIL" }).lines(paint));
         lines.extend((finding.claims.len() > 1).then(|| format!("also    {}", breaks(&finding.claims[1..]))));
@@ -279,11 +281,18 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             // They are all in the plan of one seed or of a few.
             let more = finding.seeds.saturating_sub(1);
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "crash point", "crash points"))));
+            lines.extend(unexamined_of(finding.unexamined, ("crash point", "crash points")));
         } else if scenario.placements.is_some() {
             let more = finding.seeds.saturating_sub(1);
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "placement", "placements"))));
+            lines.extend(unexamined_of(finding.unexamined, ("placement", "placements")));
+        } else if found {
+            // Nobody asks for the causes of what must fail.
+            let all = scenario.claims.iter().find(|count| count.claim == failure.claim);
+            lines.extend(all.and_then(|count| further(&count.seed_ranges, count.seeds, failure.seed)));
         } else {
-            lines.extend(further(finding));
+            lines.extend(further(&finding.seed_ranges, finding.seeds, finding.seed));
+            lines.extend(unexamined(finding));
         }
     }
     // Results of older versions list no failure of claims that were violated only behind the first ones.
@@ -294,10 +303,19 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
     lines
 }
 
-/// The causes that were told, each with the scenario of which it was.
+/// The causes that were told, each with the place where it was.
 #[derive(Default)]
 pub(crate) struct Told {
     by_cause: BTreeMap<String, String>,
+    /// What the place is called where something is told next; unset = after its scenario.
+    place: Option<String>,
+}
+
+impl Told {
+    /// What is told next is told here.
+    pub(crate) fn enter(&mut self, place: &str) {
+        self.place = Some(place.to_owned());
+    }
 }
 
 /// `breaks a (4 seeds) and b (1 seed)`
@@ -334,17 +352,32 @@ fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> 
     }
 }
 
-/// The other seeds that showed what a block tells.
-fn further(finding: &Finding) -> Option<String> {
-    let seeds = finding.seed_ranges.iter().flat_map(|range| range.first..=range.last).filter(|seed| *seed != finding.seed);
-    let named: Vec<_> = seeds.take(SEEDS_NAMED_MAX).map(|seed| seed.to_string()).collect();
-    let unnamed = finding.seeds.saturating_sub(1 + named.len() as u64);
-    match (named.len(), unnamed) {
+/// The seeds that violate the same claims, and of which nobody knows by what.
+/// The seeds of which nobody knows whether they come of the same.
+fn unexamined(finding: &Finding) -> Option<String> {
+    let seeds = named_seeds(&finding.unexamined_ranges, finding.unexamined, None)?;
+    Some(format!("also    {seeds}, whose cause was not looked into"))
+}
+
+fn unexamined_of(count: u64, (one, many): (&str, &str)) -> Option<String> {
+    (count > 0).then(|| format!("also    {}, whose cause was not looked into", human::plural(count, one, many)))
+}
+
+/// The other seeds that showed what a block tells of one seed.
+fn further(ranges: &[SeedRange], seeds: u64, told: u64) -> Option<String> {
+    named_seeds(ranges, seeds.saturating_sub(1), Some(told)).map(|seeds| format!("also    {seeds}"))
+}
+
+/// `seeds 7, 9 and 96 more`: so many, without one of them.
+fn named_seeds(ranges: &[SeedRange], count: u64, without: Option<u64>) -> Option<String> {
+    let others = ranges.iter().flat_map(|range| range.first..=range.last).filter(|seed| Some(*seed) != without);
+    let named: Vec<_> = others.take(SEEDS_NAMED_MAX).map(|seed| seed.to_string()).collect();
+    match (named.len(), count.saturating_sub(named.len() as u64)) {
         (0, 0) => None,
-        (0, more) => Some(format!("also    {} more", human::plural(more, "seed", "seeds"))),
-        (1, 0) => Some(format!("also    seed {}", named[0])),
-        (_, 0) => Some(format!("also    seeds {}", named.join(", "))),
-        (_, more) => Some(format!("also    seeds {} and {} more", named.join(", "), human::count(more))),
+        (0, more) => Some(format!("{} more", human::plural(more, "seed", "seeds"))),
+        (1, 0) => Some(format!("seed {}", named[0])),
+        (_, 0) => Some(format!("seeds {}", named.join(", "))),
+        (_, more) => Some(format!("seeds {} and {} more", named.join(", "), human::count(more))),
     }
 }
 

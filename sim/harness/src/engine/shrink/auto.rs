@@ -1,5 +1,10 @@
-//! What a sweep does with the first failure of each claim: it says what the failure needs and writes a smaller plan.
+//! What a sweep does with its listed failures: it says what they come of, and writes a smaller plan of each cause.
 //!
+//! ```text
+//!  first failure of each claim ──► made smaller ──► what it needs: its cause
+//!  every other listed failure ──► does it go when that is left out? ──yes──► the same cause
+//!                                                                   └─no──► another one: made smaller, too
+//! ```
 //! Claims that break by one cause share its plan: one that the smaller plan of the same seed violates, too, is not shrunk again, and a smaller plan
 //! that needs what another one needs is not kept beside it.
 
@@ -7,15 +12,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ipam_reports::finding::Failure;
-use ipam_reports::shrink::{Needs, Shrunk};
+use ipam_reports::shrink::{CutOff, Needs, Shrunk, cause_class};
 
+use super::trial::first_violation;
 use super::{Found, ProgressWatch, ShrinkOptions, needs_of, shrink};
 use crate::check::ClaimName;
 use crate::engine::load::Ready;
 use crate::engine::progress::{Progress, Unit};
+use crate::engine::run::run_plan;
 use crate::engine::{HarnessBug, output, provenance};
+use crate::fault_text;
 use crate::plan::Plan;
-use crate::system::systems;
+use crate::system::{RunOptions, systems};
 
 /// What one failure may cost. Runs and events are the same on every machine, and so are the smaller plans: some ten seconds of one core.
 const EACH: Work = Work { runs: 2_000, events: 4_000_000 };
@@ -39,21 +47,64 @@ impl Work {
     }
 }
 
-/// A cause that has a smaller plan.
-struct Known<'a> {
+/// What is known of the cause of a failure.
+enum Known {
+    /// It is this one.
+    Cause(String),
+    /// It is none of those that are known.
+    Another,
+    /// Nothing is known that could be left out.
+    Unknown,
+}
+
+/// The smaller plan of a cause.
+struct Smaller<'a> {
     /// The plan that it was made from.
     from: &'a Plan,
     /// The claims that the smaller plan violates.
     violated: Vec<String>,
-    needs: String,
-    cause: Option<String>,
+    needs: Needs,
     shrunk: Shrunk,
 }
 
-impl Known<'_> {
+impl Smaller<'_> {
     /// Whether another smaller plan shows the same: it gives the same run, or needs the same.
     fn is_cause_of(&self, shrunk: &Shrunk, cause: Option<&str>) -> bool {
-        self.shrunk.digest == shrunk.digest || (cause.is_some() && self.cause.as_deref() == cause)
+        self.shrunk.digest == shrunk.digest || (cause.is_some() && self.needs.cause().as_deref() == cause)
+    }
+}
+
+/// What a failure of a claim was found to come of.
+struct Explained {
+    claim: String,
+    cause: Option<String>,
+    /// The classes of the faults that it needs, and the deviations; of two lists that both hold something each is needed.
+    without: Option<(Vec<String>, Vec<String>)>,
+}
+
+impl Explained {
+    fn new(claim: &str, needs: &Needs) -> Self {
+        let classes = |faults: Vec<&str>| faults.into_iter().map(cause_class).collect();
+        let names = |deviations: Vec<&str>| deviations.into_iter().map(str::to_owned).collect();
+        let without = needs.parts().map(|(faults, deviations)| (classes(faults), names(deviations)));
+        Self { claim: claim.to_owned(), cause: needs.cause(), without }
+    }
+
+    /// Plans that hold if this is the cause of their failure, too: nothing is said of what cannot be left out.
+    fn trials(&self, plan: &Plan) -> Vec<Plan> {
+        let Some((classes, names)) = &self.without else { return Vec::new() };
+        let mut trials = Vec::new();
+        if !classes.is_empty() {
+            let mut without = plan.clone();
+            without.fault.retain(|fault| !classes.contains(&cause_class(&fault_text::name(fault))));
+            trials.push(without);
+        }
+        if !names.is_empty() {
+            let mut without = plan.clone();
+            without.deviations.retain(|deviation| names.iter().all(|name| name != deviation.as_str()));
+            trials.push(without);
+        }
+        trials
     }
 }
 
@@ -65,86 +116,163 @@ pub struct Explainer<'a> {
     left: Work,
     /// When who asked has no time left.
     until: Option<Instant>,
+    /// How many smaller plans were not made because of that.
+    given_up: u64,
 }
 
 impl<'a> Explainer<'a> {
     /// Writes into the folder `out`, if it `shrinks` at all.
     pub fn new(out: &'a Path, progress: &'a dyn Progress, shrinks: bool) -> Self {
-        Self { out, progress, shrinks, left: TOTAL, until: None }
+        Self { out, progress, shrinks, left: TOTAL, until: None, given_up: 0 }
     }
 
-    /// For this long in all, at most. How small plans get depends on the machine then.
+    /// For this long in all, at most. A plan that is not as small as it gets by then is not kept, so that none depends on the machine:
+    /// [`Explainer::given_up`].
     pub fn within(self, time: Duration) -> Self {
         Self { until: Some(Instant::now() + time), ..self }
     }
 
-    fn is_over(&self) -> bool {
-        self.left.is_done() || self.until.is_some_and(|until| Instant::now() >= until)
+    /// How many smaller plans were not made for want of time.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
     }
 
-    /// Explains the first failure of each claim of a scenario, those that hurt users before the others. `plans`: the plan of each failure, as far as
-    /// there is one.
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Explains the listed failures of a scenario, the first of each claim before the others, and what hurts users before the rest. `plans`: the plan
+    /// of each failure, as far as there is one.
     ///
     /// # Errors
     /// A bug of the harness, for each seed that has one.
     pub fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, HarnessBug)> {
-        let mut firsts: Vec<usize> =
-            (0..failures.len()).filter(|&index| failures[..index].iter().all(|earlier| earlier.claim != failures[index].claim)).collect();
+        let is_first = |index: usize, failures: &[Failure]| failures[..index].iter().all(|earlier| earlier.claim != failures[index].claim);
+        let (mut firsts, others): (Vec<usize>, Vec<usize>) = (0..failures.len()).partition(|&index| is_first(index, failures));
         firsts.sort_by_key(|&index| !systems().hurts(&failures[index].claim));
-        let mut known: Vec<Known<'_>> = Vec::new();
-        let mut bugs = Vec::new();
+        let (mut known, mut explained, mut bugs) = (Vec::new(), Vec::new(), Vec::new());
         for index in firsts {
-            let (failure, plan) = (&mut failures[index], plans.get(index).and_then(Option::as_ref));
-            let Some((from, claim)) = plan.zip(ClaimName::new(&failure.claim)) else { continue };
-            if self.progress.stop_requested() {
-                continue;
+            let plan = plans.get(index).and_then(Option::as_ref);
+            match self.explain_one(&mut failures[index], plan, ready, &mut known) {
+                Ok(found) => explained.extend(found),
+                Err(bug) => bugs.push((failures[index].seed, bug)),
             }
-            if let Some(same) = known.iter().find(|known| known.from == from && known.violated.contains(&failure.claim)) {
-                (failure.needs, failure.cause) = (Some(same.needs.clone()), same.cause.clone());
-                failure.shrunk = Some(same.shrunk.clone());
-                continue;
+        }
+        // A negative scenario fails as it must: nobody asks for further causes.
+        if ready.scenario.expect.is_some() {
+            return bugs;
+        }
+        for index in others {
+            if self.progress.stop_requested() || self.left.is_done() || self.is_late() {
+                break;
             }
-            // A negative scenario fails as it must: nobody waits for a smaller plan.
-            if !self.shrinks || ready.scenario.expect.is_some() || self.is_over() {
-                let needs = needs_of(from, &ready.stage, &claim);
-                failure.cause = needs.as_ref().and_then(Needs::cause);
-                failure.needs = needs.map(|needs| needs.to_string());
-                continue;
-            }
-            let Work { runs, events } = EACH.min(self.left);
-            let options = ShrinkOptions { runs, events, until: self.until };
-            let counters = self.progress.begin(&failure.claim, Unit::Candidates, None, 1);
-            let watch = ProgressWatch { progress: self.progress, counter: &counters[0] };
-            match shrink(from, &ready.stage, &claim, options, &watch) {
-                Ok(Some(Found { mut plan, violated, needs, mut shrunk, events, .. })) => {
-                    let left = self.left;
-                    self.left = Work { runs: left.runs.saturating_sub(shrunk.runs), events: left.events.saturating_sub(events) };
-                    (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
-                    let same = known.iter().find(|known| known.is_cause_of(&shrunk, failure.cause.as_deref()));
-                    if let Some(same) = same {
-                        // The plan that is kept may end before this claim breaks.
-                        let shows = same.shrunk.digest == shrunk.digest || same.violated.contains(&failure.claim);
-                        failure.shrunk = shows.then(|| same.shrunk.clone());
-                        continue;
-                    }
-                    let first = known.iter().all(|known| known.from.seed != from.seed);
-                    shrunk.plan = self.write(&mut plan, (from, failure.plan.clone()), (!first).then_some(&claim));
-                    failure.shrunk = Some(shrunk.clone());
-                    let (needs, cause) = (needs.to_string(), failure.cause.clone());
-                    known.push(Known { from, violated, needs, cause, shrunk });
-                }
-                // It failed in the sweep and does not now: that is told as nondeterminism.
-                Ok(None) => {}
-                Err(bug) => bugs.push((failure.seed, bug)),
+            let Some(plan) = plans.get(index).and_then(Option::as_ref) else { continue };
+            match self.cause_among(&explained, &failures[index].claim, plan, ready) {
+                Known::Cause(cause) => failures[index].cause = Some(cause),
+                Known::Unknown => {}
+                Known::Another => match self.explain_one(&mut failures[index], Some(plan), ready, &mut known) {
+                    Ok(found) => explained.extend(found),
+                    Err(bug) => bugs.push((failures[index].seed, bug)),
+                },
             }
         }
         bugs
     }
 
-    /// Writes a smaller plan beside the plan that it was made from. Further claims of one seed have their name in the file's.
-    fn write(&self, plan: &mut Plan, (from, file): (&Plan, Option<String>), claim: Option<&ClaimName>) -> Option<String> {
+    /// Which cause that is known of a claim is that of another failure of it: without what it needs, the claim holds.
+    fn cause_among(&mut self, explained: &[Explained], claim: &str, plan: &Plan, ready: &Ready) -> Known {
+        let Some(name) = ClaimName::new(claim) else { return Known::Unknown };
+        let mut compared = false;
+        for known in explained.iter().filter(|known| known.claim == claim) {
+            let (Some(cause), trials) = (&known.cause, known.trials(plan)) else { continue };
+            compared |= !trials.is_empty();
+            if !trials.is_empty() && trials.iter().all(|trial| self.holds(trial, &name, ready)) {
+                return Known::Cause(cause.clone());
+            }
+        }
+        if compared { Known::Another } else { Known::Unknown }
+    }
+
+    fn holds(&mut self, plan: &Plan, claim: &ClaimName, ready: &Ready) -> bool {
+        let Ok(outcome) = run_plan(plan, &ready.stage, RunOptions::default()) else { return false };
+        self.spend(1, outcome.events);
+        first_violation(&outcome, claim).is_none()
+    }
+
+    fn spend(&mut self, runs: u64, events: u64) {
+        self.left = Work { runs: self.left.runs.saturating_sub(runs), events: self.left.events.saturating_sub(events) };
+    }
+
+    /// Makes the plan of a failure smaller and says what it needs. `None` if nobody knows.
+    fn explain_one<'p>(
+        &mut self,
+        failure: &mut Failure,
+        plan: Option<&'p Plan>,
+        ready: &Ready,
+        known: &mut Vec<Smaller<'p>>,
+    ) -> Result<Option<Explained>, HarnessBug> {
+        let Some((from, claim)) = plan.zip(ClaimName::new(&failure.claim)) else { return Ok(None) };
+        if self.progress.stop_requested() {
+            return Ok(None);
+        }
+        if let Some(same) = known.iter().find(|known| known.from == from && known.violated.contains(&failure.claim)) {
+            (failure.needs, failure.cause) = (Some(same.needs.to_string()), same.needs.cause());
+            failure.shrunk = Some(same.shrunk.clone());
+            return Ok(Some(Explained::new(&failure.claim, &same.needs)));
+        }
+        // A negative scenario fails as it must: nobody waits for a smaller plan.
+        let wanted = self.shrinks && ready.scenario.expect.is_none();
+        let smaller = if wanted && !self.left.is_done() { self.make_smaller(from, &claim, ready)? } else { None };
+        let Some(Found { mut plan, violated, needs, mut shrunk, .. }) = smaller else {
+            // What it needs is known in any case.
+            let Some(needs) = needs_of(from, &ready.stage, &claim) else { return Ok(None) };
+            (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
+            return Ok(Some(Explained::new(&failure.claim, &needs)));
+        };
+        (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
+        let explained = Explained::new(&failure.claim, &needs);
+        if let Some(same) = known.iter().find(|known| known.is_cause_of(&shrunk, failure.cause.as_deref())) {
+            // The plan that is kept may end before this claim breaks.
+            let shows = same.shrunk.digest == shrunk.digest || same.violated.contains(&failure.claim);
+            failure.shrunk = shows.then(|| same.shrunk.clone());
+            return Ok(Some(explained));
+        }
+        let first = known.iter().all(|known| known.from.seed != from.seed);
+        let taken: Vec<&str> = known.iter().filter_map(|known| known.shrunk.plan.as_deref()).collect();
+        shrunk.plan = self.write(&mut plan, (from, failure.plan.clone()), (!first).then_some(&claim), &taken);
+        failure.shrunk = Some(shrunk.clone());
+        known.push(Smaller { from, violated, needs, shrunk });
+        Ok(Some(explained))
+    }
+
+    /// `None` if there was no time to make it as small as it gets, or if the plan does not fail now: that is told as nondeterminism.
+    fn make_smaller(&mut self, from: &Plan, claim: &ClaimName, ready: &Ready) -> Result<Option<Found>, HarnessBug> {
+        if self.is_late() {
+            self.given_up += 1;
+            return Ok(None);
+        }
+        let Work { runs, events } = EACH.min(self.left);
+        let options = ShrinkOptions { runs, events, until: self.until };
+        let counters = self.progress.begin(claim.as_str(), Unit::Candidates, None, 1);
+        let watch = ProgressWatch { progress: self.progress, counter: &counters[0] };
+        let Some(found) = shrink(from, &ready.stage, claim, options, &watch)? else { return Ok(None) };
+        self.spend(found.shrunk.runs, found.events);
+        if found.shrunk.cut_off == Some(CutOff::Time) {
+            self.given_up += 1;
+            return Ok(None);
+        }
+        Ok(Some(found))
+    }
+
+    /// Writes a smaller plan beside the plan that it was made from. Further claims of one seed have their name in the file's, and further causes of one
+    /// claim a number.
+    fn write(&self, plan: &mut Plan, (from, file): (&Plan, Option<String>), claim: Option<&ClaimName>, taken: &[&str]) -> Option<String> {
         let claim = claim.map(|claim| format!("-{claim}")).unwrap_or_default();
-        let path: PathBuf = self.out.join(format!("{}-{}{claim}-min.toml", plan.scenario, plan.seed));
+        let name = |number: u32| {
+            let number = if number > 1 { format!("-{number}") } else { String::new() };
+            self.out.join(format!("{}-{}{claim}{number}-min.toml", plan.scenario, plan.seed))
+        };
+        let path: PathBuf = (1..).map(name).find(|path| !taken.contains(&&*path.display().to_string()))?;
         let provenance = provenance::of_smaller(plan, from, file, provenance::replay_of(&path));
         plan.recorded.iter_mut().for_each(|recorded| recorded.provenance = Some(provenance.clone()));
         output::write(&path, plan.to_toml_at(&path)).ok()?;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipam_reports::gate::Part;
-use ipam_reports::{GateCase, GateReport, Seconds, SeedRange, Shards, Verdict, exit};
+use ipam_reports::{GateCase, GateReport, Seconds, SeedRange, Shards, Verdict, exit, human};
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
 use sim_harness::engine::load::Ready;
@@ -31,8 +31,7 @@ use self::budget::Need;
 use self::cases::{Case, Cases, DETERMINISM_SEEDS, Job, Sweep, count};
 use crate::cli::CliError;
 use crate::cli::args::GateArgs;
-use crate::cli::verbs::OUT;
-use crate::cli::verbs::out_folder::OutFolder;
+use crate::cli::verbs::out_folder::{OutFolder, UsualFolder};
 
 pub(super) use self::cases::with_excuses_of;
 
@@ -82,7 +81,9 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
     let clock = Clock::new(args.budget.0);
     let Cases { mut cases, remarks } = cases::collect(args)?;
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, None, args.force)).transpose()?;
-    let gate = Gate { args, progress, clock, jobs: jobs(args.jobs), out: args.out.clone().unwrap_or_else(|| PathBuf::from(OUT)) };
+    let usual = args.out.is_none().then(UsualFolder::take);
+    let out = args.out.clone().or_else(|| Some(usual.as_ref()?.path.clone())).unwrap_or_default();
+    let gate = Gate { args, progress, clock, jobs: jobs(args.jobs), out };
     gate.run_kept_plans(&mut cases);
     gate.run_first_seeds(&mut cases, |part| !part.is_sample());
     gate.run_a_tenth_of_samples(&mut cases);
@@ -101,11 +102,16 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
         ..GateReport::default()
     };
     cases.sort_by_key(|case| (case.is.part, case.is.number));
+    let mut given_up = 0;
     for mut case in cases {
         if gate.needs_explaining(&report, &case) {
-            gate.explain(&mut case);
+            given_up += gate.explain(&mut case);
         }
         report.cases.push(case.is);
+    }
+    if given_up > 0 {
+        let plans = human::plural(given_up, "smaller plan was", "smaller plans were");
+        report.remarks.push(format!("{plans} not made, as the budget ended: `ipam-sim shrink` makes one of a plan that is named"));
     }
     report.wall = Seconds::from(gate.clock.began.elapsed());
     report.exit_code = report.judge();
@@ -244,11 +250,13 @@ impl Gate<'_> {
             && verdict != Verdict::Incomplete
     }
 
-    fn explain(&self, case: &mut Case) {
-        let Job::Sweep(sweep) = &case.job else { return };
+    /// Returns how many smaller plans there was no time for.
+    fn explain(&self, case: &mut Case) -> u64 {
+        let Job::Sweep(sweep) = &case.job else { return 0 };
         let out: &Path = &self.folder(case.is.part);
         let mut explainer = Explainer::new(out, self.progress, true).within(self.clock.left());
         sweep::write_failures(&mut case.is.result, &sweep.ready, out, &mut explainer);
+        explainer.given_up()
     }
 }
 

@@ -1,0 +1,51 @@
+//! Failing cases by what they come of: a cause is told once, however many cases show it.
+
+use std::collections::BTreeMap;
+
+use super::{GateCase, GateReport};
+use crate::Verdict;
+use crate::shrink::cause_class;
+
+/// A failing case that tells something new, and those that tell nothing besides.
+#[derive(Clone, Debug)]
+pub struct Told<'a> {
+    /// The case.
+    pub case: &'a GateCase,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Further cases, each of whose causes was told before, the first of them here.
+    pub same: Vec<(&'a GateCase, Verdict)>,
+}
+
+impl GateReport {
+    /// The failing cases, those together that fail for one cause. What is known to come of no cause in particular stands by itself.
+    pub fn failures_by_cause(&self) -> Vec<Told<'_>> {
+        let mut told: Vec<Told<'_>> = Vec::new();
+        let mut by_cause: BTreeMap<String, usize> = BTreeMap::new();
+        for (case, verdict) in self.failures() {
+            let violated = matches!(verdict, Verdict::Violated | Verdict::NotEventually);
+            let findings = if violated { case.result.sorted_findings() } else { Vec::new() };
+            let causes: Vec<Option<String>> = findings.into_iter().map(|finding| finding.cause.as_deref().map(cause_class)).collect();
+            let known = |cause: &Option<String>| by_cause.get(cause.as_ref()?).copied();
+            match causes.first().and_then(known) {
+                Some(first) if causes.iter().all(|cause| known(cause).is_some()) => told[first].same.push((case, verdict)),
+                _ => {
+                    for cause in causes.into_iter().flatten() {
+                        by_cause.entry(cause).or_insert(told.len());
+                    }
+                    told.push(Told { case, verdict, same: Vec::new() });
+                }
+            }
+        }
+        told
+    }
+}
+
+/// `smoke counter-calm, chaos counter-swarm and 3 more`
+pub(super) fn named(cases: &[(&GateCase, Verdict)]) -> String {
+    /// How many cases a sentence names.
+    const NAMED_MAX: usize = 20;
+    let names: Vec<String> = cases.iter().take(NAMED_MAX).map(|(case, _)| format!("{} {}", case.part, case.name)).collect();
+    let more = cases.len() - names.len();
+    if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+}

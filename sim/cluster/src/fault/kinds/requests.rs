@@ -248,7 +248,7 @@ parameters! {
         /// Whose requests.
         client: Target = any(),
         /// The probability per write.
-        chance: Probability = chance(0.001, 0.05),
+        chance: Probability = chance(0.005, 0.1),
         /// Between the two executions.
         gap: Span = between(Span::millis(1), Span::secs(30)),
     }

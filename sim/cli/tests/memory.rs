@@ -1,6 +1,6 @@
 //! A sweep runs any number of seeds in one process: nothing of a seed may stay behind.
 //!
-//! madsim keeps tasks that never end, and a task that owns a handle on the world keeps the world. So the runtime ends
+//! A task that owns a handle on the world keeps the world, and so does what would have happened later. So the runtime ends
 //! every task at the end of a run, and the cluster lets go of whoever carries out its faults.
 
 #[path = "support/install.rs"]

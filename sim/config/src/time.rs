@@ -1,4 +1,4 @@
-//! Model time: a point on the scaled clock, in microseconds since the run began.
+//! Model time, in microseconds since the run began.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

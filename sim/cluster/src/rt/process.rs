@@ -14,16 +14,17 @@ use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sim_config::time::SimTime;
 use slab::Slab;
 
-use super::{CATCHING, Clock, LAST_PANIC, POLLS_MAX, Panic, Rt};
+use super::executor::Queue;
+use super::{CATCHING, Clock, LAST_PANIC, Panic, Rt};
 
 /// A host, by its number in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,9 +60,9 @@ pub(super) struct Process {
     state: AtomicU8,
     /// Counts crashes; tasks of an earlier incarnation are dead.
     incarnation: AtomicU32,
-    tasks: Mutex<Slab<Arc<TaskCell>>>,
+    tasks: Mutex<Slab<Arc<Task>>>,
     /// Tasks that were due while the process was paused.
-    parked: Mutex<Vec<Waker>>,
+    parked: Mutex<Vec<Arc<Task>>>,
 }
 
 impl Process {
@@ -79,33 +80,60 @@ pub(super) struct Host {
     sleepers: Mutex<Option<Vec<Waker>>>,
 }
 
-struct TaskCell {
+/// A task of a process, and its waker.
+pub(super) struct Task {
+    queue: Arc<Queue>,
+    process: Arc<Process>,
     /// Its place among the tasks of its process.
     place: usize,
     incarnation: u32,
-    aborted: AtomicBool,
+    /// Whether it is in the queue, or parked.
+    scheduled: AtomicBool,
+    ended: AtomicBool,
     /// Locked while it is polled; gone for good when the task has ended.
     future: Mutex<Option<BoxFuture>>,
-    /// Set at the first poll.
-    waker: OnceLock<Waker>,
 }
 
-impl TaskCell {
-    /// Drops the task's state now and lets its runtime task end at its next poll. A task that ends itself while it is
-    /// polled loses its state at its next suspension point.
+impl Task {
+    /// Drops the task's state now. A task that ends itself while it is polled loses its state at its next suspension point.
     fn end(&self) {
-        self.aborted.store(true, Ordering::Relaxed);
+        if self.ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.queue.forget_task();
+        // A crash has forgotten all tasks of the lives before it.
+        if self.process.incarnation.load(Ordering::Relaxed) == self.incarnation {
+            self.process.tasks.lock().remove(self.place);
+        }
         let future = self.future.try_lock().and_then(|mut future| future.take());
         drop(future);
-        if let Some(waker) = self.waker.get() {
-            waker.wake_by_ref();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        // All of a run is on one thread: no need for an atomic exchange.
+        if !self.scheduled.load(Ordering::Relaxed) {
+            self.scheduled.store(true, Ordering::Relaxed);
+            self.queue.clone().push(self);
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.scheduled.load(Ordering::Relaxed) {
+            self.scheduled.store(true, Ordering::Relaxed);
+            self.queue.push(self.clone());
         }
     }
 }
 
 /// A handle on a task of a process. Dropping it leaves the task running.
 #[derive(Clone)]
-pub struct TaskHandle(Arc<TaskCell>);
+pub struct TaskHandle(Arc<Task>);
 
 impl TaskHandle {
     /// Drops the task's state now.
@@ -120,73 +148,41 @@ impl kube_machinery::Task for TaskHandle {
     }
 }
 
-/// Polls a task while its process runs.
-struct TaskFuture {
-    rt: Rt,
-    process: Arc<Process>,
-    cell: Arc<TaskCell>,
-}
-
-impl TaskFuture {
-    fn is_dead(&self) -> bool {
-        self.cell.aborted.load(Ordering::Relaxed) || self.process.incarnation.load(Ordering::Relaxed) != self.cell.incarnation
-    }
-
-    /// The task is over. A crash has forgotten all tasks of the lives before it.
-    fn forget(&self) {
-        if self.process.incarnation.load(Ordering::Relaxed) == self.cell.incarnation {
-            self.process.tasks.lock().remove(self.cell.place);
+impl Rt {
+    /// Lets a task go on if its process runs.
+    pub(super) fn poll(&self, task: Arc<Task>) {
+        if task.has_ended() {
+            return;
         }
-    }
-
-    fn count_poll(&self) {
-        // One thread polls the tasks of a run: no need for an atomic addition.
-        let polls = &self.rt.inner.polls;
-        let count = polls.load(Ordering::Relaxed) + 1;
-        assert!(count < POLLS_MAX, "the run does not come to an end: {POLLS_MAX} polls");
-        polls.store(count, Ordering::Relaxed);
-    }
-}
-
-impl Future for TaskFuture {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.rt.refresh();
-        if self.is_dead() {
-            self.forget();
-            return Poll::Ready(());
+        if task.process.state.load(Ordering::Relaxed) == ProcessState::Paused as u8 {
+            task.process.parked.lock().push(task.clone());
+            return;
         }
-        if self.process.state.load(Ordering::Relaxed) == ProcessState::Paused as u8 {
-            self.process.parked.lock().push(cx.waker().clone());
-            return Poll::Pending;
-        }
-        self.count_poll();
-        self.cell.waker.get_or_init(|| cx.waker().clone());
-        let mut slot = self.cell.future.lock();
-        let Some(future) = slot.as_mut() else { return Poll::Ready(()) };
+        task.scheduled.store(false, Ordering::Relaxed);
+        let waker = Waker::from(task.clone());
+        let mut slot = task.future.lock();
+        let Some(future) = slot.as_mut() else { return };
         CATCHING.set(true);
-        let poll = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        let poll = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
         CATCHING.set(false);
-        if matches!(poll, Ok(Poll::Pending)) && !self.is_dead() {
-            return Poll::Pending;
+        if matches!(poll, Ok(Poll::Pending)) && !task.has_ended() {
+            return;
         }
         // Dropped last, and without the lock: it may do anything.
         let _over = slot.take();
         drop(slot);
-        self.forget();
+        task.end();
         if poll.is_err() {
             let (message, in_core) = LAST_PANIC.take().unwrap_or_default();
-            let process = self.process.id;
-            let panic = Panic { process, at: self.rt.now(), message, in_core };
-            self.rt.inner.panics.lock().push(panic.clone());
-            self.rt.crash(process);
-            let told = self.rt.inner.on_panic.lock().clone();
+            let process = task.process.id;
+            let panic = Panic { process, at: self.now(), message, in_core };
+            self.inner.panics.lock().push(panic.clone());
+            self.crash(process);
+            let told = self.inner.on_panic.lock().clone();
             if let Some(told) = told {
                 told(&panic);
             }
         }
-        Poll::Ready(())
     }
 }
 
@@ -329,10 +325,8 @@ impl Rt {
         for (_, task) in tasks {
             task.end();
         }
-        // A task that was spawned during a pause has never been polled, so only its parked waker can end it.
-        for waker in std::mem::take(&mut *process.parked.lock()) {
-            waker.wake();
-        }
+        let parked = std::mem::take(&mut *process.parked.lock());
+        drop(parked);
         true
     }
 
@@ -348,8 +342,8 @@ impl Rt {
         let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
         let resumed = process.state.compare_exchange(paused, running, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if resumed {
-            for waker in std::mem::take(&mut *process.parked.lock()) {
-                waker.wake();
+            for task in std::mem::take(&mut *process.parked.lock()) {
+                self.inner.executor.queue().push(task);
             }
         }
         resumed
@@ -358,29 +352,32 @@ impl Rt {
     /// Runs `future` as a task of `process`. A process that is down runs nothing: the future is dropped.
     pub fn spawn(&self, process: ProcessId, future: impl Future<Output = ()> + Send + 'static) -> TaskHandle {
         let process = self.process(process);
+        let queue = self.inner.executor.queue();
         let down = process.state.load(Ordering::Relaxed) == ProcessState::Down as u8;
         let future = (!down).then(|| Box::pin(future) as BoxFuture);
-        let cell = |place: usize| {
-            Arc::new(TaskCell {
+        let task = |place: usize| {
+            Arc::new(Task {
+                queue: queue.clone(),
+                process: process.clone(),
                 place,
                 incarnation: process.incarnation.load(Ordering::Relaxed),
-                aborted: AtomicBool::new(down),
+                scheduled: AtomicBool::new(true),
+                ended: AtomicBool::new(down),
                 future: Mutex::new(future),
-                waker: OnceLock::new(),
             })
         };
         if down {
-            return TaskHandle(cell(usize::MAX));
+            return TaskHandle(task(usize::MAX));
         }
-        let cell = {
+        let task = {
             let mut tasks = process.tasks.lock();
             let entry = tasks.vacant_entry();
-            let cell = cell(entry.key());
-            entry.insert(cell.clone());
-            cell
+            let task = task(entry.key());
+            entry.insert(task.clone());
+            task
         };
-        self.spawn_raw(TaskFuture { rt: self.clone(), process: process.clone(), cell: cell.clone() });
-        TaskHandle(cell)
+        queue.add_task(task.clone());
+        TaskHandle(task)
     }
 }
 

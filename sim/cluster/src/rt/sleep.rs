@@ -1,12 +1,13 @@
-//! Waiting on the scaled clock.
+//! Waiting on the clock of the model.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sim_config::time::SimTime;
 
+use super::timers::TimerId;
 use super::{HostId, ProcessId, Rt};
 
 /// Completes at a point in model time. See [`super::Rt::sleep_until`].
@@ -14,14 +15,13 @@ use super::{HostId, ProcessId, Rt};
 pub struct Sleep {
     rt: Rt,
     at: SimTime,
-    /// Who is woken by the timer that is already in madsim's heap. Timers cannot be cancelled there, and each poll
-    /// of madsim's own sleep adds another one; a task that polls again with the same waker needs none.
-    armed: Option<Waker>,
+    /// Since the first poll, unless its time had come or never comes. It has fired when its time has come.
+    timer: Option<TimerId>,
 }
 
 impl Sleep {
     pub(super) fn new(rt: Rt, at: SimTime) -> Self {
-        Self { rt, at, armed: None }
+        Self { rt, at, timer: None }
     }
 }
 
@@ -32,11 +32,22 @@ impl Future for Sleep {
         if self.at <= self.rt.now() {
             return Poll::Ready(());
         }
-        if !self.armed.as_ref().is_some_and(|armed| armed.will_wake(cx.waker())) {
-            self.rt.arm(cx, self.at);
-            self.armed = Some(cx.waker().clone());
+        match self.timer {
+            Some(timer) => self.rt.wake_instead(timer, cx.waker()),
+            None => self.timer = self.rt.set_timer(self.at, cx.waker()),
         }
         Poll::Pending
+    }
+}
+
+/// Nobody is woken for a sleep that nobody waits for any more.
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer
+            && self.at > self.rt.now()
+        {
+            self.rt.cancel_timer(timer);
+        }
     }
 }
 
@@ -61,20 +72,20 @@ impl Rt {
 impl Future for ClockSleep {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let rt = self.sleep.rt.clone();
-        let clock = rt.clock_of_host(self.host);
-        let left = self.until.saturating_sub(clock.monotonic(rt.now()));
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let (rt, clock) = (&this.sleep.rt, this.sleep.rt.clock_of_host(this.host));
+        let left = this.until.saturating_sub(clock.monotonic(rt.now()));
         if left.is_zero() {
             return Poll::Ready(());
         }
+        rt.on_clock_change(this.host, cx.waker());
         // The rate has changed since.
         let at = rt.now() + clock.to_model(left);
-        if clock.has_changed() && at != self.sleep.at {
-            self.sleep = Sleep::new(rt.clone(), at);
+        if clock.has_changed() && at != this.sleep.at {
+            this.sleep = Sleep::new(rt.clone(), at);
         }
-        rt.on_clock_change(self.host, cx.waker());
-        Pin::new(&mut self.sleep).poll(cx)
+        Pin::new(&mut this.sleep).poll(cx)
     }
 }
 

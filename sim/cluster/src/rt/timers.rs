@@ -1,0 +1,184 @@
+//! What is due when.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::task::Waker;
+
+use sim_config::time::SimTime;
+use slab::Slab;
+
+/// Later than this nothing is due any more, in microseconds: 2,284 years.
+const HORIZON: u64 = (1 << 56) - 1;
+/// From so many cancelled timers on it is worth clearing them away.
+const CLEARED: usize = 64;
+
+/// Something that the world itself does at a time.
+pub(super) type Action = Box<dyn FnOnce() + Send>;
+
+/// What happens when a timer fires.
+pub(super) enum Due {
+    /// A task goes on.
+    Wake(Waker),
+    /// The world acts.
+    Act(Action),
+}
+
+/// A timer that has not fired yet. It means nothing once its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimerId(u32);
+
+/// Time, order among those of one time, and place: one number, because comparing numbers is most of what a heap does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(u128);
+
+impl Key {
+    fn new(at: u64, sequence: u64, place: u32) -> Self {
+        Self(u128::from(at) << 72 | u128::from(sequence & ((1 << 40) - 1)) << 32 | u128::from(place))
+    }
+
+    fn at(self) -> SimTime {
+        SimTime::from_micros((self.0 >> 72) as u64)
+    }
+
+    fn place(self) -> usize {
+        (self.0 & 0xffff_ffff) as usize
+    }
+}
+
+/// Timers by time; those of one time in the order in which they were set.
+///
+/// Setting and firing cost O(log n). Cancelling costs O(1): the key stays in the heap until its time comes, or until most of the heap are such
+/// keys.
+#[derive(Default)]
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<Key>>,
+    /// By place; nothing for a timer that was cancelled.
+    due: Slab<Option<Due>>,
+    cancelled: usize,
+    sequence: u64,
+}
+
+impl Timers {
+    /// Sets a timer. `None` = its time never comes, and what was due is dropped.
+    pub(super) fn set(&mut self, at: SimTime, due: Due) -> Option<TimerId> {
+        if at.as_micros() > HORIZON {
+            return None;
+        }
+        let place = self.due.insert(Some(due)) as u32;
+        self.heap.push(Reverse(Key::new(at.as_micros(), self.sequence, place)));
+        self.sequence += 1;
+        Some(TimerId(place))
+    }
+
+    /// Has a timer that has not fired wake somebody else; the one whom it would have woken.
+    pub(super) fn wake_instead(&mut self, timer: TimerId, waker: &Waker) -> Option<Due> {
+        match self.due.get_mut(timer.0 as usize) {
+            Some(Some(Due::Wake(known))) if known.will_wake(waker) => None,
+            Some(due) => due.replace(Due::Wake(waker.clone())),
+            None => None,
+        }
+    }
+
+    /// Cancels a timer that has not fired; what was due.
+    pub(super) fn cancel(&mut self, timer: TimerId) -> Option<Due> {
+        let due = self.due.get_mut(timer.0 as usize)?.take()?;
+        self.cancelled += 1;
+        if self.cancelled >= CLEARED && self.cancelled > self.heap.len() / 2 {
+            let places = &mut self.due;
+            self.heap.retain(|Reverse(key)| places[key.place()].is_some() || places.remove(key.place()).is_some());
+            self.cancelled = 0;
+        }
+        Some(due)
+    }
+
+    /// Takes out all timers of the earliest time at which one fires, in their order, and tells that time. `None` = there is none.
+    pub(super) fn fire(&mut self, into: &mut Vec<Due>) -> Option<SimTime> {
+        let mut fires = None;
+        while let Some(&Reverse(key)) = self.heap.peek()
+            && fires.is_none_or(|at| at == key.at())
+        {
+            self.heap.pop();
+            match self.due.remove(key.place()) {
+                Some(due) => {
+                    fires = Some(key.at());
+                    into.push(due);
+                }
+                None => self.cancelled -= 1,
+            }
+        }
+        fires
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sets a timer, cancels the n-th that is set, or fires what is due next.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Set(u64),
+        Cancel(usize),
+        Fire,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![4 => (0u64..9).prop_map(Step::Set), 3 => any::<usize>().prop_map(Step::Cancel), 1 => Just(Step::Fire)];
+        prop::collection::vec(step, 0..600)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_due_comes_by_time_and_then_in_order(steps in steps()) {
+            let (mut timers, mut plain) = (Timers::default(), BTreeMap::new());
+            let (fired, mut number, mut now) = (Arc::new(Mutex::new(Vec::new())), 0, 0);
+            for step in steps.into_iter().chain(std::iter::repeat_n(Step::Fire, 10)) {
+                match step {
+                    Step::Set(after) => {
+                        let (at, fired) = (now + 1 + after, fired.clone());
+                        let act = Due::Act(Box::new(move || fired.lock().push(number)));
+                        plain.insert((at, number), timers.set(SimTime::from_micros(at), act).unwrap());
+                        number += 1;
+                    }
+                    Step::Cancel(_) if plain.is_empty() => {}
+                    Step::Cancel(which) => {
+                        let key = *plain.keys().nth(which % plain.len()).unwrap();
+                        prop_assert!(timers.cancel(plain.remove(&key).unwrap()).is_some());
+                    }
+                    Step::Fire => {
+                        let mut due = Vec::new();
+                        let at = timers.fire(&mut due);
+                        prop_assert_eq!(at, plain.keys().next().map(|(at, _)| SimTime::from_micros(*at)));
+                        let Some(at) = at else { continue };
+                        now = at.as_micros();
+                        for due in due {
+                            let Due::Act(act) = due else { unreachable!("nobody is woken") };
+                            act();
+                        }
+                        let expected: Vec<_> = plain.keys().filter(|(at, _)| *at == now).map(|(_, number)| *number).collect();
+                        plain.retain(|(at, _), _| *at != now);
+                        prop_assert_eq!(std::mem::take(&mut *fired.lock()), expected);
+                    }
+                }
+                // What was cancelled never outweighs the rest for long.
+                prop_assert!(timers.heap.len() <= 2 * plain.len() + CLEARED);
+            }
+            prop_assert!(plain.is_empty() && timers.heap.is_empty() && timers.due.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_due_after_the_horizon_never_comes() {
+        let mut timers = Timers::default();
+        assert_eq!(timers.set(SimTime::NEVER, Due::Act(Box::new(|| ()))), None);
+        assert!(timers.set(SimTime::from_micros(HORIZON), Due::Act(Box::new(|| ()))).is_some());
+        assert_eq!(timers.fire(&mut Vec::new()), Some(SimTime::from_micros(HORIZON)));
+        assert_eq!(timers.fire(&mut Vec::new()), None);
+    }
+}

@@ -210,6 +210,7 @@ impl Rt {
                 }
                 Some(Ready::Actions) => executor.act(),
                 Some(Ready::Main) => {
+                    executor.count_poll();
                     main_waker.scheduled.store(false, Ordering::Relaxed);
                     if let Poll::Ready(result) = main.as_mut().poll(&mut Context::from_waker(&waker)) {
                         return result;
@@ -228,7 +229,9 @@ impl Rt {
         if at <= self.now() {
             executor.act_soon(action);
         } else {
-            executor.timers.lock().set(at, Due::Act(action));
+            // Dropped without the lock: it may hold handles on anything.
+            let never = executor.timers.lock().set(at, Due::Act(action)).err();
+            drop(never);
         }
     }
 
@@ -243,7 +246,7 @@ impl Rt {
 
     /// Has `waker` called at `at`, which has not passed. `None` = that time never comes.
     pub(super) fn set_timer(&self, at: SimTime, waker: &Waker) -> Option<TimerId> {
-        self.inner.executor.timers.lock().set(at, Due::Wake(waker.clone()))
+        self.inner.executor.timers.lock().set(at, Due::Wake(waker.clone())).ok()
     }
 
     /// Has a timer that has not fired call `waker`.
@@ -256,5 +259,178 @@ impl Rt {
     pub(super) fn cancel_timer(&self, timer: TimerId) {
         let before = self.inner.executor.timers.lock().cancel(timer);
         drop(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::future::{pending, poll_fn};
+    use std::time::Duration;
+
+    use super::super::{ProcessId, run};
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A process that is up and does nothing yet.
+    fn process(rt: &Rt, name: &str) -> ProcessId {
+        let process = rt.add_process(rt.add_host(name), name);
+        rt.start(process);
+        process
+    }
+
+    /// In which order three tasks go on, the world acts and the main task goes on, all due at one time.
+    fn order(seed: u64) -> String {
+        run(seed, async |rt| {
+            let order = Arc::new(Mutex::new(String::new()));
+            for name in ["a", "b", "c"] {
+                let (order, sleep) = (order.clone(), rt.sleep(SECOND));
+                rt.spawn(process(&rt, name), async move {
+                    sleep.await;
+                    order.lock().push_str(name);
+                });
+            }
+            let acting = order.clone();
+            rt.at(SimTime::from_secs(1), move || acting.lock().push('w'));
+            rt.sleep(SECOND).await;
+            order.lock().push('m');
+            rt.sleep(SECOND).await;
+            let order = order.lock().clone();
+            order
+        })
+    }
+
+    #[test]
+    fn those_due_at_one_time_go_on_in_any_order_and_a_seed_always_chooses_the_same() {
+        let mut times = BTreeMap::new();
+        for seed in 0..2_400 {
+            *times.entry(order(seed)).or_insert(0) += 1;
+        }
+        assert_eq!(times.len(), 120, "{times:?}");
+        // 20 are expected of each; that any has less than 4 or more than 45 would be a chance of 1 in 1,000.
+        assert!(times.values().all(|times| (4..=45).contains(times)), "{times:?}");
+        for seed in 0..50 {
+            assert_eq!(order(seed), order(seed));
+        }
+    }
+
+    #[test]
+    fn time_stands_still_while_anything_is_ready_and_no_wake_during_a_poll_is_lost() {
+        run(1, async |rt| {
+            let (busy, polls) = (rt.clone(), Arc::new(AtomicU64::new(0)));
+            let counter = polls.clone();
+            rt.spawn(
+                process(&rt, "busy"),
+                poll_fn(move |cx| {
+                    assert_eq!(busy.now(), SimTime::ZERO);
+                    cx.waker().wake_by_ref();
+                    if counter.fetch_add(1, Ordering::Relaxed) < 100_000 { Poll::Pending } else { Poll::Ready(()) }
+                }),
+            );
+            rt.sleep(Duration::from_micros(1)).await;
+            assert_eq!((rt.now(), polls.load(Ordering::Relaxed)), (SimTime::from_micros(1), 100_001));
+        });
+    }
+
+    /// Polls of a task that polls a sleep of a second at its first poll, and drops it then or keeps it.
+    fn polls(keeps: bool) -> u64 {
+        run(1, async |rt| {
+            let polls = Arc::new(AtomicU64::new(0));
+            let (counter, mut sleep) = (polls.clone(), Some(rt.sleep(SECOND)));
+            rt.spawn(
+                process(&rt, "sleeper"),
+                poll_fn(move |cx| {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                    if let Some(sleep) = &mut sleep {
+                        let _ = std::pin::Pin::new(sleep).poll(cx);
+                    }
+                    if !keeps {
+                        sleep = None;
+                    }
+                    Poll::Pending
+                }),
+            );
+            rt.sleep(2 * SECOND).await;
+            polls.load(Ordering::Relaxed)
+        })
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_sleep_that_was_dropped() {
+        assert_eq!((polls(true), polls(false)), (2, 1));
+    }
+
+    #[test]
+    fn a_wake_of_a_task_that_has_ended_reaches_nobody() {
+        run(1, async |rt| {
+            let (process, polls) = (process(&rt, "p"), Arc::new(AtomicU64::new(0)));
+            let (counter, waker) = (polls.clone(), Arc::new(Mutex::new(None)));
+            let told = waker.clone();
+            let task = poll_fn(move |cx: &mut Context<'_>| {
+                counter.fetch_add(1, Ordering::Relaxed);
+                *told.lock() = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            });
+            rt.spawn(process, task);
+            rt.sleep(SECOND).await;
+            let waker = waker.lock().take().unwrap();
+            // Once it is woken and then ended, once ended and then woken.
+            waker.wake_by_ref();
+            rt.crash(process);
+            rt.start(process);
+            rt.sleep(SECOND).await;
+            waker.wake();
+            rt.sleep(SECOND).await;
+            assert_eq!(polls.load(Ordering::Relaxed), 1);
+        });
+    }
+
+    /// Spawns and arranges more when it is dropped.
+    struct Stubborn {
+        rt: Rt,
+        process: ProcessId,
+        world: Arc<()>,
+    }
+
+    impl Drop for Stubborn {
+        fn drop(&mut self) {
+            let (for_task, for_action, rt) = (self.world.clone(), self.world.clone(), self.rt.clone());
+            self.rt.spawn(self.process, async move {
+                let _world = for_task;
+                pending().await
+            });
+            self.rt.at(self.rt.now() + SECOND, move || drop((for_action, rt)));
+            self.rt.start(self.process);
+        }
+    }
+
+    #[test]
+    fn nothing_outlives_a_run() {
+        let world = Arc::new(());
+        let inner = run(1, async |rt| {
+            for (name, paused) in [("up", false), ("paused", true)] {
+                let process = process(&rt, name);
+                let stubborn = Stubborn { rt: rt.clone(), process, world: world.clone() };
+                let sleep = rt.sleep(2 * SECOND);
+                rt.spawn(process, async move {
+                    let _stubborn = stubborn;
+                    sleep.await;
+                });
+                let main = (rt.clone(), world.clone());
+                rt.set_main(process, move |_| {
+                    let _main = &main;
+                    pending()
+                });
+                if paused {
+                    rt.pause(process);
+                }
+            }
+            let (later, kept) = (rt.clone(), world.clone());
+            rt.at(SimTime::from_secs(3), move || drop((later, kept)));
+            rt.sleep(SECOND).await;
+            Arc::downgrade(&rt.inner)
+        });
+        assert_eq!((Arc::strong_count(&world), inner.strong_count()), (1, 0));
     }
 }

@@ -59,15 +59,15 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer. `None` = its time never comes, and what was due is dropped.
-    pub(super) fn set(&mut self, at: SimTime, due: Due) -> Option<TimerId> {
+    /// Sets a timer. What was due comes back if its time never comes.
+    pub(super) fn set(&mut self, at: SimTime, due: Due) -> Result<TimerId, Due> {
         if at.as_micros() > HORIZON {
-            return None;
+            return Err(due);
         }
         let place = self.due.insert(Some(due)) as u32;
         self.heap.push(Reverse(Key::new(at.as_micros(), self.sequence, place)));
         self.sequence += 1;
-        Some(TimerId(place))
+        Ok(TimerId(place))
     }
 
     /// Has a timer that has not fired wake somebody else; the one whom it would have woken.
@@ -85,7 +85,13 @@ impl Timers {
         self.cancelled += 1;
         if self.cancelled >= CLEARED && self.cancelled > self.heap.len() / 2 {
             let places = &mut self.due;
-            self.heap.retain(|Reverse(key)| places[key.place()].is_some() || places.remove(key.place()).is_some());
+            self.heap.retain(|Reverse(key)| {
+                let is_due = places[key.place()].is_some();
+                if !is_due {
+                    places.remove(key.place());
+                }
+                is_due
+            });
             self.cancelled = 0;
         }
         Some(due)
@@ -143,7 +149,7 @@ mod tests {
                     Step::Set(after) => {
                         let (at, fired) = (now + 1 + after, fired.clone());
                         let act = Due::Act(Box::new(move || fired.lock().push(number)));
-                        plain.insert((at, number), timers.set(SimTime::from_micros(at), act).unwrap());
+                        plain.insert((at, number), timers.set(SimTime::from_micros(at), act).ok().unwrap());
                         number += 1;
                     }
                     Step::Cancel(_) if plain.is_empty() => {}
@@ -176,8 +182,8 @@ mod tests {
     #[test]
     fn what_is_due_after_the_horizon_never_comes() {
         let mut timers = Timers::default();
-        assert_eq!(timers.set(SimTime::NEVER, Due::Act(Box::new(|| ()))), None);
-        assert!(timers.set(SimTime::from_micros(HORIZON), Due::Act(Box::new(|| ()))).is_some());
+        assert!(timers.set(SimTime::NEVER, Due::Act(Box::new(|| ()))).is_err());
+        assert!(timers.set(SimTime::from_micros(HORIZON), Due::Act(Box::new(|| ()))).is_ok());
         assert_eq!(timers.fire(&mut Vec::new()), Some(SimTime::from_micros(HORIZON)));
         assert_eq!(timers.fire(&mut Vec::new()), None);
     }

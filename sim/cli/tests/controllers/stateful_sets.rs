@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::{DeleteOptions, Propagation};
 use kube_sim::actor::controller_manager::Controller;
 use serde_json::json;
 
@@ -163,6 +165,101 @@ fn pods_below_the_partition_keep_the_old_template_even_when_they_are_replaced() 
         cluster.wait(30).await;
         assert_eq!(cluster.ready().await.len(), 3);
         assert_eq!(images(&cluster).await, ["web:1", "web:1", "web:2"]);
+    });
+}
+
+#[test]
+fn outdated_pods_stay_on_delete_until_somebody_deletes_them() {
+    run(1, ONLY, async |cluster| {
+        cluster.create(set(3, json!({"updateStrategy": {"type": "OnDelete"}}))).await;
+        cluster.wait(30).await;
+        cluster.patch::<StatefulSet>("web", json!({"spec": {"template": template("web:2")}})).await;
+        cluster.wait(30).await;
+        assert_eq!(images(&cluster).await, ["web:1"; 3]);
+        cluster.delete::<Pod>("web-1").await;
+        cluster.wait(30).await;
+        assert_eq!(images(&cluster).await, ["web:1", "web:2", "web:1"]);
+    });
+}
+
+#[test]
+fn ordinals_that_move_replace_the_lowest_pods_by_higher_ones() {
+    run(1, ONLY, async |cluster| {
+        cluster.create(set(3, json!({}))).await;
+        cluster.wait(30).await;
+        let before = cluster.pods().await;
+        cluster.patch::<StatefulSet>("web", json!({"spec": {"ordinals": {"start": 2}}})).await;
+        cluster.wait(60).await;
+        assert_eq!(cluster.ready().await, ["web-2", "web-3", "web-4"]);
+        assert_eq!(cluster.pods().await[0].metadata.uid, before[2].metadata.uid, "web-2 is the one that it was");
+    });
+}
+
+/// The names of all pods, their UIDs, and those of their owners.
+async fn owners(cluster: &Cluster) -> Vec<[Option<String>; 3]> {
+    let owner = |pod: &Pod| pod.metadata.owner_references.iter().flatten().next().map(|owner| owner.uid.clone());
+    cluster.pods().await.iter().map(|pod| [pod.metadata.name.clone(), pod.metadata.uid.clone(), owner(pod)]).collect()
+}
+
+/// Deletes the StatefulSet `web`, and leaves its pods behind.
+async fn orphan(cluster: &Cluster) {
+    let options = DeleteOptions { propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
+    cluster.client.delete::<StatefulSet>(&kube_sim::testbed::key("web"), options).await.unwrap();
+    cluster.wait(10).await;
+}
+
+#[test]
+fn k154_pods_that_nobody_controls_become_those_of_the_next_set_that_selects_them() {
+    for seed in 0..5 {
+        run(seed, ONLY, async |cluster| {
+            cluster.create(set(3, json!({}))).await;
+            cluster.wait(30).await;
+            let before = owners(&cluster).await;
+            orphan(&cluster).await;
+            let left: Vec<_> = before.iter().map(|[name, uid, _]| [name.clone(), uid.clone(), None]).collect();
+            assert_eq!(owners(&cluster).await, left, "seed {seed}");
+            let next = cluster.create(set(2, json!({}))).await;
+            cluster.wait(20).await;
+            // The third one is adopted, too, and goes as one too many.
+            let adopted: Vec<_> = before[..2].iter().map(|[name, uid, _]| [name.clone(), uid.clone(), next.metadata.uid.clone()]).collect();
+            assert_eq!(owners(&cluster).await, adopted, "seed {seed}");
+            let status = cluster.get::<StatefulSet>("web").await.status.clone().unwrap();
+            assert_eq!((status.replicas, status.updated_replicas), (2, Some(2)), "the template is the one that they have");
+        });
+    }
+}
+
+#[test]
+fn k154_a_pod_that_comes_to_be_nobodys_is_adopted_by_a_set_that_is_there_already() {
+    run(1, ONLY, async |cluster| {
+        let set = cluster.create(set(2, json!({}))).await;
+        cluster.wait(30).await;
+        let before = owners(&cluster).await;
+        cluster.patch::<Pod>("web-1", json!({"metadata": {"ownerReferences": null}})).await;
+        cluster.wait(5).await;
+        assert_eq!(owners(&cluster).await, before, "of {:?}", set.metadata.uid);
+        cluster.patch::<Pod>("web-1", json!({"metadata": {"ownerReferences": null, "labels": {"app": "other"}}})).await;
+        cluster.wait(5).await;
+        assert_eq!(owners(&cluster).await[1][2], None);
+        cluster.patch::<Pod>("web-1", json!({"metadata": {"labels": {"app": "web"}}})).await;
+        cluster.wait(5).await;
+        assert_eq!(owners(&cluster).await, before);
+    });
+}
+
+#[test]
+fn k154_a_pod_that_ends_or_has_other_labels_is_not_adopted() {
+    run(1, ONLY, async |cluster| {
+        cluster.create(set(2, json!({}))).await;
+        cluster.wait(30).await;
+        orphan(&cluster).await;
+        cluster.patch::<Pod>("web-0", json!({"metadata": {"labels": {"app": "other"}}})).await;
+        cluster.fate("web-1", Fate::Lingers);
+        cluster.delete::<Pod>("web-1").await;
+        cluster.wait(5).await;
+        cluster.create(set(2, json!({"podManagementPolicy": "Parallel"}))).await;
+        cluster.wait(30).await;
+        assert!(owners(&cluster).await.iter().all(|[_, _, owner]| owner.is_none()), "their names are taken");
     });
 }
 

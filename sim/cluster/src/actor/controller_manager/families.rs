@@ -91,6 +91,12 @@ pub(super) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
+/// Whether a pod has the owner that it had, or none as before.
+fn has_same_owner(old: &Pod, new: &Pod) -> bool {
+    let owner = |pod| controller_of(pod).map(|owner| &owner.uid);
+    owner(&old.metadata) == owner(&new.metadata)
+}
+
 impl Families {
     /// The pods of the owner with this UID; `None` = none is known.
     pub(super) fn of(&self, uid: &str) -> Option<&Family> {
@@ -103,11 +109,11 @@ impl Families {
         uids.filter_map(|other| self.by_owner.get(other)).flat_map(Family::members)
     }
 
-    /// Takes in a change. Returns what it means for whom: twice if another pod has taken the name.
+    /// Takes in a change. Returns what it means for whom: twice if another pod has taken the name, or the pod another owner.
     pub(super) fn observe(&mut self, notification: &Notification<Pod>) -> [Option<Told>; 2] {
         match notification {
             Notification::Added { object, .. } => [None, self.put(object)],
-            Notification::Updated { old, new } if uid_of(old) == uid_of(new) => [None, self.put(new)],
+            Notification::Updated { old, new } if uid_of(old) == uid_of(new) && has_same_owner(old, new) => [None, self.put(new)],
             Notification::Updated { old, new } => [self.remove(old), self.put(new)],
             Notification::Deleted { object } | Notification::DeletedFinalStateUnknown { object, .. } => [None, self.remove(object)],
         }
@@ -232,6 +238,23 @@ mod tests {
                 prop_assert_eq!(strangers, there.values().filter(|(_, owner)| *owner != 0).count());
             }
         }
+    }
+
+    #[test]
+    fn a_pod_that_loses_its_owner_and_finds_another_changes_families() {
+        let mut families = Families::default();
+        let (old, adopted) = (pod(0, 1, 0, 1), pod(0, 1, 1, 1));
+        let mut orphan = Pod::clone(&old);
+        orphan.metadata.owner_references = None;
+        let orphan = Arc::new(orphan);
+        let len = |families: &Families, owner| families.of(owner).map_or(0, Family::len);
+        families.observe(&Notification::Added { object: old.clone(), initial: true });
+        let [left, found] = families.observe(&Notification::Updated { old, new: orphan.clone() });
+        assert!(left.is_some_and(|told| told.matters) && found.is_none());
+        assert_eq!((len(&families, "set-0"), len(&families, "set-1")), (0, 0));
+        let [left, found] = families.observe(&Notification::Updated { old: orphan, new: adopted });
+        assert!(left.is_none() && found.is_some_and(|told| told.matters));
+        assert_eq!((len(&families, "set-0"), len(&families, "set-1")), (0, 1));
     }
 
     #[test]

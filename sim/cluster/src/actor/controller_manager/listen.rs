@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::families::controller_of;
 use super::kubevirt::BY_INSTANCE;
 use super::shared::Shared;
+use super::stateful_set::{self, ORPHANS};
 use super::{Controller, Item, Kind, OWNER, Set};
 use crate::actor::garbage_collector::Collected;
 use crate::actor::informers::Informers;
@@ -57,6 +58,42 @@ fn by_owner<K: Object>() -> Index<K> {
     })
 }
 
+/// A StatefulSet is looked at when there is a pod that nobody controls, and that could be one of its own.
+fn hear_of_orphans(shared: &Arc<Shared>, informers: &mut Informers) {
+    let shared = shared.clone();
+    informers.tell::<Pod>(move |notification| {
+        let pod = match notification {
+            Notification::Added { object, .. } => object,
+            Notification::Updated { old, new } => {
+                let (before, now) = (&old.metadata, &new.metadata);
+                if before.uid == now.uid && before.labels == now.labels && before.owner_references == now.owner_references {
+                    return;
+                }
+                new
+            }
+            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => return,
+        };
+        if let Some(set) = set_of_orphan(pod) {
+            shared.queue.add(Kind::StatefulSet.item(set));
+        }
+    });
+}
+
+/// The StatefulSet that a pod which nobody controls could be of.
+fn set_of_orphan(pod: &Pod) -> Option<ObjectKey> {
+    let (set, _) = stateful_set::place_of(pod).filter(|_| controller_of(&pod.metadata).is_none())?;
+    Some(ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or(""), set))
+}
+
+/// An index of pods that nobody controls by the name that a StatefulSet would have that they could be of.
+fn orphans() -> Index<Pod> {
+    Index::new(ORPHANS, |pod: &Pod, tell| {
+        if let Some(set) = set_of_orphan(pod) {
+            tell(set.as_str());
+        }
+    })
+}
+
 /// Has the controllers hear of what they look at.
 pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
     shared.hear_of_pods(informers);
@@ -64,7 +101,9 @@ pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
         match controller {
             Controller::StatefulSet => {
                 informers.index::<ControllerRevision>(by_owner());
+                informers.index::<Pod>(orphans());
                 shared.hear_of::<StatefulSet>(informers, |key| Kind::StatefulSet.item(key));
+                hear_of_orphans(shared, informers);
             }
             Controller::ReplicaSet => shared.hear_of::<ReplicaSet>(informers, |key| Kind::ReplicaSet.item(key)),
             Controller::Deployment => deployments(shared, informers),

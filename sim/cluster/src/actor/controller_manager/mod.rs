@@ -296,6 +296,7 @@ impl Controllers {
                 shared,
                 sets: informers.store(),
                 revisions: informers.store(),
+                pods: informers.store(),
             }),
             replica_sets: of(Controller::ReplicaSet).map(|shared| ReplicaSets { shared, sets: informers.store() }),
             deployments: of(Controller::Deployment).map(|shared| Deployments {

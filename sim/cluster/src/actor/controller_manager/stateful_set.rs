@@ -7,6 +7,8 @@
 //! A pod that is to be replaced is deleted first; its successor is made when the informer has told that it is gone (K141).
 //! Each template is kept as a ControllerRevision for as long as its set is there, whatever revisionHistoryLimit says: pods below
 //! a partition are made from the one before.
+//!
+//! Pods that a deletion left behind, and that nobody controls, become the pods of the next set of the name that selects them (K154).
 
 mod plan;
 
@@ -16,9 +18,13 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kube_machinery::api::Patch;
 use kube_machinery::informer::StoreReader;
-use kube_machinery::{ApiError, ClientExt, Env};
+use kube_machinery::label_selector::selects;
+use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
 use plan::{Plan, plan};
+
+pub(super) use plan::place_of;
 use serde_json::json;
 
 use super::Item;
@@ -28,10 +34,14 @@ use super::names::{POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_LABEL};
 use super::shared::{Shared, unless_gone};
 use super::template;
 
+/// The name of the index of pods that nobody controls, by the StatefulSet that they could be of.
+pub(super) const ORPHANS: &str = "orphans";
+
 pub(super) struct StatefulSets {
     pub(super) shared: Arc<Shared>,
     pub(super) sets: StoreReader<StatefulSet>,
     pub(super) revisions: StoreReader<ControllerRevision>,
+    pub(super) pods: StoreReader<Pod>,
 }
 
 impl StatefulSets {
@@ -47,6 +57,10 @@ impl StatefulSets {
         let wanted = &set.spec.template;
         let update = format!("{}-{}", item.key.name(), self.shared.hash_of(item, &*set, wanted));
         self.keep(&set, &update, wanted).await?;
+        if self.adopt(&set).await? {
+            // The informer has yet to tell whose they are.
+            return Ok(());
+        }
         let now = self.shared.env.wall();
         let Plan { current, create, delete, status, available_in } =
             self.shared.family(set.metadata.uid.as_deref(), |family| plan(&set, family, &update, now));
@@ -74,20 +88,54 @@ impl StatefulSets {
         done
     }
 
+    /// Makes the pods its own that nobody controls, that have names of its places and labels that it selects, and that stay (K154). Whether there
+    /// were any.
+    async fn adopt(&self, set: &StatefulSet) -> Result<bool, ApiError> {
+        let mut orphans: Vec<Arc<Pod>> = Vec::new();
+        let key = ObjectKey::of(set);
+        self.pods.by_index(ORPHANS, key.as_str(), |pod| {
+            let is_selected = selects(&set.spec.selector, pod.metadata.labels.as_ref()).unwrap_or(false);
+            if is_selected && pod.metadata.deletion_timestamp.is_none() {
+                orphans.push(pod.clone());
+            }
+        });
+        if orphans.is_empty() {
+            return Ok(false);
+        }
+        // The informer may not have told yet that the set is going, or gone: then its pods are to be nobody's.
+        let live = self.shared.client.get::<StatefulSet>(&key).await?;
+        if live.metadata.uid == set.metadata.uid && live.metadata.deletion_timestamp.is_none() {
+            let adopt = |index: usize| self.own::<Pod>(set, &orphans[index]);
+            batch::all(orphans.len(), adopt).await.1?;
+        }
+        Ok(true)
+    }
+
+    /// Makes an object that nobody controls one of the set's.
+    async fn own<K: Object>(&self, set: &StatefulSet, object: &K) -> Result<(), ApiError> {
+        let meta = object.meta();
+        let mut owners = meta.owner_references.clone().unwrap_or_default();
+        owners.push(template::reference(set));
+        let patch = json!({"metadata": {"uid": meta.uid, "ownerReferences": owners}});
+        self.shared.client.patch::<K>(&ObjectKey::of(object), Patch::merge(patch)).await.map(drop)
+    }
+
     async fn create(&self, pod: Pod) -> Result<(), ApiError> {
         // AlreadyExists: the informer has yet to tell of the pod, or that its predecessor is still there. It is tried again.
         self.shared.create_pod(Arc::new(pod)).await
     }
 
     async fn delete(&self, pod: &Pod) -> Result<(), ApiError> {
-        unless_gone(self.shared.client.delete::<Pod>(&kube_machinery::ObjectKey::of(pod), Default::default()).await)
+        unless_gone(self.shared.client.delete::<Pod>(&ObjectKey::of(pod), Default::default()).await)
     }
 
     /// Keeps a template, so that pods can be made from it when the set has another one.
     async fn keep(&self, set: &StatefulSet, name: &str, template: &PodTemplateSpec) -> Result<(), ApiError> {
         let is_own = |revision: &ControllerRevision| controller_of(&revision.metadata).map(|owner| &owner.uid) == set.metadata.uid.as_ref();
-        if self.revisions.get(&template::beside(set, name)).is_some_and(|revision| is_own(&revision)) {
-            return Ok(());
+        match self.revisions.get(&template::beside(set, name)) {
+            Some(kept) if is_own(&kept) => return Ok(()),
+            Some(kept) if controller_of(&kept.metadata).is_none() => return self.own::<ControllerRevision>(set, &kept).await,
+            _ => {}
         }
         let mut revision = 1;
         self.revisions.by_index(super::OWNER, set.metadata.uid.as_deref().unwrap_or(""), |other| {

@@ -26,9 +26,10 @@ pub(super) struct Plan {
     pub(super) available_in: Option<Duration>,
 }
 
-/// The ordinal of a pod, by its name.
-fn ordinal_of(pod: &Pod) -> Option<i64> {
-    name_of(pod).rsplit_once('-')?.1.parse().ok()
+/// The name of the StatefulSet that a pod could be of, and its ordinal, by its name.
+pub(in super::super) fn place_of(pod: &Pod) -> Option<(&str, i64)> {
+    let (set, ordinal) = name_of(pod).rsplit_once('-')?;
+    Some((set, ordinal.parse().ok()?))
 }
 
 fn revision_of(pod: &Pod) -> &str {
@@ -51,7 +52,7 @@ pub(super) fn plan(set: &StatefulSet, family: Option<&Family>, update: &str, now
     let (mut ready, mut available, mut next) = (0, 0, None::<Duration>);
     let (mut on_current, mut on_update) = (0, 0);
     for member in family.into_iter().flat_map(Family::members) {
-        let Some(ordinal) = ordinal_of(&member.pod) else { continue };
+        let Some((_, ordinal)) = place_of(&member.pod) else { continue };
         match ordinal.checked_sub(start).filter(|index| (0..wanted).contains(index)) {
             Some(index) => replicas[index as usize] = Some(member),
             None => condemned.push((ordinal, member)),

@@ -34,8 +34,8 @@ use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
-    DeleteSubnet, EditPool, EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan,
-    Unreserve,
+    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft,
+    SpiderPlan, Unreserve,
 };
 
 /// Spiderpool in a cluster.
@@ -50,6 +50,8 @@ kinds! {
         "scale-app" => ScaleApp(ScaleApp),
         /// Has all pods of an application replaced.
         "roll-out-app" => RollOutApp(RollOutApp),
+        /// Edits a StatefulSet: its first ordinal, and how its pods are replaced.
+        "edit-stateful-set" => EditStatefulSet(EditStatefulSet),
         /// Deletes an application.
         "delete-app" => DeleteApp(DeleteApp),
         /// Deletes a pod of an application.

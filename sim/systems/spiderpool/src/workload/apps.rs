@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{
-    DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec,
+    DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec, RollingUpdateStatefulSetStrategy, StatefulSet,
+    StatefulSetOrdinals, StatefulSetSpec, StatefulSetUpdateStrategy,
 };
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
@@ -71,7 +72,7 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
     let selector =
         LabelSelector { match_labels: Some([(APP.to_owned(), app_label(&apply.app).to_owned())].into()), ..LabelSelector::default() };
     let template = || template(plan, apply);
-    let replicas = Some(apply.replicas.min(i32::MAX as u32) as i32);
+    let replicas = Some(count(apply.replicas));
     match apply.kind {
         AppKind::Pod => {
             let template = template();
@@ -88,6 +89,8 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
                 template: template(),
                 pod_management_policy,
                 service_name: Some(apply.app.clone()),
+                ordinals: (apply.start > 0).then(|| StatefulSetOrdinals { start: Some(count(apply.start)) }),
+                update_strategy: update_strategy(apply),
                 ..StatefulSetSpec::default()
             };
             App::StatefulSet(Box::new(StatefulSet { metadata, spec, status: None }))
@@ -130,6 +133,22 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
             App::VirtualMachine(Box::new(VirtualMachine { metadata, spec, status: None }))
         }
     }
+}
+
+/// As Kubernetes writes it.
+fn count(number: u32) -> i32 {
+    number.min(i32::MAX as u32) as i32
+}
+
+/// How the pods of a StatefulSet are replaced, if not all of them, one after the other.
+fn update_strategy(apply: &ApplyApp) -> Option<StatefulSetUpdateStrategy> {
+    if apply.on_delete {
+        return Some(StatefulSetUpdateStrategy { type_: Some("OnDelete".to_owned()), rolling_update: None });
+    }
+    let partition = Some(count(apply.partition)).filter(|partition| *partition > 0)?;
+    let rolling_update =
+        Some(RollingUpdateStatefulSetStrategy { partition: Some(partition), ..RollingUpdateStatefulSetStrategy::default() });
+    Some(StatefulSetUpdateStrategy { type_: Some("RollingUpdate".to_owned()), rolling_update })
 }
 
 fn job_spec(completions: Option<i32>, template: PodTemplateSpec) -> JobSpec {

@@ -112,6 +112,8 @@ pub struct SpiderDraft {
     pub replaced: Probability,
     /// How many deletions of pods are forced: the API forgets the pod before its kubelet has stopped it.
     pub forced: Probability,
+    /// How many of the StatefulSets that are deleted leave their pods behind, for the next of the name to adopt.
+    pub orphaned: Probability,
     /// How many applications are deleted in the foreground: they stay until their pods are gone.
     pub foreground: Probability,
     /// How many applications are scaled, once.
@@ -124,6 +126,17 @@ pub struct SpiderDraft {
     pub rolled_out: Probability,
     /// How many roll-outs also change the pools that pods name.
     pub rewished: Probability,
+    /// How many roll-outs also change how many NICs pods have, and the pools that they name; of those as many are followed by another one.
+    pub rewired: Probability,
+    /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the others
+    /// a while later.
+    pub partitioned: Probability,
+    /// How many StatefulSets leave outdated pods as they are until people delete them (`OnDelete`).
+    pub on_delete: Probability,
+    /// The first ordinal of StatefulSets.
+    pub start: Choice<u32>,
+    /// How many StatefulSets are given another first ordinal, once.
+    pub renumbered: Probability,
     /// How often somebody deletes a pod of each application.
     pub pods_deleted: Choice<u32>,
     /// How many VMs are moved to another node.
@@ -210,12 +223,18 @@ impl Default for SpiderDraft {
             deleted: probability(0.5),
             replaced: probability(0.5),
             forced: probability(0.0),
+            orphaned: probability(0.0),
             foreground: probability(0.2),
             scaled: probability(0.3),
             scaled_to: Choice::Between(0, 5),
             scaled_back: probability(0.5),
             rolled_out: probability(0.2),
             rewished: probability(0.0),
+            rewired: probability(0.0),
+            partitioned: probability(0.0),
+            on_delete: probability(0.0),
+            start: Choice::Is(0),
+            renumbered: probability(0.0),
             pods_deleted: Choice::Between(0, 2),
             migrated: probability(0.5),
             completes: probability(0.2),
@@ -256,7 +275,8 @@ impl Draft for SpiderDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         let mut problems = Problems::new();
-        let operations = most(&self.apps) * (8 + most(&self.pods_deleted))
+        let by_hand = if self.on_delete.get() > 0.0 { most(&self.replicas) } else { 0 };
+        let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand)
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
             + most(&self.overlapping);
         for (key, what, value, limit) in [
@@ -270,6 +290,7 @@ impl Draft for SpiderDraft {
             ("workload.overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
             ("workload.replicas", "`workload.replicas`", most(&self.replicas), 100_000),
             ("workload.nics", "`workload.nics`", most(&self.nics), 16),
+            ("workload.start", "`workload.start`", most(&self.start), 1_000_000),
             ("workload.trace_replication", "`workload.trace_replication`", u64::from(self.trace_replication), TRACE_REPLICATION_MAX),
             ("workload.apps", "the number of operations", operations, OPS_MAX),
         ] {

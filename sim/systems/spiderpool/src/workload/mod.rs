@@ -64,7 +64,7 @@ pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool,
-    EditRecord, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+    EditRecord, EditStatefulSet, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -148,7 +148,7 @@ impl Work for SpiderPlan {
         let misfit = || {
             Misfit::of(
                 op,
-                "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
+                "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
                  `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
                  `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )
@@ -159,7 +159,7 @@ impl Work for SpiderPlan {
                 op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
             }
             Operation::CreatePool(op) => plan::check_pool(&op.pool),
-            Operation::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
+            Operation::EditPool(op) => op.ips.iter().chain(&op.exclude).flatten().try_for_each(|range| plan::check_range(range)),
             Operation::CreateSubnet(op) => check_subnet(&op.subnet),
             Operation::EditSubnet(op) => check_edit(op),
             Operation::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
@@ -167,6 +167,7 @@ impl Work for SpiderPlan {
             Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             Operation::ScaleApp(_)
             | Operation::RollOutApp(_)
+            | Operation::EditStatefulSet(_)
             | Operation::DeleteApp(_)
             | Operation::DeletePodOf(_)
             | Operation::MigrateVm(_)

@@ -28,7 +28,10 @@ use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
 
 use super::apps::{APP, App, MADE_BY, app_label, object};
-use super::ops::{AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
+use super::ops::{
+    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, NAMESPACE, Reserve, RollOutApp,
+    SetSettings,
+};
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
@@ -86,6 +89,7 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::ApplyApp(op) => app(&op.namespace, &op.app),
         Operation::ScaleApp(op) => app(&op.namespace, &op.app),
         Operation::RollOutApp(op) => app(&op.namespace, &op.app),
+        Operation::EditStatefulSet(op) => app(&op.namespace, &op.app),
         Operation::DeleteApp(op) => app(&op.namespace, &op.app),
         Operation::DeletePodOf(op) => app(&op.namespace, &op.app),
         Operation::MigrateVm(op) => app(&op.namespace, &op.app),
@@ -129,15 +133,8 @@ impl Operator {
                 App::CloneSet(object) => Box::pin(self.create(*object, number)).await,
             },
             Operation::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
-            Operation::RollOutApp(op) => {
-                let mut annotations: BTreeMap<String, String> = op.annotations.clone();
-                annotations.insert("kubectl.kubernetes.io/restartedAt".to_owned(), number.to_string());
-                let mut patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
-                if op.host_network {
-                    patch["spec"]["template"]["spec"] = json!({"hostNetwork": true});
-                }
-                self.patch_app(&op.namespace, &op.app, patch).await
-            }
+            Operation::RollOutApp(op) => self.patch_app(&op.namespace, &op.app, roll_out(op, number)).await,
+            Operation::EditStatefulSet(op) => self.edit_stateful_set(op).await,
             Operation::DeleteApp(op) => self.delete_app(op).await,
             Operation::DeletePodOf(op) => self.delete_pod_of(op).await,
             Operation::MigrateVm(op) => {
@@ -171,9 +168,7 @@ impl Operator {
                 gone(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)
             }
             Operation::AnnotateNamespace(op) => {
-                let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
-                let annotations: BTreeMap<&String, Value> = op.annotations.iter().map(|(key, text)| (key, value(text))).collect();
-                let patch = Patch::merge(json!({"metadata": {"annotations": annotations}}));
+                let patch = Patch::merge(json!({"metadata": {"annotations": changed(&op.annotations)}}));
                 gone(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
             }
         }
@@ -215,6 +210,25 @@ impl Operator {
             // Pods, Jobs, CronJobs and VMs are not scaled and not rolled out.
             Some(AppKind::Pod | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) | None => Ok(()),
         })
+    }
+
+    async fn edit_stateful_set(&self, op: &EditStatefulSet) -> Result<(), ApiError> {
+        let key = ObjectKey::namespaced(&op.namespace, &op.app);
+        if self.kinds.get(&key) != Some(&AppKind::StatefulSet) {
+            return Ok(());
+        }
+        let mut spec = serde_json::Map::new();
+        if let Some(start) = op.start {
+            spec.insert("ordinals".to_owned(), json!({"start": start}));
+        }
+        if let Some(on_delete) = op.on_delete {
+            let kind = if on_delete { "OnDelete" } else { "RollingUpdate" };
+            spec.insert("updateStrategy".to_owned(), json!({"type": kind, "rollingUpdate": null}));
+        }
+        if let Some(partition) = op.partition {
+            spec.insert("updateStrategy".to_owned(), json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}));
+        }
+        self.patch_app(&op.namespace, &op.app, json!({"spec": spec})).await
     }
 
     async fn delete_app(&self, op: &DeleteApp) -> Result<(), ApiError> {
@@ -298,6 +312,9 @@ impl Operator {
         if let Some(namespaces) = &op.namespaces {
             pool.spec.namespace_name = some(namespaces);
         }
+        if let Some(ips) = &op.ips {
+            pool.spec.ips = some(&with_records(&pool, ips));
+        }
         if let Some(exclude) = &op.exclude {
             pool.spec.exclude_ips = some(&without_records(&pool, exclude));
         }
@@ -361,14 +378,45 @@ fn endpoint_object(pool: &SpiderIPPool, op: &EditRecord, pod: &str, ip: IpAddr) 
     }
 }
 
+/// The addresses of a pool that are in use.
+fn recorded(pool: &SpiderIPPool) -> IpSet {
+    let version = pool.spec.ip_version.unwrap_or(4);
+    let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+    let used = records.into_iter().flat_map(|records| records.iter()).filter_map(|(key, _)| key.address());
+    used.filter(|ip| IpVersion::of(*ip).number() == version).collect()
+}
+
 /// These ranges without the addresses in use.
 fn without_records(pool: &SpiderIPPool, ranges: &[String]) -> Vec<String> {
     let version = pool.spec.ip_version.unwrap_or(4);
     let Ok(parsed) = parse_ranges(ranges, version, &Policy::hardened()) else { return Vec::new() };
-    let recorded = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
-    let used = recorded.into_iter().flat_map(|records| records.iter()).filter_map(|(key, _)| key.address());
-    let used: IpSet = used.filter(|ip| IpVersion::of(*ip).number() == version).collect();
-    subtract(parsed, &used).into_iter().map(|range| range.to_string()).collect()
+    subtract(parsed, &recorded(pool)).into_iter().map(|range| range.to_string()).collect()
+}
+
+/// These ranges and the addresses in use.
+fn with_records(pool: &SpiderIPPool, ranges: &[String]) -> Vec<String> {
+    let version = pool.spec.ip_version.unwrap_or(4);
+    // The plan was checked.
+    let Ok(parsed) = parse_ranges(ranges, version, &Policy::hardened()) else { return ranges.to_vec() };
+    let all = parsed.into_iter().collect::<IpSet>().union(&recorded(pool));
+    all.ranges().map(|range| range.to_string()).collect()
+}
+
+/// A change of the template: its annotations, and who replaced the pods when.
+fn roll_out(op: &RollOutApp, number: usize) -> Value {
+    let mut annotations = changed(&op.annotations);
+    annotations.insert("kubectl.kubernetes.io/restartedAt", json!(number.to_string()));
+    let mut patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+    if op.host_network {
+        patch["spec"]["template"]["spec"] = json!({"hostNetwork": true});
+    }
+    patch
+}
+
+/// Annotations in a merge patch: an empty text takes one away.
+fn changed(annotations: &BTreeMap<String, String>) -> BTreeMap<&str, Value> {
+    let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
+    annotations.iter().map(|(key, text)| (&**key, value(text))).collect()
 }
 
 /// A SpiderReservedIP as people write it.

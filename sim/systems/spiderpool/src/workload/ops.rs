@@ -88,6 +88,15 @@ pub struct ApplyApp {
     /// another one runs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parallel: bool,
+    /// The first ordinal of a StatefulSet (`ordinals.start`).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub start: u32,
+    /// How many of a StatefulSet's pods, the lowest first, keep the template that they have when it changes (`partition`).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub partition: u32,
+    /// Whether a pod of a StatefulSet stays as it is when the template changes, until somebody deletes it (`OnDelete`).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_delete: bool,
     /// The number of the node that a bare pod names itself; else the scheduler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
@@ -125,6 +134,27 @@ pub struct ScaleApp {
     pub replicas: u32,
 }
 
+/// Somebody edits a StatefulSet, apart from its template and the number of its pods. Nothing happens to an application of another kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditStatefulSet {
+    /// The name of the StatefulSet.
+    pub app: String,
+    /// The namespace that it is in.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// Its first ordinal from now on: pods below it go, and as many come at the other end (`ordinals.start`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u32>,
+    /// How many of its pods, the lowest first, keep the template that they have (`partition`). The others are replaced if they are outdated, whatever
+    /// `on_delete` said before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<u32>,
+    /// Whether outdated pods stay until somebody deletes them (`OnDelete`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_delete: Option<bool>,
+}
+
 /// Somebody has all pods of an application replaced: its template changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -134,7 +164,7 @@ pub struct RollOutApp {
     /// Its namespace.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// Annotations of the pods from now on, besides those that they have.
+    /// Annotations of the pods from now on, besides those that they have; an empty text takes one away.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Whether the pods use the network of their node from now on, and so none of Spiderpool's addresses.
@@ -258,6 +288,9 @@ pub struct EditPool {
     /// Whether it serves pods that name no pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
+    /// Its ranges from now on, and the addresses in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ips: Option<Vec<String>>,
     /// The ranges that are excluded from now on, without the addresses in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<Vec<String>>,

@@ -143,6 +143,7 @@ pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)
             Operation::ApplyApp(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
             Operation::ScaleApp(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::RollOutApp(op) => all.extend(app(at, &op.namespace, &op.app)),
+            Operation::EditStatefulSet(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::DeleteApp(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::MigrateVm(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::DeletePodOf(op) if holds(&there.apps_of_pods, &op.namespace, app_label(&op.app)) => {}
@@ -199,6 +200,7 @@ mod tests {
         for (row, key, found) in [
             ("\"scale-app\", app = \"nope\", replicas = 1", "app", "nope"),
             ("\"roll-out-app\", app = \"nope\"", "app", "nope"),
+            ("\"edit-stateful-set\", app = \"nope\", start = 1", "app", "nope"),
             ("\"delete-app\", app = \"nope\"", "app", "nope"),
             ("\"delete-pod-of\", app = \"nope\", number = 0", "app", "nope"),
             ("\"migrate-vm\", app = \"nope\"", "app", "nope"),

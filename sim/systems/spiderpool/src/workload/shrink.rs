@@ -7,7 +7,7 @@ use sim_config::time::SimTime;
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
-use super::ops::{AppKind, ApplyApp, Cascade, EditPool};
+use super::ops::{AppKind, ApplyApp, Cascade, EditPool, EditStatefulSet, PoolPlan, RollOutApp};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
 use crate::Operation;
@@ -107,13 +107,27 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
                 for replicas in [1, apply.replicas / 2].into_iter().filter(|&replicas| replicas > 0 && replicas < apply.replicas) {
                     with(index, Operation::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
                 }
-                if apply.annotations.is_empty() {
-                    continue;
-                }
+                with(index, Operation::ApplyApp(ApplyApp { start: 0, ..apply.clone() }));
+                with(index, Operation::ApplyApp(ApplyApp { partition: 0, on_delete: false, ..apply.clone() }));
                 for key in apply.annotations.keys() {
                     let mut simpler = apply.clone();
                     simpler.annotations.remove(key);
                     with(index, Operation::ApplyApp(simpler));
+                }
+            }
+            Operation::RollOutApp(op) => {
+                for key in op.annotations.keys() {
+                    let mut simpler: RollOutApp = op.clone();
+                    simpler.annotations.remove(key);
+                    with(index, Operation::RollOutApp(simpler));
+                }
+            }
+            Operation::EditStatefulSet(op) => {
+                let parts = [op.start.is_some(), op.partition.is_some(), op.on_delete.is_some()];
+                if parts.into_iter().filter(|part| *part).count() > 1 {
+                    with(index, Operation::EditStatefulSet(EditStatefulSet { start: None, ..op.clone() }));
+                    with(index, Operation::EditStatefulSet(EditStatefulSet { partition: None, ..op.clone() }));
+                    with(index, Operation::EditStatefulSet(EditStatefulSet { on_delete: None, ..op.clone() }));
                 }
             }
             Operation::DeletePodOf(delete) if delete.force => {
@@ -139,6 +153,12 @@ fn subnets_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &
     plan.subnets.iter().chain(created)
 }
 
+/// The pools that are there at the beginning, and those that people create.
+fn pools_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a PoolPlan> {
+    let created = ops.iter().filter_map(|op| if let Operation::CreatePool(op) = op.kind.own() { Some(&*op.pool) } else { None });
+    plan.pools.iter().chain(created)
+}
+
 /// How long an application lives at least: a delete that overtakes its create finds nothing.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
@@ -159,6 +179,7 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
         }
         Operation::ScaleApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
         Operation::RollOutApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        Operation::EditStatefulSet(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
         Operation::DeletePool(op) => {
             pools.insert(&op.pool, false);
             true
@@ -169,6 +190,11 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
         }
         Operation::EditPool(EditPool { pool, disable: Some(disable), .. }) => {
             pools.insert(pool, !disable);
+            true
+        }
+        Operation::EditPool(EditPool { pool, ips: Some(ips), .. }) => {
+            let written = pools_of(plan, ops).any(|written| written.name == *pool && written.spec.ips.as_ref() == Some(ips));
+            pools.insert(pool, written);
             true
         }
         Operation::EditPool(EditPool { pool, exclude: Some(exclude), .. }) => {

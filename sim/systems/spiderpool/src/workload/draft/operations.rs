@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::ranges::{CheckedRanges, IpVersion};
 use ipam_spiderpool::{IPPoolSpec, names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
-use sim_config::{Open, With};
+use sim_config::{Choice, Open, Probability, With};
 use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
-    AppKind, ApplyApp, Cascade, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve,
-    RollOutApp, ScaleApp, Unreserve,
+    AppKind, ApplyApp, Cascade, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditStatefulSet, MigrateVm, NAMESPACE, PoolPlan,
+    Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
@@ -38,6 +38,10 @@ pub enum PoolChange {
     Recreate,
     /// They reserve its lower half.
     Reserve,
+    /// They take its lower half out of its ranges; addresses in use stay.
+    Shrink,
+    /// They add as many addresses behind its last.
+    Grow,
 }
 
 impl Open for PoolChange {}
@@ -50,6 +54,11 @@ pub(super) struct Drawn<'a> {
     pub(super) versions: &'a [IpVersion],
     pub(super) nodes: u32,
     pub(super) ops: Vec<Op>,
+}
+
+/// Whether something happens. What never does takes no number, so that it changes nothing else.
+fn chance(draw: &mut Draw, probability: Probability) -> bool {
+    probability.get() > 0.0 && draw.chance(probability.get())
 }
 
 impl Drawn<'_> {
@@ -142,6 +151,10 @@ impl Drawn<'_> {
         if wish == PoolWish::Subnet {
             apply.annotations = self.subnet_annotations(draw, &apply, nics);
         }
+        if kind == AppKind::StatefulSet {
+            apply.on_delete = chance(draw, draft.on_delete);
+            apply.start = if let Choice::Is(start) = draft.start { start } else { draft.start.draw(draw) };
+        }
         let node = draw.below(u64::from(nodes)) as u32;
         let completes = draw.chance(draft.completes.get());
         if kind == AppKind::Pod {
@@ -161,13 +174,22 @@ impl Drawn<'_> {
         let forced = draw.chance(draft.forced.get());
         let foreground = draw.chance(draft.foreground.get());
         let replaced = draw.chance(draft.replaced.get()) && !is_cron_job;
+        let orphaned = kind == AppKind::StatefulSet && chance(draw, draft.orphaned);
+        // Orphans wait for the next set of the name.
+        let gap = if orphaned { draw.between(Duration::from_millis(1), Duration::from_secs(20)) } else { Duration::from_millis(1) };
+        let replaced = replaced || orphaned;
         if let Some(at) = deleted {
-            let cascade = if foreground && kind != AppKind::Pod { Cascade::Foreground } else { Cascade::Background };
+            let cascade = match kind {
+                AppKind::Pod => Cascade::Background,
+                _ if orphaned => Cascade::Orphan,
+                _ if foreground => Cascade::Foreground,
+                _ => Cascade::Background,
+            };
             let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod, cascade };
             self.add(at, Operation::DeleteApp(delete));
             if replaced {
                 apply.node = apply.node.map(|_| draw.below(u64::from(nodes)) as u32);
-                self.add(at + Duration::from_millis(1), Operation::ApplyApp(apply.clone()));
+                self.add(at + gap, Operation::ApplyApp(apply.clone()));
             }
         }
         self.events(draw, &apply, nics, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
@@ -175,8 +197,6 @@ impl Drawn<'_> {
     }
 
     /// What happens to an application while it lives.
-    ///
-    /// Its pods keep the number of their NICs: whoever joins a network in addition names pools for it.
     pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
         let mut events: Vec<(Duration, Operation)> = Vec::new();
@@ -197,11 +217,25 @@ impl Drawn<'_> {
         if rolled && (scales || apply.kind == AppKind::DaemonSet) {
             let rewished = draw.chance(draft.rewished.get());
             let wish = draft.wishes.draw(draw);
-            let annotations = if rewished { self.annotations(draw, wish, apply, nics) } else { BTreeMap::new() };
-            events.push((
-                at,
-                Operation::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false }),
-            ));
+            let rewired = chance(draw, draft.rewired);
+            let annotations = if rewired {
+                self.rewired(draw, wish, apply)
+            } else if rewished {
+                self.annotations(draw, wish, apply, nics)
+            } else {
+                BTreeMap::new()
+            };
+            let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false };
+            self.roll_out(draw, apply, at, roll_out.clone(), &mut events);
+            // What is taken away may come back, and the other way round.
+            if rewired && chance(draw, draft.rewired) {
+                let (later, wish) = (draw.between(Duration::from_secs(15), Duration::from_secs(60)), draft.wishes.draw(draw));
+                let mut annotations = self.rewired(draw, wish, apply);
+                for key in roll_out.annotations.keys() {
+                    annotations.entry(key.clone()).or_default();
+                }
+                events.push((at + later, Operation::RollOutApp(RollOutApp { annotations, ..roll_out })));
+            }
         }
         for _ in 0..draft.pods_deleted.draw(draw) {
             let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);
@@ -212,11 +246,58 @@ impl Drawn<'_> {
         }
         let (at, migrated) = (when(draw), draw.chance(draft.migrated.get()));
         if migrated && apply.kind == AppKind::VirtualMachine {
-            events.push((at, Operation::MigrateVm(MigrateVm { app, namespace })));
+            events.push((at, Operation::MigrateVm(MigrateVm { app: app.clone(), namespace: namespace.clone() })));
+        }
+        if apply.kind == AppKind::StatefulSet && chance(draw, draft.renumbered) {
+            let (at, start) = (when(draw), Some(draw.below(4) as u32));
+            events.push((at, Operation::EditStatefulSet(EditStatefulSet { app, namespace, start, ..EditStatefulSet::default() })));
         }
         for (at, kind) in events {
             if life.contains(&at) {
                 self.add(at, kind);
+            }
+        }
+    }
+
+    /// The annotations by which pods have another number of NICs from now on. Whoever joins a network in addition names pools for it, so that nothing
+    /// that was said before about pools counts any more.
+    fn rewired(&self, draw: &mut Draw, wish: PoolWish, apply: &ApplyApp) -> BTreeMap<String, String> {
+        let nics = self.draft.nics.draw(draw).max(1);
+        let nics = if wish == PoolWish::Subnet { nics.min(most_nics(self.subnets)) } else { nics };
+        let mut annotations = self.annotations(draw, wish, apply, nics);
+        for key in apply.annotations.keys() {
+            annotations.entry(key.clone()).or_default();
+        }
+        annotations
+    }
+
+    /// The template changes. Of a StatefulSet people may replace some pods later than others, or each by hand.
+    fn roll_out(&self, draw: &mut Draw, apply: &ApplyApp, at: Duration, roll_out: RollOutApp, events: &mut Vec<(Duration, Operation)>) {
+        let (app, namespace) = (roll_out.app.clone(), roll_out.namespace.clone());
+        let delete = |number| Operation::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force: false });
+        let part = |partition| {
+            let edit = EditStatefulSet { app: app.clone(), namespace: namespace.clone(), partition, ..EditStatefulSet::default() };
+            Operation::EditStatefulSet(edit)
+        };
+        let is_set = apply.kind == AppKind::StatefulSet;
+        let partitioned = is_set && !apply.on_delete && chance(draw, self.draft.partitioned);
+        let partition = partitioned.then(|| 1 + draw.below(u64::from(apply.replicas.max(1))) as u32);
+        if partition.is_some() {
+            events.push((at, part(partition)));
+        }
+        events.push((at, Operation::RollOutApp(roll_out)));
+        if let Some(partition) = partition {
+            let lasts = draw.between(Duration::from_secs(10), Duration::from_secs(40));
+            // One that keeps the template that it has is replaced all the same.
+            let lost = draw.between(Duration::from_secs(2), lasts);
+            events.push((at + lost, delete(draw.below(u64::from(partition)) as u32)));
+            events.push((at + lasts, part(Some(0))));
+        }
+        if is_set && apply.on_delete {
+            for number in 0..apply.replicas {
+                if draw.chance(0.6) {
+                    events.push((at + draw.between(Duration::from_secs(1), Duration::from_secs(30)), delete(number)));
+                }
             }
         }
     }
@@ -264,6 +345,12 @@ impl Drawn<'_> {
                 self.add(at, Operation::EditPool(EditPool { nodes: Some(vec![node_names(node)]), ..edit.clone() }));
                 self.add(back, Operation::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
             }
+            PoolChange::Shrink | PoolChange::Grow => {
+                let ips = pool.spec.ips.clone().unwrap_or_default();
+                let Some(changed) = other_ranges(change, &pool.spec) else { return };
+                self.add(at, Operation::EditPool(EditPool { ips: Some(changed), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { ips: Some(ips), ..edit }));
+            }
             PoolChange::Recreate => {
                 self.add(at, Operation::DeletePool(DeletePool { pool: name, force: false }));
                 self.add(back, Operation::CreatePool(CreatePool { pool: Box::new(pool) }));
@@ -296,6 +383,24 @@ fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
         }
         None => String::new(),
     }
+}
+
+/// The ranges of a pool that shrinks to its upper half, or grows by as many addresses behind its last; `None` = it cannot.
+fn other_ranges(change: PoolChange, spec: &IPPoolSpec) -> Option<Vec<String>> {
+    let (ips, version) = (spec.ips.as_deref()?, spec.ip_version.unwrap_or(4));
+    let ranges = ipam_spiderpool::ranges::parse_ranges(ips, version, &ipam_spiderpool::Policy::hardened()).ok()?;
+    let range = ranges.first()?;
+    let (first, last) = range.numbers();
+    let text = |first, last| format!("{}-{}", range.version().address(first), range.version().address(last));
+    if change == PoolChange::Shrink {
+        let upper = text(first + (last - first).div_ceil(2), last);
+        return Some([&[upper][..], &ips[1..]].concat());
+    }
+    let grown = [ips, &[text(last.checked_add(1)?, last.checked_add(last - first + 1)?)][..]].concat();
+    let excluded = spec.exclude_ips.as_deref().unwrap_or_default();
+    // No pool gives addresses outside of its CIDR, and none twice.
+    let fits = CheckedRanges::parse(&spec.subnet, &grown, excluded, &ipam_spiderpool::Policy::hardened()).is_ok();
+    fits.then_some(grown)
 }
 
 /// How many addresses each of the pools has that overlap, and from the first of one to that of the next.

@@ -47,7 +47,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
             }
             Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause, what, .. }) => {
                 findings.exercised();
-                if let Some(wrong) = not_justified(view, uid, *cause, what) {
+                if let Some(wrong) = not_justified(view, process, uid, *cause, what) {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
                         let mut lines =
@@ -68,7 +68,13 @@ fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: std
 }
 
 /// Why an agent may not release these addresses.
-fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<str>, std::net::IpAddr)]) -> Option<&'static str> {
+fn not_justified(
+    view: &View,
+    by: ProcessId,
+    uid: &str,
+    cause: Cause,
+    what: &[(std::sync::Arc<str>, std::net::IpAddr)],
+) -> Option<&'static str> {
     let answers = view.ledger.answers(uid).iter();
     let mut answered =
         answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
@@ -80,7 +86,7 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
         }
         // The address of a place is its configuration (A §7.3: 522), where the settings say so.
         Cause::Conflict => {
-            let place = view.pods.get(uid).and_then(|pod| view.keeping_place(pod));
+            let place = view.pods.get(uid).filter(|pod| !view.was_orphan_lately(pod)).and_then(|pod| view.keeping_place(pod));
             place.map(|_| "a place keeps its address whoever answers on it")
         }
         Cause::RollBack => {
@@ -89,13 +95,14 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
         }
         Cause::PoolChange => {
             let pod = view.pods.get(uid)?;
+            let shown = view.shown_for_place_of(by, pod);
             let may_have_changed = |answer: &Answer| match &pod.place {
                 // Each pod of a VM has a name of its own.
                 Some(place @ Place::Vm(_)) => {
                     let mut of_vm = view.pods.present().filter(|(_, other)| other.place.as_ref() == Some(place));
-                    of_vm.any(|(_, other)| view.may_have_changed(answer, other))
+                    of_vm.any(|(_, other)| view.may_have_changed(answer, other, &shown))
                 }
-                _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor)),
+                _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor), &shown),
             };
             let mut answered = answered.peekable();
             answered.peek()?;
@@ -123,6 +130,8 @@ pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::BY_HAND;
     use super::super::testing::{Stage, on_stage};
     use crate::workload::Cause;
@@ -130,6 +139,25 @@ mod tests {
     const CLAIM: &str = "records-leave-only-for-their-own-uid";
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
     const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    #[test]
+    fn an_orphan_may_lose_an_address_to_somebody_outside_and_a_pod_that_was_one_long_ago_may_not() {
+        for (adopted, excuses) in [(None, vec![]), (Some(Duration::from_secs(50)), vec![]), (Some(Duration::from_secs(101)), vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "u");
+                stage.add("ns/web-1", "u", FIRST);
+                stage.is_of("ns/web-1", None);
+                if let Some(since) = adopted {
+                    stage.is_of("ns/web-1", Some("next"));
+                    stage.pass(since);
+                }
+                stage.release("ns/web-1", "u", Cause::Conflict, WHAT);
+                assert_eq!(stage.excuses(), excuses, "{adopted:?}");
+            });
+        }
+    }
 
     fn with_pod(test: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {

@@ -7,7 +7,8 @@ use super::{Findings, IpamClaim};
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
 /// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
 /// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
-/// again. A VM that moves while it runs keeps its address: nothing is given away.
+/// again. A VM that moves keeps its address while the pod that it leaves is there, also if that is being deleted: it runs there (A S1), and nothing is
+/// given away.
 ///
 /// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
 pub(crate) struct ReservedAddressesAreNotGiven;
@@ -25,7 +26,8 @@ impl IpamClaim for ReservedAddressesAreNotGiven {
         for edit in &change.edits {
             let Some((address, record)) = edit.given() else { continue };
             let from = edit.before.as_ref().map(|before| &before.pod_uid);
-            if from.is_some_and(|from| view.pods.is_alive(from) && is_migration(view, from, &record.pod_uid)) {
+            let is_there = |uid: &str| view.pods.get(uid).is_some_and(|pod| !pod.gone);
+            if from.is_some_and(|from| is_there(from) && is_migration(view, from, &record.pod_uid)) {
                 continue;
             }
             let shown = match edit.before {
@@ -88,6 +90,27 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
             assert_eq!(stage.excuses(), []);
         });
+    }
+
+    #[test]
+    fn a_vm_that_moves_keeps_a_reserved_address_while_the_pod_is_there_that_it_leaves() {
+        for (is_gone, excuses) in [(false, vec![]), (true, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.vm_pod("ns/virt-1", "a", "vm");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+                stage.reserve("r", &["10.0.0.1"]);
+                stage.deliver::<SpiderReservedIP>(stage.agent);
+                stage.vm_pod("ns/virt-2", "b", "vm");
+                stage.terminate("ns/virt-1");
+                if is_gone {
+                    stage.pod_gone("ns/virt-1");
+                }
+                stage.ask("ns/virt-2", "b", "eth0");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "b");
+                assert_eq!(stage.excuses(), excuses);
+            });
+        }
     }
 
     #[test]

@@ -1,20 +1,25 @@
 //! A S10: places keep their addresses.
 
-use super::view::{Answer, EventMask, Pod, Seen, Shown, View};
+use super::view::{Answer, EventMask, Place, Pod, Seen, Shown, ShownUpTo, View};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::Cause;
 
 /// A pod of a StatefulSet, or of a VM, is answered for the NIC that it asks for with the address that its predecessor of the same
 /// place had.
 ///
-/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the networks or labels where
-/// they count. It need not be the same if the place was gone for a time (scaled down, deleted), if the pool, a reservation, the namespace or the
-/// node changed meanwhile, if the address was given up because somebody outside uses it, or if the predecessor had it
-/// though the rules did not permit it any more.
+/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the network of the NIC or labels
+/// where they count. Nor does a pool matter that shrinks or grows but keeps the address. It need not be the same if the place was gone when the
+/// predecessor's end began, or later (scaled down, deleted), if the rules of the pool, the namespace or the node changed meanwhile, if the pool lost the
+/// address or it was reserved for a time, if it was given up because somebody outside uses it, or if the predecessor had it though the rules did not
+/// permit it any more. Nor need it if all that was so of a pod of the place between the two. A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
+/// address as an orphan.
+///
+/// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
 ///
 /// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
-/// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint` and `stateful-conflict-released`. It does not see an address
-/// that was lost while its place was gone.
+/// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint`, `stateful-conflict-released`,
+/// `wishes-of-the-template`, `ordinals-from-zero`, `reuse-in-first-range-only`, `dropped-nic-frees-all` and `re-add-changes-owner`. It does not see an
+/// address that was lost while its place was gone.
 pub(crate) struct StaticPodsKeepTheirAddresses;
 
 impl IpamClaim for StaticPodsKeepTheirAddresses {
@@ -26,13 +31,14 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
         let Some(answer) = Answered::of(seen) else { return };
         let Some(pod) = view.pods.get(answer.uid) else { return };
         let Some(name) = pod.static_name() else { return };
+        let shown = view.agents.all_shown_before_add(answer.by, answer.uid);
         for given in answer.given.iter().filter(|given| given.nic == *answer.nic) {
             let Some(before) = view.ledger.kept(name).iter().find(|before| before.is_for_same(given)) else { continue };
-            if before.uid == *answer.uid || !had_to_be_kept(view, pod, before) {
+            if before.uid == *answer.uid || !had_to_be_kept(view, pod, before, &shown) {
                 continue;
             }
             findings.exercised();
-            if before.given.address != given.address {
+            if before.given.address != given.address && !was_given_up_between(view, pod, before, &shown) {
                 violated(findings, view.changes.touched(before.given.address) || view.changes.touched_endpoint(name), || {
                     let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
                     vec![
@@ -52,11 +58,29 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
     }
 }
 
-fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer) -> bool {
-    let place = pod.place.as_ref().is_some_and(|place| view.keeps_places(place) && view.places.were_there_since(place, before.basis.began));
+fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) -> bool {
+    let predecessor = view.pods.get(&before.uid);
+    // What an orphan is given for the first time goes with it (A §6.1). What it had as one of the set's is kept if it ends as an orphan (A §7.1).
+    let shown_pods = before.basis.shown[Shown::Pods as usize];
+    if predecessor.is_some_and(|pod| pod.may_have_seemed_orphan(before.said.at, shown_pods)) {
+        return false;
+    }
+    // Nobody asks for the place of a pod that is alive. What it has is the next one's if the place is there when its end begins.
+    let ends = predecessor.and_then(Pod::ends_since).filter(|ends| *ends > before.said.at);
+    let was_there = |place: &Place| match ends {
+        Some(ends) => view.places.were_there_from(place, ends),
+        None => view.places.were_there_since(place, before.basis.began),
+    };
+    let place = pod.place.as_ref().is_some_and(|place| view.keeps_places(place) && was_there(place));
     let mut releases = view.ledger.releases(&before.uid).iter();
     let given_up = releases.any(|release| release.cause == Cause::Conflict && release.covers(&before.given.pool, before.given.address));
-    place && !given_up && !view.may_have_changed(before, pod) && was_permitted(view, before)
+    place && !given_up && !view.may_have_changed(before, pod, shown) && was_permitted(view, before)
+}
+
+/// Whether a pod of the place between the two may have given the address up, because it was not to have it.
+fn was_given_up_between(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) -> bool {
+    let predecessor = view.pods.get(&before.uid);
+    predecessor.is_some_and(|predecessor| view.pods.between(predecessor, pod).any(|other| view.may_have_changed(before, other, shown)))
 }
 
 /// Whether the rules still permitted an address when it was told. An ADD that is asked again is answered with what its first try recorded, although
@@ -72,7 +96,7 @@ fn was_permitted(view: &View, before: &Answer) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use ipam_spiderpool::names::{ANNOTATION_IPPOOL, ANNOTATION_MULTUS_NETWORKS};
+    use ipam_spiderpool::names::{ANNOTATION_IPPOOL, ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS};
     use k8s_openapi::api::core::v1::Pod as PodObject;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
     use kube_machinery::ObjectKey;
@@ -115,13 +139,30 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_gone_for_a_time_keeps_nothing() {
+    fn a_place_keeps_nothing_that_is_gone_after_the_end_of_its_pod_began() {
+        restarted(
+            |stage| {
+                stage.terminate("ns/web-1");
+                stage.stateful_set("ns/web", 1);
+                stage.stateful_set("ns/web", 2);
+            },
+            |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
+        );
+        restarted(
+            |stage| {
+                stage.stateful_set("ns/web", 1);
+                stage.terminate("ns/web-1");
+                stage.stateful_set("ns/web", 2);
+            },
+            |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
+        );
+        // Nobody asks for the place of a pod that lives.
         restarted(
             |stage| {
                 stage.stateful_set("ns/web", 1);
                 stage.stateful_set("ns/web", 2);
             },
-            |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
+            |stage| assert_eq!(stage.excuses(), [None]),
         );
         restarted(|stage| stage.stateful_set("ns/web", 3), |stage| assert_eq!(stage.excuses(), [None]));
     }
@@ -132,6 +173,116 @@ mod tests {
         restarted(|stage| stage.reserve("r", &["10.0.0.1"]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Conflict, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Del, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    #[test]
+    fn a_pool_that_changes_and_has_the_address_all_the_time_keeps_it() {
+        let ranges = |ips: &'static [&'static str]| {
+            move |stage: &mut Stage| {
+                let ips = ips.iter().map(|range| (*range).to_owned()).collect();
+                stage.change_pool(stage.person, "p", |pool| pool.spec.ips = Some(ips));
+            }
+        };
+        restarted(ranges(&["10.0.0.1-10.0.0.2"]), |stage| assert_eq!(stage.excuses(), [None]));
+        restarted(ranges(&["10.0.0.2-10.0.0.9"]), |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
+        let there_and_back = |stage: &mut Stage| {
+            ranges(&["10.0.0.2-10.0.0.9"])(stage);
+            ranges(&["10.0.0.1-10.0.0.9"])(stage);
+        };
+        restarted(there_and_back, |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
+        restarted(|stage| stage.reserve("r", &["10.0.0.7"]), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    /// A pool had no addresses for a time before the predecessor was answered, and then `between` happened.
+    fn after_a_change_that_is_over(between: impl FnOnce(&mut Stage), judge: impl FnOnce(&mut Stage)) {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            for ips in [None, Some(vec!["10.0.0.1-10.0.0.9".to_owned()])] {
+                stage.change_pool(stage.person, "p", |pool| pool.spec.ips = ips);
+            }
+            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+            stage.stateful_set("ns/web", 2);
+            stage.static_pod("ns/web-1", "old");
+            stage.add("ns/web-1", "old", FIRST);
+            between(stage);
+            stage.pod_gone("ns/web-1");
+            stage.static_pod("ns/web-1", "new");
+            stage.add("ns/web-1", "new", OTHER);
+            judge(stage);
+        });
+    }
+
+    #[test]
+    fn what_an_agent_knows_is_open_from_a_list_until_its_watch_tells_more_and_no_longer() {
+        after_a_change_that_is_over(|_| (), |stage| assert_eq!(stage.excuses(), [None]));
+        after_a_change_that_is_over(
+            |stage| stage.lists::<ipam_spiderpool::SpiderIPPool>(stage.agent),
+            |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
+        );
+        after_a_change_that_is_over(
+            |stage| {
+                stage.lists::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+            },
+            |stage| assert_eq!(stage.excuses(), [None]),
+        );
+    }
+
+    #[test]
+    fn an_orphan_hands_on_what_it_was_given_before_and_an_adopted_pod_does_too() {
+        restarted(
+            |stage| {
+                stage.is_of("ns/web-1", None);
+                stage.stateful_set("ns/web", 0);
+                stage.stateful_set("ns/web", 2);
+                stage.is_of("ns/web-1", Some("next"));
+            },
+            |stage| assert_eq!(stage.excuses(), [None]),
+        );
+        restarted(|stage| stage.is_of("ns/web-1", None), |stage| assert_eq!(stage.excuses(), [None]));
+        restarted(
+            |stage| {
+                stage.is_of("ns/web-1", None);
+                stage.stateful_set("ns/web", 0);
+                stage.terminate("ns/web-1");
+                stage.stateful_set("ns/web", 2);
+            },
+            |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
+        );
+    }
+
+    #[test]
+    fn a_pod_between_the_two_that_wanted_something_else_gave_the_address_up() {
+        for (pool, excuses) in [("p", vec![None]), ("q", vec![])] {
+            restarted(
+                |stage| {
+                    stage.pod_gone("ns/web-1");
+                    stage.static_pod("ns/web-1", "between");
+                    stage.change::<PodObject>(stage.kubelet, &ObjectKey::namespaced("ns", "web-1"), |pod| {
+                        let wish = format!(r#"{{"ipv4":["{pool}"]}}"#);
+                        pod.metadata.annotations.get_or_insert_default().insert(ANNOTATION_IPPOOL.to_owned(), wish);
+                    });
+                },
+                |stage| assert_eq!(stage.excuses(), excuses, "{pool}"),
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_pod_was_given_as_an_orphan_goes_with_it() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+            stage.stateful_set("ns/web", 2);
+            stage.static_pod("ns/web-1", "old");
+            stage.is_of("ns/web-1", None);
+            stage.add("ns/web-1", "old", FIRST);
+            stage.is_of("ns/web-1", Some("next"));
+            stage.pod_gone("ns/web-1");
+            stage.static_pod("ns/web-1", "new");
+            stage.add("ns/web-1", "new", OTHER);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
+        });
     }
 
     /// The predecessor was of another revision of its StatefulSet, as in a roll-out.
@@ -156,10 +307,14 @@ mod tests {
             annotations.insert(ANNOTATION_IPPOOL.to_owned(), r#"{"ipv4":["p"]}"#.to_owned());
         };
         rolled_out(wish, |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
-        let networks = |_: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>| {
+        let network = |_: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>| {
+            annotations.insert(ANNOTATION_MULTUS_DEFAULT_NETWORK.to_owned(), "net".to_owned());
+        };
+        rolled_out(network, |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
+        let another_nic = |_: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>| {
             annotations.insert(ANNOTATION_MULTUS_NETWORKS.to_owned(), "net".to_owned());
         };
-        rolled_out(networks, |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
+        rolled_out(another_nic, |stage| assert_eq!(stage.excuses(), [None]));
     }
 
     #[test]
@@ -215,6 +370,7 @@ mod tests {
         restarted(
             |stage| {
                 stage.stateful_set("ns/web", 1);
+                stage.terminate("ns/web-1");
                 stage.reclaim(stage.replicas[0], "ns/web-1", "old", "p", "10.0.0.1");
                 stage.stateful_set("ns/web", 2);
             },

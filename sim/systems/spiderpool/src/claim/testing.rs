@@ -366,6 +366,15 @@ impl Stage {
         self.pod_object(key, uid, Some(owner));
     }
 
+    /// A pod of a StatefulSet is that of the set with this UID from now on, or nobody's.
+    pub(super) fn is_of(&mut self, key: &str, set: Option<&str>) {
+        let (namespace, pod) = key.split_once('/').expect("the test's pods have a namespace");
+        let name = pod.rsplit_once('-').expect("the pod has an ordinal").0;
+        let owner = |uid| json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": uid, "controller": true}]);
+        let owners = set.map(|uid| serde_json::from_value(owner(uid)).expect("that is a list of owners"));
+        self.change::<Pod>(self.kubelet, &ObjectKey::namespaced(namespace, pod), |pod| pod.metadata.owner_references = owners);
+    }
+
     /// The same, of a VM.
     pub(super) fn vm_pod(&mut self, key: &str, uid: &str, vmi: &str) {
         let kind = "VirtualMachineInstance";

@@ -66,8 +66,9 @@ impl IpamClaim for PlacesKeepTheirRecords {
     }
 }
 
+/// The place of a pod. Of an orphan it is left open: the write that is judged may be the one that takes away what says so.
 fn place_of<'a>(view: &'a View, uid: &str) -> Option<&'a Place> {
-    view.keeping_place(view.pods.get(uid)?)
+    view.keeping_place(view.pods.get(uid).filter(|pod| !pod.is_orphan())?)
 }
 
 /// Whether a place has been there all the time since it can have been asked for on account of a release.
@@ -88,7 +89,8 @@ fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr) -> b
 /// Since when a later pod of the ordinal has run and answered on addresses of which this is none, as its status says: one that left
 /// Spiderpool, or was given another address. `None` = there is none, or the place is another one's.
 pub(super) fn served_otherwise_since(view: &View, uid: &str, address: IpAddr) -> Option<SimTime> {
-    let place = place_of(view, uid).filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address))?;
+    let own = view.keeping_place(view.pods.get(uid)?);
+    let place = own.filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address))?;
     let ready = |pod: &Pod| {
         let conditions = pod.object.status.as_ref()?.conditions.as_ref()?;
         let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True")?;

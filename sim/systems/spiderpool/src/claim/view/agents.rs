@@ -126,8 +126,18 @@ impl Agents {
     }
 
     /// The same for all types.
-    pub(super) fn all_shown_before_add(&self, process: ProcessId, uid: &str) -> ShownUpTo {
+    pub(in super::super) fn all_shown_before_add(&self, process: ProcessId, uid: &str) -> ShownUpTo {
         self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
+    }
+
+    /// For each type the least that the ADDs of a process for some pods can have been shown; what it has been shown now, if there are none.
+    pub(super) fn least_shown_to_adds(&self, process: ProcessId, is_one: impl Fn(&str) -> bool) -> ShownUpTo {
+        let Some(process) = self.0.get(&process) else { return ShownUpTo::default() };
+        let mut least = process.shown;
+        for (_, shown) in process.shown_to_adds.iter().filter(|(uid, _)| is_one(uid)) {
+            least = std::array::from_fn(|what| least[what].min(shown[what]));
+        }
+        least
     }
 
     /// The requests that wait for pools: who, and since when.

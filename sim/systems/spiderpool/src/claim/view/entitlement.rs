@@ -1,6 +1,7 @@
 //! What a pod's state says about its right to its addresses (G §3, §10.1), read once more and without any cache.
 
 use ipam_spiderpool::PoolIPAllocation;
+use ipam_spiderpool::ipam::PATIENCE;
 use ipam_spiderpool::reclaim::NodeState;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
@@ -196,9 +197,23 @@ impl View {
         }
     }
 
-    /// The place of a pod, if it keeps addresses by the settings.
+    /// Whether nobody controlled a pod when an agent can have asked whose it is that releases addresses of it now: in the course of its request.
+    pub(in super::super) fn was_orphan_lately(&self, pod: &Pod) -> bool {
+        pod.was_orphan_since(SimTime::ZERO + self.at.since_start().saturating_sub(PATIENCE))
+    }
+
+    /// The place of a pod, if it keeps addresses by the settings. An orphan has the one that its endpoint says, or its name, if there is no endpoint
+    /// (A §7.1, G §5.2).
     pub(in super::super) fn keeping_place<'a>(&self, pod: &'a Pod) -> Option<&'a Place> {
-        pod.place.as_ref().filter(|place| self.keeps_places(place))
+        pod.place.as_ref().filter(|place| self.keeps_places(place) && (!pod.is_orphan() || self.is_kept_by_endpoint(pod)))
+    }
+
+    /// Whether no endpoint says that a pod of a StatefulSet was an orphan when it was given addresses.
+    fn is_kept_by_endpoint(&self, pod: &Pod) -> bool {
+        self.endpoint_of(pod).is_none_or(|(endpoint, _)| {
+            let of_set = endpoint.status.as_ref().is_some_and(|status| status.owner_controller_type == "StatefulSet");
+            of_set && endpoint.metadata.owner_references.iter().flatten().all(|owner| owner.kind != "Pod")
+        })
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod agents;
 mod applications;
+mod basis;
 mod changes;
 mod endpoints;
 mod entitlement;
@@ -37,7 +38,6 @@ mod wishes;
 
 use std::sync::Arc;
 
-use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
 use ipam_spiderpool::reclaim::Target;
 use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -56,12 +56,11 @@ use ledger::{Basis, Last, Release};
 use replicas::Whose;
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
-use wishes::wishes_still;
 
 use crate::oracle::Opinion;
 use crate::workload::{IpamNote, ReclaimNote};
 
-pub(super) use agents::{Agents, Shown, Tried};
+pub(super) use agents::{Agents, Shown, ShownUpTo, Tried};
 pub(super) use applications::{Application, Applications, label};
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
@@ -90,16 +89,6 @@ pub(super) struct Said {
     pub(super) at: SimTime,
     /// An order for things that happen at one time: how many events were seen.
     pub(super) moment: u64,
-}
-
-/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5).
-/// It may be there for a while, unchanged: whoever is to delete it is down.
-fn is_of_another_incarnation(pool: &SpiderIPPool, pod: &Pod) -> bool {
-    let mut owners = pod.object.metadata.owner_references.iter().flatten();
-    let of = label(pool, LABEL_OWNER_APPLICATION_UID).filter(|_| label(pool, LABEL_IPPOOL_RECLAIM) == Some("true"));
-    // A StatefulSet makes its pods itself; those of others have no place whose addresses they might keep.
-    let of_set = matches!(pod.place, Some(Place::Ordinal(..)));
-    of_set && of.zip(owners.find(|owner| owner.controller == Some(true))).is_some_and(|(uid, owner)| owner.uid != uid)
 }
 
 /// The lease of Spiderpool's controller.
@@ -572,23 +561,5 @@ impl View {
     pub(super) fn endpoint_of(&self, pod: &Pod) -> Option<(&Arc<SpiderEndpoint>, bool)> {
         let found = pod.names().find_map(|name| Some((name, self.endpoints.get(name)?)));
         found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
-    }
-
-    /// Whether what the pods of a place may have can have changed since an answer to one of them was decided, as far as the agent
-    /// had surely been shown it: its pool, reservations, its namespace, its node, its wishes. Then another address for `pod` may
-    /// be right.
-    pub(super) fn may_have_changed(&self, answer: &Answer, pod: &Pod) -> bool {
-        let shown = |what: Shown| answer.basis.shown[what as usize];
-        let Some(pool) = self.pools.get(&answer.given.pool) else { return true };
-        let Some(predecessor) = self.pods.get(&answer.uid) else { return true };
-        let namespace = pod.key.split_once('/').map_or("", |(namespace, _)| namespace);
-        let other_node = pool.looks_at_nodes() && predecessor.node() != pod.node();
-        pool.changed > shown(Shown::Pools)
-            || self.reservations.changed > shown(Shown::Reservations)
-            || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
-            || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
-            || other_node
-            || !wishes_still(pod, predecessor, &answer.given, pool)
-            || is_of_another_incarnation(&pool.object, pod)
     }
 }

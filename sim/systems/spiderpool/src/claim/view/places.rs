@@ -76,6 +76,12 @@ fn throughout<T>(eras: &[Era<T>], moment: u64, holds: impl Fn(&T) -> bool) -> bo
     !eras.is_empty() && eras[first..].iter().all(|era| holds(&era.state))
 }
 
+/// The same since a time, and before whatever happened at that very time.
+fn throughout_from<T>(eras: &[Era<T>], time: SimTime, holds: impl Fn(&T) -> bool) -> bool {
+    let first = eras.iter().rposition(|era| era.at < time).unwrap_or(0);
+    !eras.is_empty() && eras[first..].iter().all(|era| holds(&era.state))
+}
+
 /// A state is so from now on; whether it was another one.
 fn turn<T: PartialEq>(eras: &mut Vec<Era<T>>, (from, at): When, state: T) -> bool {
     let turns = eras.last().is_none_or(|era| era.state != state);
@@ -117,6 +123,16 @@ impl Places {
                 self.sets.get(set).is_some_and(|eras| throughout(eras, moment, |ordinals| has(ordinals, *ordinal)))
             }
             Place::Vm(vmi) => self.vms.get(vmi).is_some_and(|vm| throughout(&vm.eras, moment, |valid| *valid)),
+        }
+    }
+
+    /// Whether a place was there all the time since a point of time, and just before it.
+    pub(in super::super) fn were_there_from(&self, place: &Place, time: SimTime) -> bool {
+        match place {
+            Place::Ordinal(set, ordinal) => {
+                self.sets.get(set).is_some_and(|eras| throughout_from(eras, time, |ordinals| has(ordinals, *ordinal)))
+            }
+            Place::Vm(vmi) => self.vms.get(vmi).is_some_and(|vm| throughout_from(&vm.eras, time, |valid| *valid)),
         }
     }
 

@@ -46,9 +46,66 @@ pub(in super::super) struct Pod {
     pub(in super::super) life: (u64, u64),
     /// Since when it has been on its way.
     pub(in super::super) since: Since,
+    /// When nobody controlled it though it has a place.
+    orphaned: Vec<Orphaned>,
+}
+
+/// A time in which nobody controlled a pod.
+#[derive(Clone, Copy, Debug)]
+struct Orphaned {
+    since: SimTime,
+    /// At which revision somebody adopted it, and when.
+    adopted: Option<(u64, SimTime)>,
+}
+
+impl Since {
+    /// When its end began; `None` = it has not.
+    fn first(&self) -> Option<SimTime> {
+        [self.terminating, self.ended, self.gone].into_iter().flatten().min()
+    }
 }
 
 impl Pod {
+    /// When its end began; `None` = it has not.
+    pub(in super::super) fn ends_since(&self) -> Option<SimTime> {
+        self.since.first()
+    }
+
+    /// Whether nobody controls it, though somebody did: until the next set of the name adopts it, it is of no place.
+    pub(in super::super) fn is_orphan(&self) -> bool {
+        self.orphaned.last().is_some_and(|orphaned| orphaned.adopted.is_none())
+    }
+
+    /// Whether nobody controls it, or did at a time or later.
+    pub(in super::super) fn was_orphan_since(&self, time: SimTime) -> bool {
+        self.orphaned.last().is_some_and(|orphaned| orphaned.adopted.is_none_or(|(_, adopted)| adopted >= time))
+    }
+
+    /// Whether whoever had been shown every pod up to a revision, and maybe more, can have known it as an orphan at a time.
+    pub(in super::super) fn may_have_seemed_orphan(&self, at: SimTime, shown: u64) -> bool {
+        self.orphaned.iter().any(|orphaned| orphaned.since <= at && orphaned.adopted.is_none_or(|(revision, _)| revision > shown))
+    }
+
+    /// Takes in whose it is from now on. A place stays that of an orphan, as its endpoint names the owner that it had.
+    fn see_owner(&mut self, key: &ObjectKey, after: &PodObject, (revision, at): (u64, SimTime)) {
+        if self.object.metadata.owner_references == after.metadata.owner_references {
+            return;
+        }
+        let owned = after.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
+        match (place_of(key, after), self.orphaned.last_mut()) {
+            (place @ Some(_), last) => {
+                match last {
+                    Some(Orphaned { adopted: adopted @ None, .. }) => *adopted = Some((revision, at)),
+                    _ if self.place.is_none() => self.orphaned.push(Orphaned { since: SimTime::ZERO, adopted: Some((revision, at)) }),
+                    _ => {}
+                }
+                self.place = place;
+            }
+            (None, _) if self.place.is_some() && !owned && !self.is_orphan() => self.orphaned.push(Orphaned { since: at, adopted: None }),
+            _ => {}
+        }
+    }
+
     /// Whether it is alive as the API has it.
     pub(in super::super) fn is_alive(&self) -> bool {
         self.dead.is_none()
@@ -131,6 +188,13 @@ impl Pods {
         self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
     }
 
+    /// All pods of a place that came after one of them and before another, in no order that means anything. Linear: for whoever has found something
+    /// wrong.
+    pub(in super::super) fn between<'a>(&'a self, first: &'a Pod, last: &'a Pod) -> impl Iterator<Item = &'a Pod> {
+        let between = move |pod: &&Pod| first.life.0 < pod.life.0 && pod.life.0 < last.life.0;
+        self.by_uid.values().filter(between).filter(move |pod| pod.static_name().is_some_and(|name| last.has_name(name)))
+    }
+
     /// The pods that whoever was shown everything up to a revision knows, and that vanished later.
     pub(in super::super) fn vanished_since(&self, shown: u64) -> impl Iterator<Item = &Arc<str>> {
         let later = self.vanished.iter().rev().take_while(move |(revision, _)| *revision > shown).map(|(_, uid)| uid);
@@ -172,6 +236,7 @@ impl Pods {
                 Since { terminating: pod.since.terminating.or(terminating), ended: ended.and(pod.since.ended.or(ended)), gone: None };
             let nearer = since != pod.since || (terminating.is_some() && term(&pod.object) != term(&after));
             (pod.dead, pod.since) = (pod.dead.or(dead), since);
+            pod.see_owner(key, &after, (revision, at));
             pod.object = after;
             return nearer.then_some(id);
         }
@@ -180,7 +245,7 @@ impl Pods {
         let since = Since { terminating, ended, gone: None };
         let nearer = since != Since::default();
         let (place, life) = (place_of(key, &after), (revision, 0));
-        self.by_uid.insert(id.clone(), Pod { key: name, place, object: after, dead, gone: false, life, since });
+        self.by_uid.insert(id.clone(), Pod { key: name, place, object: after, dead, gone: false, life, since, orphaned: Vec::new() });
         nearer.then_some(id)
     }
 }

@@ -19,13 +19,22 @@ pub(in super::super) struct Pool {
     pub(in super::super) object: Arc<SpiderIPPool>,
     /// `ips` without `excludeIPs`, read once for each spec; `None` = cannot be read.
     pub(in super::super) addresses: Option<Arc<IpSet>>,
-    /// The revision at which anything but its records last changed; 0 = not in this run.
+    /// The revision at which anything but its records and ranges last changed; 0 = not in this run.
     pub(in super::super) changed: u64,
+    /// `addresses` as they were from a revision on, the present ones last.
+    eras: Vec<(u64, Option<Arc<IpSet>>)>,
 }
 
 impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
-        Self { addresses: addresses_of(&object.spec), object, changed: 0 }
+        let addresses = addresses_of(&object.spec);
+        Self { eras: vec![(0, addresses.clone())], addresses, object, changed: 0 }
+    }
+
+    /// Whether whoever was shown everything up to a revision, and maybe more, can have known it without an address.
+    pub(in super::super) fn may_have_lacked(&self, address: IpAddr, shown: u64) -> bool {
+        let known = self.eras.iter().rposition(|(from, _)| *from <= shown).unwrap_or(0);
+        self.eras[known..].iter().any(|(_, addresses)| addresses.as_ref().is_none_or(|addresses| !addresses.contains(address)))
     }
 
     /// See [`listed`].
@@ -81,6 +90,11 @@ pub(in super::super) fn listed(spec: &IPPoolSpec) -> Option<IpSet> {
 fn addresses_of(spec: &IPPoolSpec) -> Option<Arc<IpSet>> {
     let addresses = PoolAddresses::of(spec, &IpSet::default(), &Policy::hardened()).ok()?;
     Some(Arc::new(addresses.included().iter().copied().collect::<IpSet>()))
+}
+
+/// What a pool says apart from its ranges.
+fn without_ranges(spec: &IPPoolSpec) -> IPPoolSpec {
+    IPPoolSpec { ips: None, exclude_ips: None, ..spec.clone() }
 }
 
 /// A record before and after a commit: at least one is there, and they differ.
@@ -270,9 +284,11 @@ impl Pools {
         if !same_ranges {
             let before = pool.addresses.take().unwrap_or_else(none);
             pool.addresses = addresses_of(new);
+            pool.eras.push((revision, pool.addresses.clone()));
             self.overlaps.change(name, &before, pool.addresses.as_deref().unwrap_or(&none()));
         }
-        if old != new || pool.is_terminating() != after.metadata.deletion_timestamp.is_some() {
+        let same_rules = old == new || (!same_ranges && without_ranges(old) == without_ranges(new));
+        if !same_rules || pool.is_terminating() != after.metadata.deletion_timestamp.is_some() {
             pool.changed = revision;
         }
         pool.object = after;

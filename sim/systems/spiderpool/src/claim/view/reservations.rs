@@ -19,8 +19,6 @@ struct Era {
 #[derive(Debug, Default)]
 pub(in super::super) struct Reservations {
     by_name: FxHashMap<Arc<str>, Vec<Era>>,
-    /// The revision of the last change; 0 = none in this run.
-    pub(in super::super) changed: u64,
 }
 
 impl Reservations {
@@ -37,6 +35,14 @@ impl Reservations {
         })
     }
 
+    /// Whether whoever has seen every change up to revision `seen`, and maybe more, can have known an address as reserved.
+    pub(in super::super) fn may_have_held(&self, address: IpAddr, seen: u64) -> bool {
+        self.by_name.values().any(|eras| {
+            let known = eras.iter().rposition(|era| era.revision <= seen).unwrap_or(0);
+            eras[known..].iter().any(|era| era.set.contains(address))
+        })
+    }
+
     /// All that is reserved now. Linear: for whoever judges the end of a run.
     pub(in super::super) fn now(&self) -> IpSet {
         let sets = self.by_name.values().filter_map(|eras| eras.last());
@@ -46,7 +52,6 @@ impl Reservations {
     /// Takes in a version of an object, `None` if it is gone. Revision 0 = it was there when the run began.
     pub(super) fn see(&mut self, name: &str, revision: u64, object: Option<&SpiderReservedIP>) {
         let set = Arc::new(object.map(reserved_by).unwrap_or_default());
-        self.changed = revision;
         match self.by_name.get_mut(name) {
             Some(eras) => eras.push(Era { revision, set }),
             None => drop(self.by_name.insert(name.into(), vec![Era { revision, set }])),

@@ -4,6 +4,7 @@ use ipam_spiderpool::names::{
     ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS, ANNOTATION_SUBNET,
     ANNOTATION_SUBNETS,
 };
+use ipam_spiderpool::select::FIRST_NIC;
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::actor::controller_manager::names::POD_NAME_LABEL;
 use serde_json::Value;
@@ -55,19 +56,33 @@ fn wish_of(pod: &PodObject, nic: &str, v4: bool) -> Wish {
     }
 }
 
+/// What a pod says about the network of a NIC, which may name pools of its own: an element of the list that joins further ones, or all of it where
+/// that is not plain.
+fn network_of<'p>(pod: &'p PodObject, nic: &str) -> Option<&'p str> {
+    if nic == FIRST_NIC {
+        return annotation(pod, ANNOTATION_MULTUS_DEFAULT_NETWORK);
+    }
+    let all = annotation(pod, ANNOTATION_MULTUS_NETWORKS)?;
+    // An element may name its interface, which need not be that of its number.
+    let number = nic.strip_prefix("net").and_then(|number| number.parse::<usize>().ok()).filter(|_| !all.contains(['[', '{', '@']));
+    match number {
+        Some(number) => all.split(',').nth(number.checked_sub(1)?).map(str::trim),
+        None => Some(all),
+    }
+}
+
 /// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it names
 /// the pool still, and has the labels and networks that the rules of the pool look at.
 pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &Pool) -> bool {
     let (own, others) = (&*pod.object, &*predecessor.object);
     let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, given.address.is_ipv4()));
     let names_it = matches!(&wishes[0], Wish::Pools(pools) if pools.iter().any(|name| **name == *given.pool));
-    let networks = |pod| [ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS].map(|key| annotation(pod, key));
     let asks_networks = wishes[0] == Wish::Default || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
     // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
     let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(POD_NAME_LABEL));
     is_made(own) == is_made(others)
         && (names_it || wishes[0] == wishes[1])
-        && (!asks_networks || networks(own) == networks(others))
+        && (!asks_networks || network_of(own, &given.nic) == network_of(others, &given.nic))
         && (!pool.looks_at_pods() || own.metadata.labels == others.metadata.labels)
 }
 
@@ -80,6 +95,16 @@ mod tests {
     fn pod(annotations: &[(&str, &str)]) -> PodObject {
         let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         PodObject { metadata: ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() }, ..PodObject::default() }
+    }
+
+    #[test]
+    fn each_nic_has_a_network_of_its_own() {
+        let joined = |text| pod(&[(ANNOTATION_MULTUS_NETWORKS, text), (ANNOTATION_MULTUS_DEFAULT_NETWORK, "ns/first")]);
+        let two = joined("ns/a, ns/b");
+        assert_eq!(["eth0", "net1", "net2", "net3"].map(|nic| network_of(&two, nic)), [Some("ns/first"), Some("ns/a"), Some("ns/b"), None]);
+        assert_eq!(network_of(&joined("ns/a"), "net1"), network_of(&two, "net1"));
+        assert_eq!(network_of(&joined("ns/a@net7,ns/b"), "net1"), Some("ns/a@net7,ns/b"));
+        assert_eq!(network_of(&pod(&[]), "net1"), None);
     }
 
     #[test]

@@ -1,0 +1,51 @@
+//! On what it is decided what the pods of a place may have, and whether that can have changed.
+
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
+use kube_sim::rt::ProcessId;
+
+use super::View;
+use super::agents::{Shown, ShownUpTo};
+use super::applications::label;
+use super::ledger::Answer;
+use super::pods::{Place, Pod};
+use super::wishes::wishes_still;
+
+/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5).
+/// It may be there for a while, unchanged: whoever is to delete it is down.
+fn is_of_another_incarnation(pool: &SpiderIPPool, pod: &Pod) -> bool {
+    let mut owners = pod.object.metadata.owner_references.iter().flatten();
+    let of = label(pool, LABEL_OWNER_APPLICATION_UID).filter(|_| label(pool, LABEL_IPPOOL_RECLAIM) == Some("true"));
+    // A StatefulSet makes its pods itself; those of others have no place whose addresses they might keep.
+    let of_set = matches!(pod.place, Some(Place::Ordinal(..)));
+    of_set && of.zip(owners.find(|owner| owner.controller == Some(true))).is_some_and(|(uid, owner)| owner.uid != uid)
+}
+
+impl View {
+    /// What an agent has surely been shown that decides for the pods of the place, or of the name, of this one.
+    pub(in super::super) fn shown_for_place_of(&self, by: ProcessId, pod: &Pod) -> ShownUpTo {
+        let is_one = |other: &Pod| other.key == pod.key || (pod.place.is_some() && other.place == pod.place);
+        self.agents.least_shown_to_adds(by, |uid| self.pods.get(uid).is_some_and(is_one))
+    }
+
+    /// Whether what the pods of a place may have can have changed between what an answer to one of them was decided on and what is decided on for
+    /// `pod` by an agent that had been shown `later`, as far as the two had surely been shown it: the rules of the pool, whether it has the address
+    /// and nobody reserves that, the namespace, the node, the wishes. Then another address for `pod` may be right.
+    ///
+    /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3).
+    pub(in super::super) fn may_have_changed(&self, answer: &Answer, pod: &Pod, later: &ShownUpTo) -> bool {
+        let shown = |what: Shown| answer.basis.shown[what as usize].min(later[what as usize]);
+        let Some(pool) = self.pools.get(&answer.given.pool) else { return true };
+        let Some(predecessor) = self.pods.get(&answer.uid) else { return true };
+        let namespace = pod.key.split_once('/').map_or("", |(namespace, _)| namespace);
+        let other_node = pool.looks_at_nodes() && predecessor.node() != pod.node();
+        pool.changed > shown(Shown::Pools)
+            || pool.may_have_lacked(answer.given.address, shown(Shown::Pools))
+            || self.reservations.may_have_held(answer.given.address, shown(Shown::Reservations))
+            || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
+            || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
+            || other_node
+            || !wishes_still(pod, predecessor, &answer.given, pool)
+            || is_of_another_incarnation(&pool.object, pod)
+    }
+}

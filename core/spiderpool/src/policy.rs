@@ -172,6 +172,19 @@ pub struct Policy {
     pub subnet_finalizer_trusts_status: bool,
     /// `long-names-unshortened`: names longer than 63 characters are written as values of labels, which no API server takes (K §1.1, A §1.1).
     pub long_names_unshortened: bool,
+    /// `wishes-of-the-template`: the pools of a StatefulSet's pod are those that the set's template names now, not those that the pod names. They differ
+    /// below a partition. No behaviour of upstream.
+    pub wishes_of_the_template: bool,
+    /// `ordinals-from-zero`: a StatefulSet's pods are taken to be counted from 0 also where `ordinals.start` says otherwise (A §6.4). No behaviour of
+    /// upstream.
+    pub ordinals_from_zero: bool,
+    /// `reuse-in-first-range-only`: an address is not used again unless it is in the first of its pool's ranges (A §6.3). No behaviour of upstream.
+    pub reuse_in_first_range_only: bool,
+    /// `dropped-nic-frees-all`: a pod that has a NIC less than its predecessor gives up the addresses of all NICs (A §6.3). No behaviour of upstream.
+    pub dropped_nic_frees_all: bool,
+    /// `re-add-changes-owner`: an ADD for a further sandbox of a pod writes into the endpoint whose the pod is now, so that the place of a pod that was an
+    /// orphan for a while is lost (A §6.1, §6.2). No behaviour of upstream.
+    pub re_add_changes_owner: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,
 }
@@ -249,6 +262,11 @@ impl Policy {
         "full-queue-drops-event" true full_queue_drops_event;
         "subnet-finalizer-trusts-status" true subnet_finalizer_trusts_status;
         "long-names-unshortened" true long_names_unshortened;
+        "wishes-of-the-template" false wishes_of_the_template;
+        "ordinals-from-zero" false ordinals_from_zero;
+        "reuse-in-first-range-only" false reuse_in_first_range_only;
+        "dropped-nic-frees-all" false dropped_nic_frees_all;
+        "re-add-changes-owner" false re_add_changes_owner;
     };
 
     /// The documented behaviour, made safe.

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 
-use crate::SpiderEndpoint;
 use crate::select::TopController;
+use crate::{Policy, SpiderEndpoint};
 use kube_machinery::api::ObjectKey;
 use kube_machinery::kubevirt::{self, VirtualMachineInstance};
 
@@ -76,8 +76,8 @@ pub(super) fn parent_and_ordinal(pod: &str) -> Option<(&str, i32)> {
 }
 
 /// Whether a StatefulSet is to have a pod of this ordinal (A §6.4).
-pub(super) fn is_wanted(set: &StatefulSet, ordinal: i32) -> bool {
-    let start = set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0);
+pub(super) fn is_wanted(set: &StatefulSet, ordinal: i32, policy: &Policy) -> bool {
+    let start = set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).filter(|_| !policy.ordinals_from_zero).unwrap_or(0);
     let replicas = set.spec.replicas.unwrap_or(1);
     i64::from(ordinal) >= i64::from(start) && i64::from(ordinal) < i64::from(start) + i64::from(replicas)
 }
@@ -118,7 +118,11 @@ mod tests {
     #[test]
     fn ordinals_count_from_the_start() {
         let set = |spec| serde_json::from_value::<StatefulSet>(json!({"metadata": {}, "spec": spec})).unwrap();
-        let wanted = |spec: serde_json::Value| (0..6).filter(|ordinal| is_wanted(&set(spec.clone()), *ordinal)).collect::<Vec<_>>();
+        let of =
+            |spec: serde_json::Value, policy| (0..6).filter(|ordinal| is_wanted(&set(spec.clone()), *ordinal, &policy)).collect::<Vec<_>>();
+        let wanted = |spec| of(spec, Policy::hardened());
+        let from_zero = Policy { ordinals_from_zero: true, ..Policy::hardened() };
+        assert_eq!(of(json!({"selector": {}, "serviceName": "", "replicas": 2, "ordinals": {"start": 3}}), from_zero), [0, 1]);
         assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 2})), [0, 1]);
         assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 2, "ordinals": {"start": 3}})), [3, 4]);
         assert_eq!(wanted(json!({"selector": {}, "serviceName": ""})), [0]);

@@ -277,7 +277,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             Keeper::StatefulSet => {
                 let Some((parent, ordinal)) = parent_and_ordinal(key.name()) else { return Ok(false) };
                 let set: Option<Arc<StatefulSet>> = self.owner("StatefulSet", key, parent).await?;
-                Ok(set.is_some_and(|set| is_wanted(&set, ordinal)))
+                Ok(set.is_some_and(|set| is_wanted(&set, ordinal, self.policy())))
             }
             Keeper::Vm => {
                 let instance: Option<Arc<VirtualMachineInstance>> = self.owner("VirtualMachineInstance", key, key.name()).await?;

@@ -168,6 +168,14 @@ impl Holder<'_> {
         self.named(kept)
     }
 
+    /// The endpoint with the owner that the pod has now.
+    pub(super) fn owned(&self, mut endpoint: SpiderEndpoint) -> SpiderEndpoint {
+        endpoint.metadata.owner_references = self.owners();
+        let ips = endpoint.status.take().map(|status| status.current.ips).unwrap_or_default();
+        endpoint.status = Some(self.status(ips));
+        endpoint
+    }
+
     /// The endpoint of somebody else, made this holder's.
     pub(super) fn taken_over(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let mut taken = endpoint.clone();

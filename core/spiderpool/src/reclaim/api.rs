@@ -70,7 +70,7 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
                 if policy.nil_fields_crash && set.spec.replicas.is_none() {
                     self.env.crash(&format!("nil dereference of spec.replicas of StatefulSet {parent}"));
                 }
-                Ok(is_wanted(&set, ordinal))
+                Ok(is_wanted(&set, ordinal, &self.config.policy))
             }
             Keeper::Vm => {
                 let instance = self.get::<VirtualMachineInstance>(key).await?;

@@ -42,7 +42,7 @@ impl Question {
             Keeper::Nobody => false,
             Keeper::StatefulSet => parent_and_ordinal(self.key.name()).is_some_and(|(parent, ordinal)| {
                 let set = owners.stateful_set(&ObjectKey::namespaced(self.key.namespace().unwrap_or_default(), parent));
-                set.is_some_and(|set| is_wanted(&set, ordinal))
+                set.is_some_and(|set| is_wanted(&set, ordinal, policy))
             }),
             Keeper::Vm => {
                 let instance = owners.instance(&self.key);

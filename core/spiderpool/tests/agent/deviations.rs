@@ -518,6 +518,47 @@ promises! {
             scene.add(&name, &uid, "eth0").unwrap().routes.is_empty()
         })
     };
+    a_pod_below_the_partition_keeps_what_its_own_template_names, "wishes-of-the-template", |scene| {
+        let template = json!({"metadata": {"annotations": {"ipam.spidernet.io/ippools": ippools(&[("eth0", &["q4"], &[])])}}});
+        scene.change("StatefulSet", "db", |set| set["spec"]["template"] = template);
+        for uid in ["u1", "u2"] {
+            scene.pod("db-0", uid, Owner::StatefulSet, ONE);
+            if addresses(&scene.add("db-0", uid, "eth0").unwrap()) != ["10.0.0.1"] {
+                return false;
+            }
+        }
+        true
+    };
+    ordinals_count_from_where_the_set_begins, "ordinals-from-zero", |scene| {
+        scene.change("StatefulSet", "db", |set| set["spec"]["ordinals"] = json!({"start": 5}));
+        scene.pod("db-6", "u", Owner::StatefulSet, ONE);
+        scene.add("db-6", "u", "eth0").unwrap();
+        scene.terminate("db-6");
+        scene.del("db-6", "u", "eth0") == Ok(DelOutcome::StillValid)
+    };
+    an_address_of_any_range_of_a_pool_is_used_again, "reuse-in-first-range-only", |scene| {
+        scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["ips"] = json!(["10.0.0.1", "10.0.0.4-10.0.0.6"]));
+        scene.record("p4", "10.0.0.1", "ns/b", "b");
+        ["u1", "u2"].into_iter().all(|uid| {
+            scene.pod("db-0", uid, Owner::StatefulSet, ONE);
+            addresses(&scene.add("db-0", uid, "eth0").unwrap()) == ["10.0.0.4"]
+        })
+    };
+    the_nics_that_a_pod_still_has_keep_their_addresses, "dropped-nic-frees-all", |scene| {
+        scene.pod("db-0", "u1", Owner::StatefulSet, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+        scene.add("db-0", "u1", "eth0").unwrap();
+        scene.pod("db-0", "u2", Owner::StatefulSet, ONE);
+        scene.change("Pod", "db-0", |pod| pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = json!(""));
+        addresses(&scene.add("db-0", "u2", "eth0").unwrap()) == ["10.0.0.1"]
+    };
+    an_orphan_in_another_sandbox_keeps_the_place_that_its_endpoint_names, "re-add-changes-owner", |scene| {
+        scene.pod("db-0", "u", Owner::StatefulSet, ONE);
+        scene.in_sandbox("first").add("db-0", "u", "eth0").unwrap();
+        scene.change("Pod", "db-0", |pod| pod["metadata"]["ownerReferences"] = json!([]));
+        scene.in_sandbox("second").add("db-0", "u", "eth0").unwrap();
+        let owner = scene.endpoint("db-0").unwrap().status.clone().unwrap().owner_controller_type;
+        owner == "StatefulSet" && scene.endpoint("db-0").unwrap().metadata.owner_references.is_none()
+    };
     a_pool_that_is_gone_keeps_no_endpoint, "missing-pool-keeps-endpoint", |scene| {
         scene.pod("a", "u", Owner::Nobody, BOTH);
         scene.add("a", "u", "eth0").unwrap();

@@ -143,6 +143,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Some(base) => {
                 let mut body = match self.ownership(base) {
                     EndpointOwnership::Foreign => self.holder().taken_over(base, ips),
+                    EndpointOwnership::Own if self.policy().re_add_changes_owner => self.holder().owned(self.holder().kept_up(base, ips)),
                     EndpointOwnership::Own | EndpointOwnership::Inherited => self.holder().kept_up(base, ips),
                 };
                 name_unfinished(&mut body, unfinished);

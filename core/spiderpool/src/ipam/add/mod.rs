@@ -33,7 +33,7 @@ use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
 use crate::ipam::request::AddRequest;
-use crate::select::{FIRST_NIC, SelectError, TopController, is_alive, is_nameless};
+use crate::select::{FIRST_NIC, SelectError, TopController, Workload, is_alive, is_nameless};
 use crate::validity::Keeper;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -88,6 +88,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let caches = &self.agent.caches;
         let controller =
             if self.policy().uid_from_cached_pod { TopController::of(caches, &pod)? } else { TopController::of_uid(caches, &pod)? };
+        let pod = if self.policy().wishes_of_the_template { wishing_as_the_template(pod, &controller) } else { pod };
         let keeper = Keeper::of(&controller, self.agent.config.settings.kept());
         let key = keeper.endpoint_of(&request.pod, &controller);
         let nameless = is_nameless(&pod);
@@ -97,6 +98,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             Add { op: self, request, pod, pod_is_live, endpoint_is_live, uid, controller, keeper, key, nameless, forgets_conflicts };
         add.run().await
     }
+}
+
+/// A pod of a StatefulSet with the annotations that the set's template has now.
+fn wishing_as_the_template(pod: Arc<Pod>, controller: &TopController) -> Arc<Pod> {
+    let Workload::StatefulSet(set) = &controller.workload else { return pod };
+    let mut wishing = Pod::clone(&pod);
+    wishing.metadata.annotations = set.spec.template.metadata.as_ref().and_then(|template| template.annotations.clone());
+    Arc::new(wishing)
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {

@@ -19,10 +19,10 @@ use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::by_pool;
 use crate::ipam::pool_decide::{Fate, NewOwner, ReusedIp};
 use crate::join::join_all;
-use crate::ranges::IpVersion;
+use crate::ranges::{IpVersion, parse_range};
 use crate::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
 use crate::validity::Keeper;
-use crate::{IPAllocationDetail, SpiderEndpoint, names};
+use crate::{IPAllocationDetail, Policy, SpiderEndpoint, SpiderIPPool, names};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::kubevirt::VirtualMachineInstance;
@@ -132,12 +132,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Gives up each address that is of none of the permitted pools, or that its pool may not give away any more.
     fn compare_addresses(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
         let mut static_reuse = StaticReuse::default();
+        let frees_all = self.policy().dropped_nic_frees_all && self.has_dropped_a_nic(known);
         for (place, entry) in known.iter().enumerate() {
             let nic = self.nic_of(place, entry);
             let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
             for at in stored(entry) {
                 let outside = !permits(permitted, &nic, at.family, at.pool);
-                if (covered && outside) || !self.is_usable(&at) {
+                if (covered && outside) || frees_all || !self.is_usable(&at) {
                     static_reuse.given_up.insert((place, at.family));
                     let wanted = permitted.pools.iter().any(|(of, family, _)| *of == nic && *family == at.family);
                     if !covered || wanted {
@@ -149,11 +150,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         static_reuse
     }
 
+    /// Whether the pod does not have one of the NICs that an endpoint names.
+    fn has_dropped_a_nic(&self, known: &[IPAllocationDetail]) -> bool {
+        select::nics(&self.pod)
+            .is_some_and(|nics| known.iter().any(|entry| !entry.interface.is_empty() && !nics.contains(&entry.interface)))
+    }
+
     /// Whether a pool, as the cache shows it, may still give this address away.
     fn is_usable(&self, at: &Stored<'_>) -> bool {
         let agent = self.op.agent;
         let Some(pool) = agent.caches.pool(at.pool) else { return false };
         if pool.metadata.deletion_timestamp.is_some() || pool.spec.disable {
+            return false;
+        }
+        if self.policy().reuse_in_first_range_only && !is_in_first_range(&pool, at, self.policy()) {
             return false;
         }
         let addresses = agent.addresses.addresses(&pool, &self.op.reservations(at.family), self.policy());
@@ -383,6 +393,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         Ok(())
     }
+}
+
+/// Whether an address is in the first of its pool's ranges.
+fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> bool {
+    let first = pool.spec.ips.iter().flatten().next();
+    let range = first.and_then(|text| parse_range(text, at.family.number(), policy).ok());
+    range.is_some_and(|range| range.contains(at.address.addr()))
 }
 
 /// The addresses of an endpoint that are given up.

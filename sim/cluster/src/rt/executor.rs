@@ -296,8 +296,7 @@ mod tests {
             rt.sleep(SECOND).await;
             order.lock().push('m');
             rt.sleep(SECOND).await;
-            let order = order.lock().clone();
-            order
+            order.lock().clone()
         })
     }
 

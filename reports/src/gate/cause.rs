@@ -9,9 +9,9 @@ use crate::shrink::cause_class;
 /// A failing case that tells something new, and those that tell nothing besides.
 #[derive(Clone, Debug)]
 pub struct Told<'a> {
-    /// The case.
+    /// The first case that shows this cause, whose failures are told at length.
     pub case: &'a GateCase,
-    /// How it ended.
+    /// The verdict of that case: violated, not eventually, or another that fails a gate.
     pub verdict: Verdict,
     /// Further cases, each of whose causes was told before, the first of them here.
     pub same: Vec<(&'a GateCase, Verdict)>,

@@ -276,7 +276,10 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             told.by_cause.insert(cause_class(cause), told.place.clone().unwrap_or_else(|| scenario.name.clone()));
         }
         lines.extend(block(scenario, failure, if expected(&failure.claim) { "FOUND" } else { "FAIL" }).lines(paint));
-        lines.extend((finding.claims.len() > 1).then(|| format!("also    {}", breaks(&finding.claims[1..]))));
+        // Nobody asks for the causes of what must fail: there every seed counts.
+        let all = |known: &ClaimCount| scenario.claims.iter().find(|count| count.claim == known.claim).unwrap_or(known).clone();
+        let others: Vec<ClaimCount> = finding.claims[1..].iter().map(|known| if found { all(known) } else { known.clone() }).collect();
+        lines.extend((!others.is_empty()).then(|| format!("also    {}", breaks(&others))));
         if scenario.crash_points.is_some() {
             // They are all in the plan of one seed or of a few.
             let more = finding.seeds.saturating_sub(1);
@@ -287,7 +290,6 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "placement", "placements"))));
             lines.extend(unexamined_of(finding.unexamined, ("placement", "placements")));
         } else if found {
-            // Nobody asks for the causes of what must fail.
             let all = scenario.claims.iter().find(|count| count.claim == failure.claim);
             lines.extend(all.and_then(|count| further(&count.seed_ranges, count.seeds, failure.seed)));
         } else {

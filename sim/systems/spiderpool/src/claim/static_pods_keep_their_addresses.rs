@@ -11,8 +11,10 @@ use crate::workload::Cause;
 /// where they count. Nor does a pool matter that shrinks or grows but keeps the address. It need not be the same if the place was gone when the
 /// predecessor's end began, or later (scaled down, deleted), if the rules of the pool, the namespace or the node changed meanwhile, if the pool lost the
 /// address or it was reserved for a time, if it was given up because somebody outside uses it, or if the predecessor had it though the rules did not
-/// permit it any more. Nor need it if all that was so of a pod of the place between the two. A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
-/// address as an orphan.
+/// permit it any more; or if any of that was so of a pod of the place that came between the two.
+///
+/// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the address as an
+/// orphan.
 ///
 /// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
 ///
@@ -109,18 +111,23 @@ mod tests {
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
     const OTHER: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.2")];
 
-    /// A pod was answered with the first address, `between` happened, and its successor is answered with another one.
+    /// An agent that was shown the pools answers a pod with the first address, `between` happens, and its successor is answered with another one.
+    fn restarts(stage: &mut Stage, between: impl FnOnce(&mut Stage)) {
+        stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+        stage.stateful_set("ns/web", 2);
+        stage.static_pod("ns/web-1", "old");
+        stage.add("ns/web-1", "old", FIRST);
+        between(stage);
+        stage.pod_gone("ns/web-1");
+        stage.static_pod("ns/web-1", "new");
+        stage.add("ns/web-1", "new", OTHER);
+    }
+
+    /// The same with a pool that nobody has changed.
     fn restarted(between: impl FnOnce(&mut Stage), judge: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
-            stage.stateful_set("ns/web", 2);
-            stage.static_pod("ns/web-1", "old");
-            stage.add("ns/web-1", "old", FIRST);
-            between(stage);
-            stage.pod_gone("ns/web-1");
-            stage.static_pod("ns/web-1", "new");
-            stage.add("ns/web-1", "new", OTHER);
+            restarts(stage, between);
             judge(stage);
         });
     }
@@ -200,14 +207,7 @@ mod tests {
             for ips in [None, Some(vec!["10.0.0.1-10.0.0.9".to_owned()])] {
                 stage.change_pool(stage.person, "p", |pool| pool.spec.ips = ips);
             }
-            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
-            stage.stateful_set("ns/web", 2);
-            stage.static_pod("ns/web-1", "old");
-            stage.add("ns/web-1", "old", FIRST);
-            between(stage);
-            stage.pod_gone("ns/web-1");
-            stage.static_pod("ns/web-1", "new");
-            stage.add("ns/web-1", "new", OTHER);
+            restarts(stage, between);
             judge(stage);
         });
     }

@@ -161,6 +161,9 @@ pub struct Policy {
     pub auto_pool_annotations_replaced: bool,
     /// `namesake-pool-first`: of several pools that a workload could have the first by name is its own, also one that a namesake left (A §8.5).
     pub namesake_pool_first: bool,
+    /// `nics-race`: the NICs and families of one ADD record their addresses side by side, also in one pool, where they conflict with each other
+    /// (A A10).
+    pub nics_race: bool,
     /// `removed-annotation-keeps-pool`: an auto pool stays when its workload no longer asks for it (A §8.5).
     pub removed_annotation_keeps_pool: bool,
     /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it should be
@@ -257,6 +260,7 @@ impl Policy {
         "auto-pool-reclaim-trusts-cache" true auto_pool_reclaim_trusts_cache;
         "auto-pool-annotations-replaced" true auto_pool_annotations_replaced;
         "namesake-pool-first" true namesake_pool_first;
+        "nics-race" true nics_race;
         "removed-annotation-keeps-pool" true removed_annotation_keeps_pool;
         "application-given-up" true application_given_up;
         "full-queue-drops-event" true full_queue_drops_event;

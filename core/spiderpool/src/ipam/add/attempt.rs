@@ -39,6 +39,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) nameless: bool,
     /// Whether the addresses that were in use outside are no longer avoided from the next write on.
     pub(super) forgets_conflicts: bool,
+    /// Addresses of a predecessor whose records this ADD has made its own, in an earlier round at the latest.
+    pub(super) taken_over: Vec<(Arc<str>, IpAddr)>,
 }
 
 /// Why a round did not end the ADD well.
@@ -62,6 +64,8 @@ impl<E: Into<IpamError>> From<E> for Setback {
 pub(super) struct Ledger {
     /// Addresses that this ADD recorded.
     pub(super) recorded: Vec<AllocatedIp>,
+    /// Addresses that it found recorded: an earlier ADD did that, or this one in a write whose answer was lost.
+    pub(super) found: Vec<AllocatedIp>,
     /// Pools of which it is not known whether they hold a record.
     pub(super) unsettled: Vec<Arc<str>>,
     /// Addresses that do not work for the pod.

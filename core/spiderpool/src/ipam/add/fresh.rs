@@ -5,14 +5,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::attempt::{Add, Ledger, Setback};
+use super::reuse::given_up;
 use super::static_reuse::{StaticReuse, name_entry, permits};
 use crate::ipam::allocated_ip::{AllocatedIp, add_routes, complete, details, first_is_eth0, stored, told_of_allocated};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{avoided, entries, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, uid_of};
 use crate::ipam::error::{Failure, Failures, IpamError, PoolError};
 use crate::ipam::observer::{Cause, Observer, Step};
-use crate::ipam::op::distinct;
+use crate::ipam::op::{by_pool, distinct};
 use crate::ipam::pool_decide::Ask;
 use crate::join::join_all;
 use crate::ranges::IpVersion;
@@ -202,10 +203,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Takes back what an earlier life of the agent, or an earlier round of this ADD, recorded for these NICs in pools that they draw from no more
     /// (A W1): with what they are given now, they would have two records of a family (A X1).
+    ///
+    /// What the endpoint names stays, also what the pod gave up of its own. Of a predecessor's it is this pod's only if an earlier ADD had its record
+    /// already, when the pod could still have it.
     async fn leave_strays(
         &self,
         allocations: &[Allocation<'_>],
         base: Option<&SpiderEndpoint>,
+        static_reuse: &StaticReuse,
         recorded: &mut Vec<AllocatedIp>,
     ) -> Result<(), Setback> {
         if self.keeps_strays() {
@@ -222,7 +227,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let is_stray = |pool: &str, ip: IpAddr| IpVersion::of(ip) == *family && !is_drawn_from(pool) && !is_anothers(ip);
             strays.extend(of_nic.into_iter().filter(|(pool, ip)| is_stray(pool, *ip)));
         }
-        let named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
+        let mut named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
+        if let Some(predecessors) = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited) {
+            let given_up = given_up(predecessors, static_reuse);
+            named.retain(|ip| !given_up.iter().any(|(_, other)| other == ip));
+            // The cache need not show yet what an earlier round did.
+            strays.extend(given_up.into_iter().filter(|address| self.taken_over.contains(address)));
+        }
         strays.retain(|(_, ip)| !named.contains(ip));
         let strays = distinct(strays);
         self.take_back_strays(&strays).await?;
@@ -255,7 +266,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Upstream takes nothing back before it draws. Those of its forms that leave records behind are to do so here, too.
-    fn keeps_strays(&self) -> bool {
+    pub(super) fn keeps_strays(&self) -> bool {
         let policy = self.policy();
         policy.strays_go_afterwards
             || policy.partial_failure_keeps_records
@@ -291,7 +302,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.forgets_conflicts = false;
         let mut allocated = loop {
             let allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
-            self.leave_strays(&allocations, base, &mut ledger.recorded).await?;
+            self.leave_strays(&allocations, base, &static_reuse, &mut ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
             let allocated = match self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await {
@@ -383,14 +394,33 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Err(SelectError::DeadPod.into());
         }
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
-        let results = join_all(allocations.iter().map(|allocation| self.allocate_one(allocation, avoided, &mine, named)).collect()).await;
+        let one = |allocation| self.allocate_one(allocation, avoided, &mine, named);
+        let results = if self.policy().nics_race {
+            join_all(allocations.iter().map(one).collect()).await
+        } else {
+            // Those that begin with one pool come one after the other: side by side all but one of them would meet a conflict (A §5.4).
+            let first_pool = |allocation: &Allocation<'_>| allocation.pools.first().map(|pool| pool.name.clone()).unwrap_or_default();
+            let queues = by_pool(allocations.iter().enumerate().map(|(place, allocation)| (first_pool(allocation), (place, allocation))));
+            let in_turn = queues.into_iter().map(|(_, queue)| async {
+                let mut results = Vec::with_capacity(queue.len());
+                for (place, allocation) in queue {
+                    results.push((place, one(allocation).await));
+                }
+                results
+            });
+            let mut results: Vec<_> = join_all(in_turn.collect()).await.into_iter().flatten().collect();
+            results.sort_by_key(|(place, _)| *place);
+            results.into_iter().map(|(_, result)| result).collect()
+        };
         drop(tickets);
         let (mut allocated, mut failures) = (Vec::new(), Vec::new());
         for result in results {
             match result {
                 AllocationResult::Address { allocated: one, recorded } => {
                     let known = ledger.recorded.iter().any(|other| (&other.pool, other.address) == (&one.pool, one.address));
-                    if !recorded && !known {
+                    if recorded {
+                        ledger.found.push(one.clone());
+                    } else if !known {
                         ledger.recorded.push(one.clone());
                     }
                     allocated.push(one);

@@ -16,6 +16,7 @@ mod static_reuse;
 mod upstream;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -25,7 +26,7 @@ use static_reuse::StaticReuse;
 
 use crate::SpiderEndpoint;
 use crate::ipam::agent::Agent;
-use crate::ipam::allocated_ip::stored;
+use crate::ipam::allocated_ip::{AllocatedIp, stored};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_terminating, uid_of};
@@ -93,9 +94,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let key = keeper.endpoint_of(&request.pod, &controller);
         let nameless = is_nameless(&pod);
         let uid = uid.clone();
-        let (endpoint_is_live, forgets_conflicts) = (false, false);
-        let mut add =
-            Add { op: self, request, pod, pod_is_live, endpoint_is_live, uid, controller, keeper, key, nameless, forgets_conflicts };
+        let mut add = Add {
+            op: self,
+            request,
+            pod,
+            pod_is_live,
+            endpoint_is_live: false,
+            uid,
+            controller,
+            keeper,
+            key,
+            nameless,
+            forgets_conflicts: false,
+            taken_over: Vec::new(),
+        };
         add.run().await
     }
 }
@@ -158,24 +170,43 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         *self.request.nic != *FIRST_NIC && !by_cache
     }
 
-    /// Ends an ADD that failed: what it recorded goes back, with time of its own.
+    /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod that waits
+    /// for more than there is would keep for ever from others what it cannot use.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
         if self.policy().partial_failure_keeps_records {
             return Err(error);
         }
+        let own_time = self.op.with_time();
+        let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
+        what.extend(self.unanswered(&own_time, &ledger.found).await);
         for pool in ledger.unsettled {
             failures.suspect(&self.uid, pool);
         }
-        let what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
-        let own_time = self.op.with_time();
-        let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &what).await;
+        let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &distinct(what)).await;
         self.op.add_effort(&own_time);
         match back {
             Ok(()) => failures.set(&self.uid, Vec::new()),
-            Err(_) => self.remember(ledger.recorded),
+            Err(_) => self.remember(ledger.recorded.into_iter().chain(ledger.found).collect()),
         }
         Err(error)
+    }
+
+    /// What earlier ADDs left recorded for the NIC and no endpoint names; nothing if the endpoint cannot be read.
+    async fn unanswered(&self, own_time: &Op<'_, C, V, K, O>, found: &[AllocatedIp]) -> Vec<(Arc<str>, IpAddr)> {
+        if self.keeps_strays() {
+            return Vec::new();
+        }
+        let is_of_nic = |nic: Option<&str>| self.nameless || nic == Some(&*self.request.nic);
+        let mut what = own_time.strays(&self.key, &self.uid, is_of_nic).await.unwrap_or_default();
+        what.extend(found.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
+        if what.is_empty() {
+            return what;
+        }
+        let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else { return Vec::new() };
+        let named: Vec<IpAddr> = endpoint.as_deref().into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
+        what.retain(|(_, ip)| !named.contains(ip));
+        what
     }
 
     /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or

@@ -249,8 +249,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1).
-    pub(super) async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
-        let policy = self.policy();
+    pub(super) async fn reown_all(
+        &mut self,
+        kept: &[(usize, IPAllocationDetail)],
+        gone: &str,
+    ) -> Result<Vec<(usize, IpVersion)>, IpamError> {
+        let policy = *self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));
             let reused_ip = |at: Stored<'_>| (Arc::from(at.pool), (place, ReusedIp { ip: at.address.addr(), nic: nic.clone() }));
@@ -267,14 +271,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let gone = (!policy.uid_from_cached_pod).then_some(gone);
-        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy };
+        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy: &policy };
         let results = join_all(pools.iter().map(|(pool, reused)| self.reown_of(pool, new_owner, reused)).collect()).await;
         let mut lost = Vec::new();
         let mut failed = None;
         for ((pool, reused), result) in pools.iter().zip(results) {
             let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
             match result {
-                Ok(fates) => lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place)),
+                Ok(fates) => {
+                    let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| **fate == Fate::Kept;
+                    let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.ip));
+                    self.taken_over.extend(kept);
+                    lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place));
+                }
                 Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
                 Err(error) => failed = failed.or(Some(of_pool(pool)(error))),
             }
@@ -403,7 +412,7 @@ fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> b
 }
 
 /// The addresses of an endpoint that are given up.
-fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
+pub(super) fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
     let all = entries(endpoint);
     let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);
     static_reuse.given_up.iter().flat_map(of).map(|at| (Arc::from(at.pool), at.address.addr())).collect()

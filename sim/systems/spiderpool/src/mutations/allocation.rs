@@ -91,6 +91,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("auto-pool-reclaim-trusts-cache", "an auto pool is deleted when caches show neither its workload nor a record (A §8.6)"),
     ("auto-pool-annotations-replaced", "all annotations of an auto pool are replaced when its size changes (A §8.2)"),
     ("namesake-pool-first", "of several pools the first by name is a workload's own, also one that a namesake left (A §8.5)"),
+    ("nics-race", "the NICs of one ADD conflict with each other in the pool that they share (A §5.2, A10)"),
     ("removed-annotation-keeps-pool", "an auto pool stays when its workload no longer asks for it (A §8.5)"),
     ("application-given-up", "a workload whose pools cannot be made is given up after 500 tries (A §8.4)"),
     ("full-queue-drops-event", "changes of workloads are dropped while as many wait as a setting says, 10,000 by default (A §8.5)"),

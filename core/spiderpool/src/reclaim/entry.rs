@@ -103,17 +103,22 @@ fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
     grace.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE)).map(SignedDuration::from_secs)
 }
 
-/// Until when the containers of a pod may run whose object was gone at `now`; `None` = they have ended, or never began.
+/// Whether the containers of a pod may run, by its last known state.
 ///
 /// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
 /// else took the object away, by force or because its node was gone, and the containers may have their whole grace (G R9).
-pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Option<Term> {
+pub(super) fn may_run(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
     let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
     let have_ended = containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    if (is_final && have_ended) || node.is_none_or(str::is_empty) {
+    !(is_final && have_ended) && node.is_some_and(|node| !node.is_empty())
+}
+
+/// Until when the containers of a pod may run whose object was gone at `now`; `None` = they have ended, or never began.
+pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Option<Term> {
+    if !may_run(pod) {
         return None;
     }
     // What never got a deletionTimestamp, or was forced to a grace of 0, is taken for deleted when it vanished: its containers have the

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::caches::{Caches, cached_node, cached_pod};
+use super::entry::may_run;
 use super::error::ReclaimError;
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
@@ -50,6 +51,8 @@ pub(super) struct Facts {
     pub(super) endpoint: Seen<Arc<SpiderEndpoint>>,
     /// Its node as the API server has it; `None` = as the cache has it.
     pub(super) node: Option<NodeState>,
+    /// The UID of a pod that the API server has no more, while the cache shows it with containers that run: how it went is not known yet.
+    pub(super) vanished: Option<Arc<str>>,
 }
 
 impl Facts {
@@ -74,11 +77,13 @@ fn cloned<T: Clone>(read: Result<Option<T>, ApiError>) -> Seen<T> {
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// Calls `decide` with what a decision is made under right now.
-    pub(super) fn under<T>(&self, leading: bool, node: Option<NodeState>, decide: impl FnOnce(&Circumstances<'_>) -> T) -> T {
-        let of_node = |name: &str| node.unwrap_or_else(|| cached_node(&self.caches, name));
-        let runs_until = |uid: &str| self.caches.runs_until(uid);
+    pub(super) fn under<T>(&self, leading: bool, facts: Option<&Facts>, decide: impl FnOnce(&Circumstances<'_>) -> T) -> T {
+        let now = self.env.wall();
+        let of_node = |name: &str| facts.and_then(|facts| facts.node).unwrap_or_else(|| cached_node(&self.caches, name));
+        let has_vanished = |uid: &str| facts.is_some_and(|facts| facts.vanished.as_deref() == Some(uid));
+        let runs_until = |uid: &str| self.caches.runs_until(uid).or_else(|| has_vanished(uid).then_some(now));
         let (settings, policy) = (&self.config.settings, &self.config.policy);
-        decide(&Circumstances { now: self.env.wall(), leading, settings, policy, node: &of_node, runs_until: &runs_until })
+        decide(&Circumstances { now, leading, settings, policy, node: &of_node, runs_until: &runs_until })
     }
 
     /// What the caches show.
@@ -86,14 +91,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         // In the order in which upstream reads.
         let endpoint = cloned(self.caches.endpoint(key));
         let pod = cached_pod(&self.caches, key, uid, &self.config.settings, &self.config.policy);
-        Facts { pod: cloned(pod), endpoint, node: None }
+        Facts { pod: cloned(pod), endpoint, node: None, vanished: None }
     }
 
     /// What the API server says: pod, endpoint and, if it may matter, node.
     async fn confirmed_facts(&self, key: &ObjectKey, uid: &str) -> Result<Facts, ReclaimError> {
         // Nothing is called so, and a GET without a name would be a LIST.
         if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() {
-            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None });
+            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None, vanished: None });
         }
         let endpoint = if self.config.policy.reclaim.scan_trusts_cached_endpoint {
             cloned(self.caches.endpoint(key.as_str()))
@@ -113,7 +118,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             Some(pod) if pod.metadata.deletion_timestamp.is_some() || ended(pod).is_some() => Some(self.confirmed_node(pod).await?),
             _ => None,
         };
-        Ok(Facts { pod: cloned(Ok(pod)), endpoint, node })
+        let is_there = pod.as_ref().is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid));
+        let vanished = (!is_there && self.is_shown_running(key, uid)).then(|| uid.into());
+        Ok(Facts { pod: cloned(Ok(pod)), endpoint, node, vanished })
+    }
+
+    /// Whether the cache shows a pod whose containers run.
+    fn is_shown_running(&self, key: &ObjectKey, uid: &str) -> bool {
+        let (settings, policy) = (&self.config.settings, &self.config.policy);
+        let shown = cached_pod(&self.caches, key.as_str(), uid, settings, policy);
+        shown.is_ok_and(|pod| pod.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid) && may_run(&pod)))
     }
 
     /// The pod of a VM, which has another name than its records and its endpoint, as the API server has it.
@@ -158,7 +172,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     ) -> Verdict {
         let mut answers = Vec::new();
         loop {
-            match self.under(leading, facts.node, |it| judge_record(&facts.view(key, uid, ip, due), it, &answers)) {
+            match self.under(leading, Some(facts), |it| judge_record(&facts.view(key, uid, ip, due), it, &answers)) {
                 Judgement::Ask(question) => answers.push(self.ask(&question).await),
                 Judgement::Done(verdict) => return verdict,
                 Judgement::Crash(row) => self.env.crash(row.sentence()),

@@ -47,11 +47,21 @@ enum What {
     NamesakeOfVm,
     KeyOfNoAddress,
     UidUnderAnotherName,
+    /// A pod that failed though its containers were to start again: its node shut down, the kubelet refused it, it ran too long.
+    FailedPod,
+    /// A live pod with two records, one of which its endpoint does not name.
+    SecondRecord,
+    /// The same where its only record is in a pool that serves nobody.
+    RecordElsewhere,
+    /// A pod of a ReplicaSet, a Job or another owner that was left out of the dump.
+    OwnerLeftOut,
+    /// An endpoint that names a pool which was left out.
+    PoolLeftOut,
 }
 
 use What::*;
 
-const ALL: [What; 17] = [
+const ALL: [What; 22] = [
     LivePod,
     GonePod,
     EndpointOfGonePod,
@@ -69,6 +79,11 @@ const ALL: [What; 17] = [
     NamesakeOfVm,
     KeyOfNoAddress,
     UidUnderAnotherName,
+    FailedPod,
+    SecondRecord,
+    RecordElsewhere,
+    OwnerLeftOut,
+    PoolLeftOut,
 ];
 
 /// The settings of a cluster, and what it holds.
@@ -98,6 +113,8 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 struct Dump {
     objects: Vec<Value>,
     records: Map<String, Value>,
+    /// The records of a pool that serves nobody who does not name it.
+    elsewhere: Map<String, Value>,
 }
 
 /// Whom a pod belongs to: version, kind and name.
@@ -298,6 +315,61 @@ impl Dump {
                 self.endpoint(&name, &uid, other, "Pod", true);
                 self.record(own, &key("another"), &uid);
             }
+            FailedPod => {
+                let pod = self.pod(&name, &uid, three.then_some(own), None);
+                pod["spec"]["restartPolicy"] = json!(if one { "Always" } else { "OnFailure" });
+                pod["status"]["phase"] = json!("Failed");
+                pod["status"]["reason"] =
+                    [json!("NodeShutdown"), json!("Evicted"), json!("OutOfcpu"), json!("NodeLost"), json!("DeadlineExceeded"), Value::Null]
+                        [number]
+                        .clone();
+                self.record(own, &key(&name), &uid);
+                if two {
+                    self.endpoint(&name, &uid, own, "Pod", true);
+                }
+            }
+            SecondRecord => {
+                self.pod(&name, &uid, Some(own), None);
+                self.record(own, &key(&name), &uid);
+                self.endpoint(&name, &uid, own, "Pod", true);
+                if one {
+                    self.record(other, &key(&name), &uid);
+                }
+                if two {
+                    self.elsewhere.insert(format!("10.30.0.{}", 10 + at), json!({"pod": key(&name), "podUid": uid}));
+                }
+            }
+            RecordElsewhere => {
+                let ip = format!("10.30.0.{}", 10 + at);
+                let pod = self.pod(&name, &uid, one.then_some(&*ip), None);
+                if two {
+                    pod["status"]["phase"] = json!("Pending");
+                }
+                self.elsewhere.insert(ip, json!({"pod": key(&name), "podUid": uid}));
+            }
+            OwnerLeftOut => {
+                let (version, kind) = [
+                    ("apps/v1", "ReplicaSet"),
+                    ("batch/v1", "Job"),
+                    ("apps/v1", "DaemonSet"),
+                    ("apps.kruise.io/v1alpha1", "CloneSet"),
+                    ("apps/v1", "StatefulSet"),
+                    ("example.com/v1", "Thing"),
+                ][number];
+                self.pod(&name, &uid, one.then_some(own), Some((version, kind, &format!("o{at}"))));
+                self.record(own, &key(&name), &uid);
+                if two {
+                    self.endpoint(&name, &uid, own, kind, kind != "StatefulSet");
+                }
+            }
+            PoolLeftOut => {
+                self.pod(&name, &uid, Some(own), None);
+                let endpoint = self.endpoint(&name, &uid, own, "Pod", true);
+                endpoint["status"]["current"]["ips"][0]["ipv4Pool"] = json!("gone");
+                if one {
+                    self.record(other, &key(&name), &uid);
+                }
+            }
         }
     }
 
@@ -317,6 +389,13 @@ impl Dump {
             "spec": {"ipVersion": 4, "subnet": "10.20.0.0/24", "ips": ["10.20.0.10-10.20.0.99"], "default": drawn.serves},
             "status": {"totalIPCount": 90, "allocatedIPCount": count, "allocatedIPs": Value::Object(dump.records).to_string()},
         });
+        let elsewhere = dump.elsewhere.len();
+        let green = json!({
+            "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
+            "metadata": {"name": "green", "finalizers": ["spiderpool.spidernet.io"]},
+            "spec": {"ipVersion": 4, "subnet": "10.30.0.0/24", "ips": ["10.30.0.10-10.30.0.99"], "default": false},
+            "status": {"totalIPCount": 90, "allocatedIPCount": elsewhere, "allocatedIPs": Value::Object(dump.elsewhere).to_string()},
+        });
         let conf = format!(
             "enableIPv4: true\nenableIPv6: false\nenableStatefulSet: {}\nenableKubevirtStaticIP: {}\n",
             drawn.keeps_places, drawn.keeps_vms
@@ -325,7 +404,8 @@ impl Dump {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "spiderpool-conf", "namespace": "kube-system"},
             "data": {"conf.yml": conf},
         });
-        let items: Vec<Value> = [node("n0", "True"), node("n1", "Unknown"), pool, settings].into_iter().chain(dump.objects).collect();
+        let items: Vec<Value> =
+            [node("n0", "True"), node("n1", "Unknown"), pool, green, settings].into_iter().chain(dump.objects).collect();
         json!({"apiVersion": "v1", "kind": "List", "items": items})
     }
 }

@@ -8,7 +8,8 @@ use crate::workload::Given;
 /// deleted, bears the same UID and names for the NIC the same address of the same pool, and the record bears the UID, too. A NIC
 /// without a name may stand in the endpoint under any that has none.
 ///
-/// What is being taken back at the same time is not judged. Broken by `uid-from-cached-pod`, `endpoint-delete-by-name`,
+/// What is being taken back at the same time is not judged, and of what the other pod of a VM's live migration has got meanwhile only the addresses
+/// are. Broken by `uid-from-cached-pod`, `endpoint-delete-by-name`,
 /// `mark-before-uid-check`, `answer-not-as-stored` and `terminating-endpoint-reused`. It does not see NICs that are not in the
 /// answer.
 pub(crate) struct AnswerEndpointAndRecordAgree;
@@ -56,11 +57,12 @@ fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option
     let uid = answer.uid;
     if let Some(holder) = view.pools.holder(&given.pool, given.address)
         && *holder.record.pod_uid != **uid
+        && !holder.since.is_some_and(|since| answer.was_handed_on(view, &holder.record.pod_uid, since.moment))
     {
         return Some(format!("it is recorded for {}", view.pod_of(&holder.record.pod_uid)));
     }
     let Some((endpoint, _)) = view.endpoint_of(pod) else { return Some("there is no endpoint".to_owned()) };
-    if uid_of(endpoint) != &**uid {
+    if uid_of(endpoint) != &**uid && !answer.was_handed_on(view, uid_of(endpoint), view.endpoints.of_pod_since(endpoint)) {
         return Some(format!("the endpoint is that of {}", view.pod_of(uid_of(endpoint))));
     }
     if endpoint.metadata.deletion_timestamp.is_some() {

@@ -4,7 +4,7 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, BY_HAND, Findings, IpamClaim};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
-/// the request, unless it is being taken back at the same time. What reclaim took under one of its documented hazards is excused as that.
+/// the request, or meanwhile of the other pod of its VM's migration, unless it is being taken back at the same time. What reclaim took under one of its documented hazards is excused as that.
 ///
 /// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
 /// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.
@@ -21,8 +21,10 @@ impl IpamClaim for AnsweredAddressesAreRecorded {
             findings.exercised();
             let holder = view.pools.holder(&given.pool, given.address);
             let fits = holder.is_some_and(|holder| {
-                let same_uid = answer.uid.is_empty() || *holder.record.pod_uid == **answer.uid;
-                same_uid && answer.is_name(view, &holder.record.pod)
+                let uid = &*holder.record.pod_uid;
+                let handed_on = || holder.since.is_some_and(|since| answer.was_handed_on(view, uid, since.moment));
+                let fits_uid = answer.uid.is_empty() || *uid == **answer.uid || handed_on();
+                fits_uid && answer.is_name(view, &holder.record.pod)
             });
             if !fits && !answer.is_taken_back(view, &given.pool, given.address) {
                 let by_hand = view.changes.touched(given.address).then_some(BY_HAND);
@@ -83,6 +85,22 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
             stage.answer("ns/virt-1", "a", "eth0", FIRST);
             assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn the_other_pod_of_a_migration_may_come_by_a_record_while_a_request_is_under_way_and_not_before() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.vm_pod("ns/virt-1", "source", "vm");
+            stage.vm_pod("ns/virt-2", "target", "vm");
+            stage.ask("ns/virt-1", "source", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "target");
+            stage.answer("ns/virt-1", "source", "eth0", FIRST);
+            assert_eq!(stage.excuses(), []);
+            stage.ask("ns/virt-1", "source", "eth0");
+            stage.answer("ns/virt-1", "source", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [None]);
         });
     }
 

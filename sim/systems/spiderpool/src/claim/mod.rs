@@ -51,6 +51,8 @@ use sim_harness::claim::Findings;
 
 use crate::workload::{Given, How, IpamNote};
 
+use records_leave_only_for_their_own_uid::is_migration;
+
 pub(super) use addresses_come_from_their_pool::AddressesComeFromTheirPool;
 pub(super) use answer_endpoint_and_record_agree::AnswerEndpointAndRecordAgree;
 pub(super) use answered_addresses_are_recorded::AnsweredAddressesAreRecorded;
@@ -209,6 +211,12 @@ impl<'a> Answered<'a> {
         }
         let releases = view.ledger.releases(self.uid).iter().filter(|release| release.covers(pool, address));
         releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
+    }
+
+    /// Whether the other pod of a VM's live migration came by what the answer is about while that was under way: both are alive, and the VM's
+    /// addresses stand under the UID of the one that asked last (A S10).
+    fn was_handed_on(&self, view: &View, to: &str, moment: u64) -> bool {
+        is_migration(view, self.uid, to) && moment >= self.began(view)
     }
 
     /// Whether a record may bear this name for the pod.

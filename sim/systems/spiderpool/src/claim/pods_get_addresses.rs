@@ -9,7 +9,8 @@ use super::view::{Pod, Tried, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
-/// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. Pods of nodes
+/// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is not, also
+/// where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of nodes
 /// that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
 /// the rules, whose workload is not there, or that tried pools that have too few free addresses for its NICs. Nor is one whose predecessor's endpoint is being deleted while addresses
 /// are recorded for that pod, which is gone: its DEL was lost, and without reclaim nobody knows whether its sandbox is.
@@ -24,7 +25,8 @@ impl IpamClaim for PodsGetAddresses {
         let served: FxHashSet<&Arc<str>> =
             view.sandboxes.iter().filter(|(_, sandbox)| !sandbox.nics.is_empty()).map(|(_, sandbox)| &sandbox.uid).collect();
         let waits = |(uid, pod): &(&Arc<str>, &Pod)| {
-            pod.is_alive() && !pod.is_on_host_network() && is_in_reach(view, pod) && !served.contains(uid) && can_be_served(view, uid, pod)
+            let lives = pod.is_alive() && pod.since.ended.is_none();
+            lives && !pod.is_on_host_network() && is_in_reach(view, pod) && !served.contains(uid) && can_be_served(view, uid, pod)
         };
         let waiting = view.pods.present().filter(waits).map(|(uid, pod)| {
             let last = view.ledger.last(uid);

@@ -1,5 +1,9 @@
 //! A L3: records and endpoints tell the same.
 
+use std::net::IpAddr;
+
+use kube_machinery::ObjectKey;
+
 use super::pods_get_addresses::waits_for_reclaim;
 use super::records_leave_only_for_their_own_uid::is_migration;
 use super::view::{Pod, View, addresses_of, uid_of};
@@ -10,7 +14,8 @@ use crate::workload::Refusal;
 /// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules left
 /// without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (A W1) is
 /// found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose migration failed (A W28): it is
-/// under the VM's name, and nobody is given the address while the VM is there.
+/// under the VM's name, and nobody is given the address while the VM is there. What did not fit together before the run, as in a dump, ends with its
+/// pod.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -28,7 +33,8 @@ impl IpamClaim for RecordsEqualEndpoints {
                 else {
                     continue;
                 };
-                let Some(address) = key.address().filter(|address| !view.changes.touched(*address)) else { continue };
+                let is_judged = |address: &IpAddr| !view.changes.touched(*address) && !view.began_unnamed(name, *address);
+                let Some(address) = key.address().filter(is_judged) else { continue };
                 let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
                 let own = endpoint.filter(|endpoint| uid_of(endpoint) == record.pod_uid);
                 let listed = own.is_some_and(|own| addresses_of(own).any(|(_, pool, other)| *pool == **name && other == address));
@@ -44,7 +50,8 @@ impl IpamClaim for RecordsEqualEndpoints {
             }
             for (_, pool, address) in addresses_of(endpoint).filter(|(.., address)| !view.changes.touched(*address)) {
                 let own = |of: &str| *of == **uid || is_migration(view, uid, of);
-                if view.pools.holder(pool, address).is_none_or(|holder| !own(&holder.record.pod_uid)) {
+                let is_held = view.pools.holder(pool, address).is_some_and(|holder| own(&holder.record.pod_uid));
+                if !is_held && !view.began_unrecorded(ObjectKey::of(&**endpoint).as_str(), pool, address) {
                     wrong.push(format!("{address} of {pool} is in the endpoint of {} and not recorded for it", pod.key));
                 }
             }

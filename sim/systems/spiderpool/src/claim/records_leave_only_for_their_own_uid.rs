@@ -304,6 +304,37 @@ mod tests {
     }
 
     #[test]
+    fn what_a_vm_brought_along_from_another_node_may_be_given_up_by_the_next_pod_there() {
+        let add = |stage: &mut Stage, pod: &str, uid: &str| {
+            stage.ask(pod, uid, "eth0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", uid);
+            stage.answer(pod, uid, "eth0", FIRST);
+        };
+        for migrated in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.change_pool(stage.person, "p", |pool| pool.spec.node_name = Some(vec!["node-1".to_owned()]));
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.vm_pod("ns/virt-1", "source", "vm");
+                let key = kube_machinery::ObjectKey::namespaced("ns", "virt-1");
+                stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &key, |pod| {
+                    pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
+                });
+                add(stage, "ns/virt-1", "source");
+                if !migrated {
+                    stage.pod_gone("ns/virt-1");
+                }
+                stage.vm_pod("ns/virt-2", "target", "vm");
+                add(stage, "ns/virt-2", "target");
+                stage.pod_gone("ns/virt-2");
+                stage.vm_pod("ns/virt-3", "next", "vm");
+                stage.release("ns/vm", "target", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses().is_empty(), migrated);
+            });
+        }
+    }
+
+    #[test]
     fn a_record_is_handed_on_under_its_name_from_a_pod_that_is_not_alive() {
         with_pod(|stage| {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b");

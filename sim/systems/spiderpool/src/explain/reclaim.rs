@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_reports::ExplainReclaimReport;
 use ipam_reports::explain_reclaim::{EndpointAnswer, RecordAnswer};
 use ipam_reports::schema::ExplainReclaimSchema;
 use ipam_spiderpool::reclaim::{Caches, Explanation, Owners, ReclaimPolicy, ReclaimSettings, Row, explain};
-use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, names};
+use ipam_spiderpool::{Policy, PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool, names};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -205,9 +206,31 @@ fn warnings(dump: &Dump) -> Vec<String> {
         let Some(status) = &pool.status else { continue };
         let mut warn = |what: &dyn Display| warnings.push(format!("SpiderIPPool {}: status.allocatedIPs: {what}", name_of(pool)));
         match status.allocated_ips.parse() {
-            Ok(records) => records.iter().filter_map(stored::lost).for_each(|lost| warn(&lost)),
+            Ok(records) => {
+                records.iter().filter_map(stored::lost).for_each(|lost| warn(&lost));
+                records.iter().filter_map(|(key, record)| unnamed(dump, key, record)).for_each(|unnamed| warn(&unnamed));
+            }
             Err(error) => warn(&format_args!("{error}; its records are left alone")),
         }
     }
     warnings
+}
+
+/// Why an address is lost as long as a pod lives: it has others, and its endpoint does not name this one. Neither a scan nor the agent takes the
+/// record back (G P-6).
+fn unnamed(dump: &Dump, key: &RecordKey, record: &PoolIPAllocation) -> Option<String> {
+    let address = key.address()?;
+    let pod = dump.pod(&record.pod).ok()??;
+    let shown: Vec<&str> = pod.status.iter().flat_map(|status| status.pod_ips.iter().flatten()).map(|ip| &*ip.ip).collect();
+    let lives = pod.metadata.uid.as_deref() == Some(&record.pod_uid) && pod.metadata.deletion_timestamp.is_none();
+    if !lives || shown.is_empty() || shown.contains(&&*address.to_string()) {
+        return None;
+    }
+    let endpoint = dump.endpoint(&record.pod).ok()?;
+    let ips = endpoint.iter().flat_map(|endpoint| endpoint.status.iter()).flat_map(|status| &status.current.ips);
+    let named = ips.flat_map(|entry| entry.ipv4.iter().chain(&entry.ipv6)).filter_map(|text| text.split('/').next());
+    let is_named = named.filter_map(|text| text.parse::<IpAddr>().ok()).any(|named| named == address);
+    (!is_named).then(|| {
+        format!("{address} is recorded for {}, which lives and has other addresses, and its endpoint does not name it: the address is lost until the pod is gone", record.pod)
+    })
 }

@@ -19,7 +19,7 @@ const YOUNG: Duration = Duration::from_secs(120);
 /// an address that is not recorded for it.
 ///
 /// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good, those
-/// that nothing could serve when they asked last, and those whose right ended so lately that reclaim may still find them. Of a pod that nobody
+/// that nothing could serve when they asked last, records that no endpoint named before the run, and those whose right ended so lately that reclaim may still find them. Of a pod that nobody
 /// has ever seen its name decides who keeps what is recorded for it. It is what upstream's own chaos tests look at (G §12). Broken by nearly
 /// everything, so that a claim with a narrower sentence says more.
 pub(crate) struct AllAddressesAreAccountedFor;
@@ -83,6 +83,9 @@ fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, record: &PoolIPAl
         return Some(format!("is recorded for {}, which has no right to it", view.pod_of(uid)));
     }
     let pod = view.pods.get(uid).filter(|pod| pod.is_alive() && pod.has_name(&record.pod))?;
+    if view.began_unnamed(pool, address) {
+        return None;
+    }
     let is_young = since.is_some_and(|since| since.at + YOUNG >= view.at);
     if is_young || view.agents.is_asked(uid) || is_on_lost_node(view, Some(pod)) || !can_be_served(view, uid, pod) {
         return None;

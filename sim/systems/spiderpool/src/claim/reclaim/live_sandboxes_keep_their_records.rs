@@ -159,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn whoever_is_forced_when_its_grace_is_over_has_no_other_and_whoever_is_forced_before_has_the_rest() {
+        // It has 8 s, and as many once more.
+        for (forced, seconds, excuse) in [(10, 1, None), (10, 7, Some(FORCE_DELETE)), (17, 1, Some(FORCE_DELETE))] {
+            with_pod(|stage| {
+                stage.pod_is_shown("ns/a");
+                stage.process_changes(stage.kubelet, ProcessChange::Paused);
+                stage.terminate_with("ns/a", 8);
+                stage.pass(Duration::from_secs(forced));
+                stage.terminate_with("ns/a", 0);
+                stage.pod_gone("ns/a");
+                stage.pass(Duration::from_secs(seconds));
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "forced after {forced} s, and {seconds} s later");
+            });
+        }
+    }
+
+    #[test]
     fn a_kubelet_out_of_reach_excuses_once_the_grace_is_over_and_one_that_was_told_does_not() {
         for (paused, seconds, excuse) in [(true, 61, Some(UNREACHABLE_NODE)), (true, 59, None), (false, 61, None)] {
             with_pod(|stage| {

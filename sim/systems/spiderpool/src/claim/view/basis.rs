@@ -32,8 +32,14 @@ impl View {
     /// `pod` by an agent that had been shown `later`, as far as the two had surely been shown it: the rules of the pool, whether it has the address
     /// and nobody reserves that, the namespace, the node, the wishes. Then another address for `pod` may be right.
     ///
-    /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3).
+    /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3). What a VM brought along when it
+    /// migrated was decided on when its first pod was answered.
     pub(in super::super) fn may_have_changed(&self, answer: &Answer, pod: &Pod, later: &ShownUpTo) -> bool {
+        self.may_have_changed_since(answer, pod, later)
+            || self.brought_along(answer).is_some_and(|earlier| self.may_have_changed(earlier, pod, later))
+    }
+
+    fn may_have_changed_since(&self, answer: &Answer, pod: &Pod, later: &ShownUpTo) -> bool {
         let shown = |what: Shown| answer.basis.shown[what as usize].min(later[what as usize]);
         let Some(pool) = self.pools.get(&answer.given.pool) else { return true };
         let Some(predecessor) = self.pods.get(&answer.uid) else { return true };
@@ -47,5 +53,15 @@ impl View {
             || other_node
             || !wishes_still(pod, predecessor, &answer.given, pool)
             || is_of_another_incarnation(&pool.object, pod)
+    }
+
+    /// The answer to another pod of a VM, still there, whose address an answer is about. As long as both pods of a live migration are there the second
+    /// one has what the first one has, whatever the rules say by then (A S10).
+    fn brought_along(&self, answer: &Answer) -> Option<&Answer> {
+        let pod = self.pods.get(&answer.uid).filter(|pod| matches!(pod.place, Some(Place::Vm(_))))?;
+        let is_same = |other: &&Answer| other.is_for_same(&answer.given) && other.given.address == answer.given.address;
+        let others = self.pods.of_same_name(pod).filter(|(_, other)| other.since.gone.is_none_or(|gone| gone > answer.said.at));
+        let answers = others.flat_map(|(uid, _)| self.ledger.answers(uid).iter().filter(is_same));
+        answers.filter(|other| other.said.moment < answer.said.moment).max_by_key(|other| other.said.moment)
     }
 }

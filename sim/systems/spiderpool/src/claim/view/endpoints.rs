@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint};
-use kube_machinery::FxHashMap;
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::Said;
 
@@ -44,6 +44,11 @@ impl Endpoints {
     /// All of them, in no order.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<SpiderEndpoint>)> {
         self.by_key.iter()
+    }
+
+    /// The moment since which an endpoint has been that of its pod; 0 = since before the run.
+    pub(in super::super) fn of_pod_since(&self, endpoint: &SpiderEndpoint) -> u64 {
+        self.since.get(ObjectKey::of(endpoint).as_str()).copied().unwrap_or(0)
     }
 
     /// Takes in a version of an object, `None` if it is gone.

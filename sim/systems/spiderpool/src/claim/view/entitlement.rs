@@ -98,8 +98,8 @@ impl View {
         clocks.into_iter().flatten().any(|clock| clock > time)
     }
 
-    /// When the grace is over that a pod skipped whose object is gone (D §0): as its last version tells, or, if nobody asked it to end
-    /// before, what its containers have twice, as for any other. `None` = it skipped none: it has ended, or has no node.
+    /// When the grace is over that a pod skipped whose object is gone (D §0): as its last version tells that left it one, or, if nobody asked it to
+    /// end before, what its containers have twice, as for any other. `None` = it skipped none: it has ended, or has no node.
     fn end_of_skipped_grace(&self, pod: &Pod) -> Option<Timestamp> {
         let gone = pod.since.gone?;
         let status = pod.object.status.as_ref();
@@ -109,9 +109,10 @@ impl View {
         if ended || pod.node().is_none() {
             return None;
         }
-        let asked = pod.object.metadata.deletion_grace_period_seconds != Some(0);
+        let forced = pod.object.metadata.deletion_grace_period_seconds == Some(0);
+        let last = if forced { pod.unforced.as_ref() } else { Some(&pod.object) };
         let twice = || later(later(wall(gone), of_containers(grace(&pod.object)) * 2), self.terms.settings.grace_delay);
-        Some(self.stop_of(&pod.object).filter(|_| asked).unwrap_or_else(twice))
+        Some(last.and_then(|object| self.stop_of(object)).unwrap_or_else(twice))
     }
 
     /// Whether a replica must leave a pod all it has (GS3): it exists, has not ended, and its grace is not over. A pod that nobody

@@ -67,7 +67,12 @@ impl Health {
                     fault.ended = at;
                 }
             }
-            FaultChange::Fired => {}
+            // One that waits for its request has no beginning and no end of its own.
+            FaultChange::Fired => match self.faults.iter_mut().rev().find(|fault| fault.index == index) {
+                Some(fault) if fault.ended != SimTime::NEVER => fault.ended = at,
+                Some(_) => {}
+                None => self.faults.push(Fault { index, began: at, ended: at }),
+            },
         }
     }
 }
@@ -75,6 +80,20 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fault_that_fires_leaves_its_mark_whether_or_not_it_is_known_to_have_begun() {
+        let mut health = Health::new(SimTime::ZERO, vec![PlannedFault { reach: Reach::All, lasts: Lasts::AWhile }]);
+        let at = |seconds: u64| SimTime::from_micros(seconds * 1_000_000);
+        health.see(0, FaultChange::Fired, at(10));
+        assert_eq!([20, 71].map(|since| health.is_calm_since(at(since), |_| true)), [false, true]);
+        health.see(0, FaultChange::Fired, at(90));
+        assert_eq!([149, 151].map(|since| health.is_calm_since(at(since), |_| true)), [false, true]);
+        health.see(0, FaultChange::Began, at(200));
+        health.see(0, FaultChange::Fired, at(210));
+        health.see(0, FaultChange::Ended, at(300));
+        assert_eq!([359, 361].map(|since| health.is_calm_since(at(since), |_| true)), [false, true]);
+    }
 
     #[test]
     fn a_server_that_is_lost_for_good_leaves_no_time_calm_and_a_lost_replica_does() {

@@ -15,6 +15,7 @@
 mod agents;
 mod applications;
 mod basis;
+mod beginning;
 mod changes;
 mod endpoints;
 mod entitlement;
@@ -62,6 +63,7 @@ use crate::workload::{IpamNote, ReclaimNote};
 
 pub(super) use agents::{Agents, Shown, ShownUpTo, Tried};
 pub(super) use applications::{Application, Applications, label};
+use beginning::Beginning;
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
@@ -162,6 +164,7 @@ pub(crate) struct View {
     pub(super) replicas: Replicas,
     /// By UID, what replicas took from the pod.
     pub(super) reclaimed: FxHashMap<Arc<str>, Vec<Reclaimed>>,
+    beginning: Beginning,
     /// The faults.
     pub(super) health: Health,
 }
@@ -214,6 +217,7 @@ impl View {
             kubelets: Kubelets::default(),
             replicas: Replicas::default(),
             reclaimed: FxHashMap::default(),
+            beginning: Beginning::default(),
         }
     }
 
@@ -235,6 +239,9 @@ impl View {
     /// Takes an event in; `None` = claims have nothing to look at.
     pub(crate) fn see<'a>(&mut self, event: &Event<'a>) -> Option<Seen<'a>> {
         self.at = event.at;
+        if self.moment == 0 {
+            self.beginning = Beginning::of(self);
+        }
         self.moment += 1;
         match event.kind {
             EventKind::Commit { client, kind, key, revision, before, after, .. } => self.commit(client, kind, key, revision, before, after),

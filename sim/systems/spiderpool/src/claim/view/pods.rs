@@ -46,6 +46,8 @@ pub(in super::super) struct Pod {
     pub(in super::super) life: (u64, u64),
     /// Since when it has been on its way.
     pub(in super::super) since: Since,
+    /// Its last version that left it a grace, if it was to end within that and was then told to end at once.
+    pub(in super::super) unforced: Option<Arc<PodObject>>,
     /// When nobody controlled it though it has a place.
     orphaned: Vec<Orphaned>,
 }
@@ -195,6 +197,11 @@ impl Pods {
         self.by_uid.values().filter(between).filter(move |pod| pod.static_name().is_some_and(|name| last.has_name(name)))
     }
 
+    /// All pods of the place of one of them, in no order that means anything. Linear.
+    pub(super) fn of_same_name<'a>(&'a self, one: &'a Pod) -> impl Iterator<Item = (&'a Arc<str>, &'a Pod)> {
+        self.by_uid.iter().filter(move |(_, pod)| pod.static_name().is_some_and(|name| one.has_name(name)))
+    }
+
     /// The pods that whoever was shown everything up to a revision knows, and that vanished later.
     pub(in super::super) fn vanished_since(&self, shown: u64) -> impl Iterator<Item = &Arc<str>> {
         let later = self.vanished.iter().rev().take_while(move |(revision, _)| *revision > shown).map(|(_, uid)| uid);
@@ -237,6 +244,10 @@ impl Pods {
             let nearer = since != pod.since || (terminating.is_some() && term(&pod.object) != term(&after));
             (pod.dead, pod.since) = (pod.dead.or(dead), since);
             pod.see_owner(key, &after, (revision, at));
+            let is_forced = |pod: &PodObject| pod.metadata.deletion_grace_period_seconds == Some(0);
+            if is_forced(&after) && !is_forced(&pod.object) && pod.is_terminating() {
+                pod.unforced = Some(pod.object.clone());
+            }
             pod.object = after;
             return nearer.then_some(id);
         }
@@ -245,7 +256,10 @@ impl Pods {
         let since = Since { terminating, ended, gone: None };
         let nearer = since != Since::default();
         let (place, life) = (place_of(key, &after), (revision, 0));
-        self.by_uid.insert(id.clone(), Pod { key: name, place, object: after, dead, gone: false, life, since, orphaned: Vec::new() });
+        self.by_uid.insert(
+            id.clone(),
+            Pod { key: name, place, object: after, dead, gone: false, life, since, unforced: None, orphaned: Vec::new() },
+        );
         nearer.then_some(id)
     }
 }

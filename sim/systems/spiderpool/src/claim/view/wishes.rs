@@ -71,13 +71,20 @@ fn network_of<'p>(pod: &'p PodObject, nic: &str) -> Option<&'p str> {
     }
 }
 
-/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it names
-/// the pool still, and has the labels and networks that the rules of the pool look at.
+/// Whether a pod may not have a NIC at all: then it gives up what its predecessor had there (A §6.3). A list that is not plain may leave it out.
+fn may_lack(pod: &PodObject, nic: &str) -> bool {
+    nic != FIRST_NIC && network_of(pod, nic).is_none_or(|network| network.is_empty() || network.contains(['[', '{', '@']))
+}
+
+/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it has the
+/// NIC and names the pool still, and has the labels and networks that the rules of the pool look at.
 pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &Pool) -> bool {
     let (own, others) = (&*pod.object, &*predecessor.object);
     let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, given.address.is_ipv4()));
     let names_it = matches!(&wishes[0], Wish::Pools(pools) if pools.iter().any(|name| **name == *given.pool));
-    let asks_networks = wishes[0] == Wish::Default || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
+    let asks_networks = may_lack(own, &given.nic)
+        || wishes[0] == Wish::Default
+        || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
     // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
     let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(POD_NAME_LABEL));
     is_made(own) == is_made(others)
@@ -105,6 +112,14 @@ mod tests {
         assert_eq!(network_of(&joined("ns/a"), "net1"), network_of(&two, "net1"));
         assert_eq!(network_of(&joined("ns/a@net7,ns/b"), "net1"), Some("ns/a@net7,ns/b"));
         assert_eq!(network_of(&pod(&[]), "net1"), None);
+    }
+
+    #[test]
+    fn a_pod_has_its_first_nic_and_those_that_its_networks_give_it() {
+        let joined = |text| pod(&[(ANNOTATION_MULTUS_NETWORKS, text)]);
+        assert_eq!(["eth0", "net1", "net2", "net3"].map(|nic| may_lack(&joined("ns/a, ns/b"), nic)), [false, false, false, true]);
+        assert_eq!(["eth0", "net1"].map(|nic| may_lack(&joined(""), nic)), [false, true]);
+        assert!(may_lack(&pod(&[]), "net1") && may_lack(&joined("ns/a@net7"), "net1"));
     }
 
     #[test]

@@ -1,0 +1,56 @@
+//! What did not fit together when the run began, as a dump of a cluster may have it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::FxHashSet;
+
+use super::{View, addresses_of, uid_of};
+
+/// What a run found and did not make.
+///
+/// Nobody takes back a record of a pod that lives (G P-6), whatever its endpoint names, and nobody takes an address out of an endpoint whose pod was
+/// answered with it (A S16): both end with the pod.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    /// Records that the endpoint of their pod did not name: pool and address.
+    unnamed: FxHashSet<(Arc<str>, IpAddr)>,
+    /// Addresses that an endpoint named and no pool had recorded: `NAMESPACE/NAME` and address.
+    unrecorded: FxHashSet<(Arc<str>, IpAddr)>,
+}
+
+impl Beginning {
+    /// Looks at what is there.
+    pub(super) fn of(view: &View) -> Self {
+        let mut beginning = Self::default();
+        for (name, pool) in view.pools.iter() {
+            for (key, record) in pool.records().iter() {
+                let (Some(address), Some(pod)) = (key.address(), view.pods.get(&record.pod_uid)) else { continue };
+                let own = view.endpoint_of(pod).filter(|(endpoint, _)| uid_of(endpoint) == record.pod_uid);
+                let is_named = |(_, pool, other): (_, &str, _)| *pool == **name && other == address;
+                if !own.is_some_and(|(own, _)| addresses_of(own).any(is_named)) {
+                    beginning.unnamed.insert((name.clone(), address));
+                }
+            }
+        }
+        for (key, endpoint) in view.endpoints.iter() {
+            let unrecorded = addresses_of(endpoint).filter(|(_, pool, address)| view.pools.holder(pool, *address).is_none());
+            beginning.unrecorded.extend(unrecorded.map(|(.., address)| (key.clone(), address)));
+        }
+        beginning
+    }
+}
+
+impl View {
+    /// Whether a record has been there since before the run, and its endpoint did not name it.
+    pub(in super::super) fn began_unnamed(&self, pool: &Arc<str>, address: IpAddr) -> bool {
+        let untouched = || self.pools.holder(pool, address).is_some_and(|holder| holder.since.is_none());
+        !self.beginning.unnamed.is_empty() && self.beginning.unnamed.contains(&(pool.clone(), address)) && untouched()
+    }
+
+    /// Whether an address stood in an endpoint without a record before the run, and nobody has recorded it since.
+    pub(in super::super) fn began_unrecorded(&self, endpoint: &str, pool: &str, address: IpAddr) -> bool {
+        let is_it = || self.beginning.unrecorded.iter().any(|(key, other)| **key == *endpoint && *other == address);
+        !self.beginning.unrecorded.is_empty() && is_it() && self.pools.holder(pool, address).is_none()
+    }
+}

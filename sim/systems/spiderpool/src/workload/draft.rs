@@ -147,6 +147,9 @@ pub struct SpiderDraft {
     pub pool_changes: Choice<u32>,
     /// What they do.
     pub pool_change: Choice<PoolChange>,
+    /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a backup
+    /// brings them back.
+    pub leaked: Choice<u32>,
     /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
     pub overlapping: Choice<u32>,
     /// How often people change a subnet for a while.
@@ -240,6 +243,7 @@ impl Default for SpiderDraft {
             completes: probability(0.2),
             pool_changes: Choice::Is(0),
             pool_change: Choice::Is(PoolChange::Disable),
+            leaked: Choice::Is(0),
             overlapping: Choice::Is(0),
             subnet_changes: Choice::Is(0),
             subnet_change: Choice::Is(SubnetChange::Exclude),
@@ -278,6 +282,7 @@ impl Draft for SpiderDraft {
         let by_hand = if self.on_delete.get() > 0.0 { most(&self.replicas) } else { 0 };
         let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand)
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
+            + most(&self.leaked)
             + most(&self.overlapping);
         for (key, what, value, limit) in [
             ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
@@ -287,6 +292,7 @@ impl Draft for SpiderDraft {
             ("workload.subnets", "`workload.subnets`", most(&self.subnets), 200),
             ("workload.subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
             ("workload.subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
+            ("workload.leaked", "`workload.leaked`", most(&self.leaked), 1_000),
             ("workload.overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
             ("workload.replicas", "`workload.replicas`", most(&self.replicas), 100_000),
             ("workload.nics", "`workload.nics`", most(&self.nics), 16),
@@ -358,6 +364,11 @@ impl Draft for SpiderDraft {
         let names = |number| plan.node_name(number);
         for number in 0..self.pool_changes.draw(draw) {
             drawn.pool_change(draw, number, &names, plan.nodes);
+        }
+        if *self.leaked.bounds().1 > 0 {
+            for number in 0..self.leaked.draw(draw) {
+                drawn.leaked_record(draw, number);
+            }
         }
         if *self.overlapping.bounds().1 > 0 {
             let count = self.overlapping.draw(draw);

@@ -331,6 +331,9 @@ impl Operator {
         // Nobody reads a pool whose records are no JSON, and nobody mends it.
         let Ok(records) = status.allocated_ips.parse() else { return Ok(()) };
         let mut records = records.clone();
+        if op.if_free && records.get(ip).is_some() {
+            return Ok(());
+        }
         match &op.pod {
             Some(pod) => records.insert(ip, PoolIPAllocation { interface: None, pod: pod.clone(), pod_uid: op.uid.clone() }),
             None => records.remove(ip),

@@ -325,6 +325,9 @@ pub struct EditRecord {
     /// Whether there is a SpiderEndpoint of that name afterwards, too: if there was none, one that names this address and the UID.
     #[serde(default, skip_serializing_if = "is_default")]
     pub endpoint: bool,
+    /// Whether nothing happens if the address is recorded already.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub if_free: bool,
 }
 
 /// Somebody reserves addresses, whether they are in use or not.

@@ -14,8 +14,8 @@ use sim_config::{Choice, Open, Probability, With};
 use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
-    AppKind, ApplyApp, Cascade, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditStatefulSet, MigrateVm, NAMESPACE, PoolPlan,
-    Reserve, RollOutApp, ScaleApp, Unreserve,
+    AppKind, ApplyApp, Cascade, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, MigrateVm,
+    NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
@@ -362,6 +362,18 @@ impl Drawn<'_> {
             }
         }
     }
+
+    /// A record of a pod that nobody has ever seen, half of them with an endpoint, of one of the last addresses of a pool: agents give those last.
+    pub(super) fn leaked_record(&mut self, draw: &mut Draw, number: u32) {
+        let at = self.draft.events.draw(draw).0;
+        let (which, uid, endpoint) = (draw.u64(), draw.u64(), draw.chance(0.5));
+        let pool = self.pools.get(sim_config::draw::below(which, self.pools.len().max(1) as u64) as usize);
+        let Some((pool, ip)) = pool.and_then(|pool| Some((pool.name.clone(), from_the_end(&pool.spec, number)?))) else { return };
+        let (pod, uid) =
+            (Some(format!("{NAMESPACE}/leaked-{number}")), format!("{:08x}-0000-4000-8000-{:012x}", uid >> 32, uid & 0xffff_ffff));
+        let edit = EditRecord { pool, ip, pod, uid, endpoint, if_free: true, ..EditRecord::default() };
+        self.add(at, Operation::EditRecord(edit));
+    }
 }
 
 /// How many NICs of a pod can have subnets of their own.
@@ -383,6 +395,16 @@ fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
         }
         None => String::new(),
     }
+}
+
+/// The address that is so far from the end of a pool's last range; `None` = it has not as many.
+fn from_the_end(spec: &IPPoolSpec, number: u32) -> Option<String> {
+    let ips = spec.ips.as_deref()?;
+    let ranges = ipam_spiderpool::ranges::parse_ranges(ips, spec.ip_version.unwrap_or(4), &ipam_spiderpool::Policy::hardened()).ok()?;
+    let range = ranges.last()?;
+    let (first, last) = range.numbers();
+    let at = last.checked_sub(u128::from(number)).filter(|at| *at >= first)?;
+    Some(range.version().address(at).to_string())
 }
 
 /// The ranges of a pool that shrinks to its upper half, or grows by as many addresses behind its last; `None` = it cannot.

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
@@ -90,11 +90,31 @@ pub(super) struct Task {
     /// Whether it is in the queue, or parked.
     scheduled: AtomicBool,
     ended: AtomicBool,
+    /// At which model time it was polled last, and how often at that time.
+    polled_at: AtomicU64,
+    polls: AtomicU32,
     /// Locked while it is polled; gone for good when the task has ended.
     future: Mutex<Option<BoxFuture>>,
 }
 
+/// How often a task is polled at one time before it is taken to spin. Whoever has as much to do without waiting for anything is far from it.
+const SPINS: u32 = 1_000_000;
+
 impl Task {
+    /// Counts a poll. Whether there were too many while time stood still.
+    fn spins(&self, now: SimTime) -> bool {
+        let at = now.as_micros();
+        if self.polled_at.load(Ordering::Relaxed) != at {
+            self.polled_at.store(at, Ordering::Relaxed);
+            self.polls.store(0, Ordering::Relaxed);
+            return false;
+        }
+        // One thread polls the tasks of a run.
+        let polls = self.polls.load(Ordering::Relaxed) + 1;
+        self.polls.store(polls, Ordering::Relaxed);
+        polls >= SPINS
+    }
+
     /// Drops the task's state now. A task that ends itself while it is polled loses its state at its next suspension point.
     fn end(&self) {
         if self.ended.swap(true, Ordering::Relaxed) {
@@ -163,16 +183,22 @@ impl Rt {
         let mut slot = task.future.lock();
         let Some(future) = slot.as_mut() else { return };
         CATCHING.set(true);
-        let poll = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
+        let poll = if task.spins(self.now()) {
+            // As if it had panicked: whoever goes on like this never lets time pass.
+            LAST_PANIC.set(Some((format!("spins: one of its tasks was polled {SPINS} times while no time passed"), true)));
+            None
+        } else {
+            std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker)))).ok()
+        };
         CATCHING.set(false);
-        if matches!(poll, Ok(Poll::Pending)) && !task.has_ended() {
+        if matches!(poll, Some(Poll::Pending)) && !task.has_ended() {
             return;
         }
         // Dropped last, and without the lock: it may do anything.
         let _over = slot.take();
         drop(slot);
         task.end();
-        if poll.is_err() {
+        if poll.is_none() {
             let (message, in_core) = LAST_PANIC.take().unwrap_or_default();
             let process = task.process.id;
             let panic = Panic { process, at: self.now(), message, in_core };
@@ -363,6 +389,8 @@ impl Rt {
                 incarnation: process.incarnation.load(Ordering::Relaxed),
                 scheduled: AtomicBool::new(true),
                 ended: AtomicBool::new(down),
+                polled_at: AtomicU64::new(0),
+                polls: AtomicU32::new(0),
                 future: Mutex::new(future),
             })
         };
@@ -390,7 +418,6 @@ impl fmt::Debug for Rt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
     use std::time::Duration;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -484,6 +511,25 @@ mod tests {
             rt.sleep(SECOND).await;
             // The run can only come to its end when no task is left.
             rt.crash(process);
+        });
+    }
+
+    #[test]
+    fn a_process_that_goes_on_without_letting_time_pass_is_taken_down_and_named() {
+        super::super::run(1, async |rt| {
+            let (other, ticks) = counter(&rt);
+            let process = rt.add_process(rt.add_host("h2"), "p");
+            rt.start(process);
+            let spins = std::future::poll_fn(|context| {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            });
+            rt.spawn(process, spins);
+            rt.sleep(SECOND * 3 / 2).await;
+            assert_eq!((rt.state(process), rt.state(other)), (ProcessState::Down, ProcessState::Running));
+            assert_eq!(ticks.load(Ordering::Relaxed), 1);
+            let panics = rt.panics();
+            assert!(panics.len() == 1 && panics[0].in_core && panics[0].message.starts_with("spins: "), "{panics:?}");
         });
     }
 

@@ -42,6 +42,11 @@ pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     if is_interruption(code) || PRECEDENCE.contains(&code) { code } else { HARNESS }
 }
 
+/// What a process exits with that could not write something. That hides no verdict: only what held becomes [`USAGE`].
+pub fn unwritten(verdict: u8) -> u8 {
+    if verdict == HELD { USAGE } else { verdict }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +67,14 @@ mod tests {
         assert_eq!(worst([]), HELD);
         assert_eq!(worst([42]), HARNESS);
         assert_eq!(worst([1, 42]), HARNESS);
+    }
+
+    #[test]
+    fn what_could_not_be_written_hides_no_verdict() {
+        assert_eq!(unwritten(HELD), USAGE);
+        for code in PRECEDENCE.into_iter().filter(|&code| code != HELD) {
+            assert_eq!(unwritten(code), code);
+        }
     }
 
     #[test]

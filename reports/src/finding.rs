@@ -112,12 +112,15 @@ pub struct ClaimCount {
     /// Whether its violation hurts users: an address has two owners, is lost, or is refused to who needs it. Such findings are told first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hurts: bool,
+    /// Its place among the claims of its system that do, the worst first, from 0 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
 }
 
 impl ClaimCount {
     /// One seed, which is not named.
     pub fn of(claim: String, kind: Kind) -> Self {
-        Self { claim, kind, seeds: 1, seed_ranges: Vec::new(), hurts: false }
+        Self { claim, kind, seeds: 1, seed_ranges: Vec::new(), hurts: false, rank: None }
     }
 }
 
@@ -231,6 +234,7 @@ impl Counted for ClaimCount {
         }
         seeds::keep_first(&mut self.seed_ranges, SEEDS_KEPT);
         self.hurts |= other.hurts;
+        self.rank = self.rank.or(other.rank);
         Ok(())
     }
 }

@@ -62,8 +62,7 @@ impl ScenarioResult {
         self.findings = self.sorted_findings();
     }
 
-    /// What was violated, by what it comes of. What a negative scenario must violate comes first, then what hurts users, then the rest, each in the
-    /// order of seeds and times.
+    /// What was violated, by what it comes of. What a negative scenario must violate comes first, then what hurts users, the worst first, then the rest, each in the order of seeds and times.
     pub fn sorted_findings(&self) -> Vec<Finding> {
         let count_of = |failure: &Failure| self.claims.iter().find(|count| count.claim == failure.claim);
         let mut known: Vec<(&ClaimCount, &Failure)> = Vec::new();
@@ -75,7 +74,8 @@ impl ScenarioResult {
             }
         }
         let expected = |claim: &str| self.expect.as_deref() == Some(claim);
-        known.sort_by_key(|(count, failure)| (!expected(&count.claim), !count.hurts, failure.seed, failure.at));
+        let rank = |count: &ClaimCount| count.rank.unwrap_or(u32::MAX);
+        known.sort_by_key(|(count, failure)| (!expected(&count.claim), !count.hurts, rank(count), failure.seed, failure.at));
         let mut groups: Vec<Vec<(&ClaimCount, &Failure)>> = Vec::new();
         for one in &known {
             match groups.iter_mut().find(|group| group.iter().any(|(_, known)| have_one_cause(known, one.1))) {
@@ -161,6 +161,7 @@ mod tests {
     use super::*;
     use crate::Digest;
     use crate::finding::Kind;
+
     use crate::run::tests::record;
     use crate::shrink::{Shrunk, Size};
 
@@ -183,7 +184,10 @@ mod tests {
             };
             failure.shrunk = digest.as_ref().map(of);
         }
-        scenario.claims.iter_mut().for_each(|count| count.hurts = hurts.contains(&&*count.claim));
+        scenario.claims.iter_mut().for_each(|count| {
+            let place = hurts.iter().position(|claim| *claim == count.claim);
+            (count.hurts, count.rank) = (place.is_some(), place.map(|place| place as u32));
+        });
         scenario.tell_findings();
         scenario.findings
     }

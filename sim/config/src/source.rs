@@ -2,11 +2,12 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::problem::{Position, Problem};
 
 /// What stands for standard input on the command line.
-const STANDARD_INPUT: &str = "-";
+pub const STANDARD_INPUT: &str = "-";
 
 /// The name of an input in messages.
 pub fn name(path: &Path) -> String {
@@ -27,7 +28,12 @@ fn read_within(path: &Path, max: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     // One byte more tells a file that is too large from one that is not.
     let outcome = if path.as_os_str() == STANDARD_INPUT {
-        std::io::stdin().lock().take(max + 1).read_to_end(&mut bytes)
+        // Whoever asks again is told the same, as of a file.
+        static READ: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = std::io::stdin().lock().take(max + 1).read_to_end(&mut read);
+        bytes.clone_from(&read);
+        outcome.map(|_| read.len())
     } else {
         std::fs::File::open(path).and_then(|file| {
             let size = file.metadata()?.len();

@@ -13,6 +13,7 @@ use kube_sim::cluster::server::ServerDelays;
 use kube_sim::fault::{self, Fault, Inventory};
 use kube_sim::net::LinkDelays;
 use serde::{Deserialize, Serialize};
+use sim_config::source::STANDARD_INPUT;
 use sim_config::time::SimTime;
 use sim_config::{Problems, Source, toml as input_toml};
 
@@ -294,9 +295,6 @@ impl Plan {
         toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
     }
 }
-
-/// The path under which manifests come from standard input.
-const STANDARD_INPUT: &str = "-";
 
 /// The way from `folder` to `path`; `path` itself where there is none.
 fn relative(folder: &Path, path: &str) -> String {

@@ -9,6 +9,7 @@
 use std::sync::OnceLock;
 
 use ipam_reports::addresses::AddressRun;
+use ipam_reports::finding::ClaimCount;
 use ipam_reports::pool::PoolRun;
 use ipam_reports::reclaim::ReclaimRun;
 use kube_sim::kinds::{Registry, TypeDef};
@@ -61,8 +62,8 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// Of these claims, those whose violation hurts users: an address that has two owners, is lost, or is taken from or refused to who needs it. In a
-    /// report they come before those that say that a rule or a policy was not followed.
+    /// Of these claims, those whose violation hurts users, the worst first: an address that has two owners, is lost, or is taken from or refused to who
+    /// needs it. In a report they come in this order, before those that say that a rule or a policy was not followed.
     fn hurting_claims(&self) -> &'static [&'static str] {
         &[]
     }
@@ -240,9 +241,15 @@ impl Systems {
         self.iter().find(|system| system.mutations().iter().any(|mutation| mutation.name == name))
     }
 
-    /// Whether a violation of the claim called `name` hurts users: see [`System::hurting_claims`].
-    pub fn hurts(&self, name: &str) -> bool {
-        self.systems.iter().any(|system| system.hurting_claims().contains(&name))
+    /// The place of the claim called `name` among those whose violation hurts users ([`System::hurting_claims`]); `None` = it is none of them.
+    pub fn rank(&self, name: &str) -> Option<u32> {
+        self.systems.iter().find_map(|system| system.hurting_claims().iter().position(|claim| *claim == name)).map(|place| place as u32)
+    }
+
+    /// Tells how much the violation of a claim hurts.
+    pub fn weigh(&self, count: &mut ClaimCount) {
+        count.rank = self.rank(&count.claim);
+        count.hurts = count.rank.is_some();
     }
 
     /// Every claim by subject: those about any run first.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ipam_reports::exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -10,6 +11,9 @@ use sim_harness::engine::output;
 
 use super::{CliError, LiveProgress};
 
+/// How soon after the first a further signal is one with it: `timeout` sends each signal to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(300);
+
 /// The first signal asks the sweep to end and print what it has; the second ends the process, and leaves files whole.
 pub(super) fn stop_on_signals(progress: &LiveProgress) -> Result<(), CliError> {
     let wanted = [Some(SIGINT), Some(SIGTERM), (!is_ignored(SIGHUP)).then_some(SIGHUP)];
@@ -17,9 +21,14 @@ pub(super) fn stop_on_signals(progress: &LiveProgress) -> Result<(), CliError> {
     let mut signals = Signals::new(wanted.into_iter().flatten()).map_err(failed)?;
     let stop = progress.stop_handle();
     let listen = move || {
+        let mut first: Option<Instant> = None;
         for signal in signals.forever() {
             let code = exit_code(signal);
+            if first.is_some_and(|first| first.elapsed() < ONE_SIGNAL) {
+                continue;
+            }
             if stop.ask(code) {
+                first = Some(Instant::now());
                 let again = if signal == SIGINT { "press Ctrl-C again" } else { "send a second signal" };
                 // A plain `eprintln` would panic on a closed stream.
                 let _ = writeln!(io::stderr(), "\nstopping after the runs that are under way; {again} to quit at once");

@@ -237,9 +237,11 @@ fn conclude<T>(
     print: impl FnOnce(&mut Console<'_>, Format, &T) -> Result<(), CliError>,
 ) -> u8 {
     let (exit_code, unwritten) = report(&mut record);
-    let full = (!unwritten.is_empty()).then_some(exit::USAGE);
     let unwritten = unwritten.to_vec();
-    *exit_code = exit::worst([progress.ending(*exit_code)].into_iter().chain(full));
+    *exit_code = progress.ending(*exit_code);
+    if !unwritten.is_empty() {
+        *exit_code = exit::unwritten(*exit_code);
+    }
     let code = *exit_code;
     let printed = print(console, format, &record);
     tell_unwritten(console, code, unwritten.into_iter().map(CliError::usage).chain(printed.err()))
@@ -247,8 +249,10 @@ fn conclude<T>(
 
 /// Tells what could not be written, and gives what the process exits with where the verdict is `code`.
 fn tell_unwritten(console: &mut Console<'_>, code: u8, errors: impl IntoIterator<Item = CliError>) -> u8 {
-    let told: Vec<u8> = errors.into_iter().map(|error| explain_error(&error, console)).collect();
-    exit::worst(told.into_iter().chain([code]))
+    errors
+        .into_iter()
+        .map(|error| explain_error(&error, console))
+        .fold(code, |code, told| if told == exit::USAGE { exit::unwritten(code) } else { exit::worst([code, told]) })
 }
 
 fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {

@@ -225,6 +225,21 @@ fn program_in(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
+#[test]
+fn a_plan_of_what_came_from_standard_input_replays_without_it() {
+    let folder = scratch("piped");
+    fs::write(folder.join("mine.yaml"), MINE).unwrap();
+    let scenario = text(&scenarios().canonicalize().unwrap().join("smoke/spiderpool-calm.toml"));
+    let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
+    let args = ["run", &scenario, "--manifests", "-", "--seeds", "1", "--out", "plans", "--no-shrink", "--force"];
+    let mut run = Command::new(env!("CARGO_BIN_EXE_ipam-sim"));
+    run.args(args).args(["--set", "phases.safety=50ms", "--set", at_once]).current_dir(&folder);
+    let piped = fs::File::open(folder.join("mine.yaml")).unwrap();
+    assert_eq!(run.stdin(piped).output().unwrap().status.code(), Some(3));
+    let (code, out, err) = program_in(&scratch("elsewhere"), &["replay", &text(&folder.join("plans/spiderpool-calm-0.toml"))]);
+    assert!(code == Some(3) && out.contains("   as recorded\n") && !out.contains("was edited"), "{out}{err}");
+}
+
 /// A folder with a cluster and a plan of a failing seed that took it, both named relative to the folder, and the plan's file in it.
 fn kept_plan(name: &str) -> (PathBuf, PathBuf) {
     let folder = scratch(name);

@@ -112,7 +112,10 @@ pub(super) fn sweep(
         failure.detail.insert(0, point.text());
         failing.push(Disturbed { plan: point.plan.clone(), file: point.file() });
     }
-    result.claims.iter_mut().for_each(|count| (count.seed_ranges, count.hurts) = (Vec::new(), systems().hurts(&count.claim)));
+    for count in &mut result.claims {
+        count.seed_ranges.clear();
+        systems().weigh(count);
+    }
     result.seed_ranges = vec![range];
     result.crash_points = Some(summary);
     result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));

@@ -292,7 +292,10 @@ pub(super) fn sweep(
     for problem in &mut result.problems {
         problem.seed = search.base(problem.seed as usize).plan.seed;
     }
-    result.claims.iter_mut().for_each(|count| (count.seed_ranges, count.hurts) = (Vec::new(), systems().hurts(&count.claim)));
+    for count in &mut result.claims {
+        count.seed_ranges.clear();
+        systems().weigh(count);
+    }
     result.seed_ranges = vec![range];
     result.placements = Some(summary);
     result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));

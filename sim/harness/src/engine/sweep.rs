@@ -258,7 +258,7 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Opt
 
 /// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
 pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
-    result.claims.iter_mut().for_each(|count| count.hurts = systems().hurts(&count.claim));
+    result.claims.iter_mut().for_each(|count| systems().weigh(count));
     let mut plans: Vec<Option<Plan>> = Vec::new();
     let mut problems = Vec::new();
     // Failures of one seed lie beside each other, and share its plan.

@@ -203,7 +203,6 @@ impl System for Spiderpool {
             "records-leave-only-for-their-own-uid",
             "static-pods-keep-their-addresses",
             "deletes-touch-nobody-else",
-            "pods-get-addresses",
             "live-sandboxes-keep-their-records",
             "live-pods-are-not-reclaimed",
             "places-keep-their-records",
@@ -216,6 +215,7 @@ impl System for Spiderpool {
             "no-address-is-set-aside-twice",
             "subnet-addresses-are-accounted-for",
             "pools-in-use-are-not-deleted",
+            "pods-get-addresses",
         ]
     }
 

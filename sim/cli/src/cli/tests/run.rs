@@ -115,7 +115,13 @@ fn a_reader_that_went_away_does_not_change_the_verdict() {
     let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &verbs, "run scenarios");
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
     let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::StorageFull }, &verbs, "run scenarios");
-    assert_eq!(ran.code, 2, "what cannot be written comes before a violation");
+    assert_eq!(ran.code, 1, "what cannot be written hides no violation");
+    let full = ran_into(
+        &mut Closing { room: 10, error: io::ErrorKind::StorageFull },
+        &running(RunReport::new(vec![held("counter")], false)),
+        "run scenarios",
+    );
+    assert_eq!(full.code, 2, "nobody was told that it held");
     assert!(ran.err.contains("Violated: 1 scenario"), "the verdict is told all the same: {}", ran.err);
     assert!(ran.err.contains("\nerror: cannot write the result: "), "{}", ran.err);
 }

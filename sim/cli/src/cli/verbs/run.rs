@@ -1,10 +1,13 @@
 //! `run`: scenarios swept over many seeds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ipam_reports::{Made, RunReport};
+use sim_config::problem::Problems;
+use sim_config::source::{self, STANDARD_INPUT};
 use sim_harness::engine::load::Ready;
 use sim_harness::engine::load::{self, DeviationChange};
+use sim_harness::engine::output;
 use sim_harness::engine::sweep;
 use sim_harness::engine::thread_pool::jobs;
 use sim_harness::engine::{LoadOptions, Progress, SweepOptions, build};
@@ -17,12 +20,31 @@ use crate::cli::args::RunArgs;
 
 /// Sweeps every scenario of the command line.
 pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, CliError> {
-    let scenarios = load::scenarios(&load_options(args)?)?;
+    let mut scenarios = load::scenarios(&load_options(args)?)?;
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, Some(&made(args, &scenarios)), args.force)).transpose()?;
     // The fresh process of a gate writes nothing, and the gate has the folder.
     let usual = (args.out.is_none() && !args.no_plans).then(UsualFolder::take);
     let out = args.out.clone().or_else(|| Some(usual.as_ref()?.path.clone())).unwrap_or_default();
+    if !args.no_plans {
+        keep_standard_input(&mut scenarios, &out)?;
+    }
     Ok(sweep::run(&scenarios, &sweep_options(args, out), progress)?)
+}
+
+/// Writes manifests that came from standard input beside the plans, which name that file: nobody can pipe them again just so.
+fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliError> {
+    let all = scenarios.iter_mut().flat_map(|ready| &mut ready.scenario.cluster.manifests);
+    let piped: Vec<&mut String> = all.filter(|manifest| *manifest == STANDARD_INPUT).collect();
+    if piped.is_empty() {
+        return Ok(());
+    }
+    let bytes = source::read(Path::new(STANDARD_INPUT)).map_err(Problems::from)?;
+    let file = out.join(format!("manifests-{}.yaml", hash_text(&String::from_utf8_lossy(&bytes))));
+    output::write(&file, &bytes).map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
+    for manifest in piped {
+        *manifest = file.display().to_string();
+    }
+    Ok(())
 }
 
 /// What the tables of this sweep are made of: whatever decides what stands in them, but for how many workers there are and how long they have.

@@ -141,7 +141,8 @@ impl<'a> Explainer<'a> {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Explains the listed failures of a scenario, the first of each claim before the others, and what hurts users before the rest. `plans`: the plan
+    /// Explains the listed failures of a scenario, the first of each claim before the others, and what hurts users, the worst first, before the
+    /// rest. `plans`: the plan
     /// of each failure, as far as there is one.
     ///
     /// # Errors
@@ -149,7 +150,7 @@ impl<'a> Explainer<'a> {
     pub fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, HarnessBug)> {
         let is_first = |index: usize, failures: &[Failure]| failures[..index].iter().all(|earlier| earlier.claim != failures[index].claim);
         let (mut firsts, others): (Vec<usize>, Vec<usize>) = (0..failures.len()).partition(|&index| is_first(index, failures));
-        firsts.sort_by_key(|&index| !systems().hurts(&failures[index].claim));
+        firsts.sort_by_key(|&index| systems().rank(&failures[index].claim).unwrap_or(u32::MAX));
         let (mut known, mut explained, mut bugs) = (Vec::new(), Vec::new(), Vec::new());
         for index in firsts {
             let plan = plans.get(index).and_then(Option::as_ref);

@@ -72,7 +72,8 @@ fn schema(file: &Path, text: &str) -> Result<Option<String>, CliError> {
 
 fn parse<T>(file: &Path, read: Result<T, ReadError>) -> Result<T, CliError> {
     read.map_err(|ReadError { line, column, reason }| {
-        let position = if line == 0 { String::new() } else { format!(":{line}:{column}") };
+        // Where nothing is the reader has not come to a first column.
+        let position = if line == 0 { String::new() } else { format!(":{line}:{}", column.max(1)) };
         CliError::usage(format!("{}{position}: {reason}", file.display()))
             .hint("merge takes files that `ipam-sim run --format json` or `ipam-sim gate --format json` has printed")
     })

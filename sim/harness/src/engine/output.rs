@@ -18,6 +18,12 @@ use tempfile::{Builder, NamedTempFile};
 /// The files that are written aside and not finished. Whoever holds it changes files: renames one, or appends to one.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
+/// How the names of files that are written aside begin and end.
+const ASIDE: [&str; 2] = [".ipam-sim-", ".part"];
+
+/// Nobody writes a file aside for as long: what is older was left by a process that was killed.
+const ABANDONED: Duration = Duration::from_secs(3_600);
+
 /// How long [`settle`] waits for a piece that is being written: longer than any takes on a disk that answers.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -32,6 +38,18 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = Aside::create(path)?;
     file.write_all(bytes.as_ref())?;
     file.finish()
+}
+
+/// Removes what processes that were killed left in a folder, as far as the operating system lets it.
+pub fn remove_abandoned(folder: &Path) {
+    let [prefix, suffix] = ASIDE;
+    let is_aside = |name: &str| name.starts_with(prefix) && name.ends_with(suffix);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_aside)) {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|modified| modified.elapsed().unwrap_or_default());
+        if age.is_ok_and(|age| age >= ABANDONED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Appends to a journal in one piece, as far as the disk allows.
@@ -77,7 +95,8 @@ impl Aside {
         fs::create_dir_all(folder)?;
         let mut unfinished = UNFINISHED.lock();
         let mut builder = Builder::new();
-        builder.prefix(".ipam-sim-").suffix(".part");
+        let [prefix, suffix] = ASIDE;
+        builder.prefix(prefix).suffix(suffix);
         let file = match (fs::metadata(&target), usual()) {
             (Ok(former), _) => {
                 let file = builder.tempfile_in(folder)?;

@@ -39,7 +39,11 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
         let mut files = Vec::new();
         collect(path, true, &mut files);
         if files.is_empty() {
-            let wrong = if path.exists() { "there is nothing to check in this folder" } else { "there is no such file or folder" };
+            let wrong = match () {
+                () if path.is_dir() => "there is nothing to check in this folder",
+                () if path.exists() => "there is nothing to check in what is called so",
+                () => "there is no such file or folder",
+            };
             let problem =
                 Problem::of_file(&path.display().to_string(), wrong, "scenarios and plans end in .toml, manifests in .yaml, .yml or .json");
             checked_files.push(Checked { errors: problem.into(), ..Checked::new(path, "nothing") });

@@ -33,7 +33,10 @@ impl OutFolder {
         fs::create_dir_all(path).map_err(refused)?;
         let folder = File::open(path).map_err(refused)?;
         match folder.try_lock() {
-            Ok(()) => Ok(Self { _lock: Some(folder) }),
+            Ok(()) => {
+                output::remove_abandoned(path);
+                Ok(Self { _lock: Some(folder) })
+            }
             Err(TryLockError::WouldBlock) if !force => Err(CliError::usage(format!("{} is in use by another process", path.display()))
                 .hint("wait for its end, give another folder with --out, or --force to write there all the same")),
             // Some network file systems lock no folders.
@@ -126,6 +129,19 @@ mod tests {
         drop(first);
         assert!(OutFolder::lock(&path, false).is_ok());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "a lock leaves nothing behind");
+    }
+
+    #[test]
+    fn what_a_process_that_was_killed_left_goes_and_what_may_be_in_the_making_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, young, other] = [".ipam-sim-a.part", ".ipam-sim-b.part", "notes.part"].map(|name| folder.path().join(name));
+        for (path, hours) in [(&old, 2), (&young, 0), (&other, 2)] {
+            let file = File::create(path).unwrap();
+            let made = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(made - std::time::Duration::from_secs(hours * 3_600)).unwrap();
+        }
+        OutFolder::lock(folder.path(), false).unwrap();
+        assert_eq!([old, young, other].map(|path| path.exists()), [false, true, true]);
     }
 
     #[test]

@@ -162,6 +162,18 @@ promises! {
         scene.change("SpiderIPPool", "q4", |pool| pool["status"] = json!({}));
         scene.of("u1").is_empty()
     };
+    a_failed_add_gives_back_what_it_found_recorded, "partial-failure-keeps-records", |scene| {
+        let mut lost = false;
+        scene.world.script(move |name, _| {
+            let first = name == "update SpiderIPPool/status" && !std::mem::replace(&mut lost, true);
+            if first { Deed::LoseReply } else { Deed::Serve }
+        });
+        scene.pod("a", "u1", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+        scene.change("SpiderIPPool", "q4", |pool| pool["status"]["allocatedIPs"] = json!("broken"));
+        assert!(scene.add("a", "u1", "eth0").is_err());
+        scene.change("SpiderIPPool", "q4", |pool| pool["status"] = json!({}));
+        scene.of("u1").is_empty()
+    };
     records_carry_the_uid_of_the_request, "uid-from-cached-pod", |scene| {
         scene.pod("a", "u1", Owner::Nobody, ONE);
         let old = scene.world.frozen();

@@ -113,6 +113,21 @@ promises! {
         scene.fire_after(6);
         within == ["u1"] && scene.records().is_empty()
     };
+    /// G R9: the deadline passes just when somebody deletes the pod by force, and the cache does not show that yet.
+    a_pod_that_is_gone_while_the_cache_shows_it_running_keeps_all, "force-delete-frees-at-once", |scene| {
+        scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
+        scene.terminate("a", 0, 30);
+        scene.views.pods = scene.world.frozen();
+        scene.restart();
+        scene.added("a").unwrap();
+        scene.gone("a");
+        scene.fire_after(61);
+        let kept = scene.records();
+        scene.views.pods = scene.world.frozen();
+        scene.restart();
+        scene.scan();
+        kept == ["u1"] && scene.records().is_empty()
+    };
     /// G R9: as an API server shows it last.
     a_grace_of_nothing_is_not_that_of_the_containers, "force-delete-frees-at-once", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");

@@ -31,7 +31,8 @@ pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, 
     Ok(sweep::run(&scenarios, &sweep_options(args, out), progress)?)
 }
 
-/// Writes manifests that came from standard input beside the plans, which name that file: nobody can pipe them again just so.
+/// Writes manifests that came from standard input beside the plans, which name that file: nobody can pipe them again just so. Where nothing can be
+/// written there will be no plan either.
 fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliError> {
     let all = scenarios.iter_mut().flat_map(|ready| &mut ready.scenario.cluster.manifests);
     let piped: Vec<&mut String> = all.filter(|manifest| *manifest == STANDARD_INPUT).collect();
@@ -40,9 +41,10 @@ fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliErr
     }
     let bytes = source::read(Path::new(STANDARD_INPUT)).map_err(Problems::from)?;
     let file = out.join(format!("manifests-{}.yaml", hash_text(&String::from_utf8_lossy(&bytes))));
-    output::write(&file, &bytes).map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
-    for manifest in piped {
-        *manifest = file.display().to_string();
+    if output::write(&file, &bytes).is_ok() {
+        for manifest in piped {
+            *manifest = file.display().to_string();
+        }
     }
     Ok(())
 }

@@ -213,7 +213,7 @@ impl<'a> Answered<'a> {
         releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
     }
 
-    /// Whether the other pod of a VM's live migration came by what the answer is about while that was under way: both are alive, and the VM's
+    /// Whether another pod of the VM came by what the answer is about while that was under way: in a live migration both are there, and the VM's
     /// addresses stand under the UID of the one that asked last (A S10).
     fn was_handed_on(&self, view: &View, to: &str, moment: u64) -> bool {
         is_migration(view, self.uid, to) && moment >= self.began(view)

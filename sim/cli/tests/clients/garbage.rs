@@ -1,5 +1,6 @@
-//! The garbage collector (K105, K106) among Pods and the workloads that own them.
+//! The garbage collector (K105, K106, K156) among Pods and the workloads that own them.
 
+use futures_util::future::join_all;
 use ipam_byom::{FINALIZER, PeerPod};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -107,6 +108,54 @@ fn a_successor_of_the_same_name_does_not_keep_the_pods_of_its_predecessor() {
         client.create(owned(pod("web-2", ""), &[reference(&*first)])).await.unwrap();
         bed.wait(10 * SECOND).await;
         assert_eq!(pods(&client).await, ["web-1"]);
+    });
+}
+
+#[test]
+fn k156_a_pod_that_got_another_owner_in_time_stays() {
+    let mut adopted = 0;
+    for seed in 0..100 {
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("user");
+            install(&bed).await;
+            let first = client.create(workload::<StatefulSet>("default", "first")).await.unwrap();
+            let second = client.create(workload::<StatefulSet>("default", "second")).await.unwrap();
+            client.create(owned(pod("web-0", ""), &[reference(&*first)])).await.unwrap();
+            client.delete::<StatefulSet>(&key("first"), DeleteOptions::default()).await.unwrap();
+            // The collector hears of the end, reads the pod and deletes it within some milliseconds.
+            bed.wait(SECOND / 8_000 * u32::try_from(seed).unwrap()).await;
+            let owners = json!({"metadata": {"ownerReferences": [reference(&*second)]}});
+            if client.patch::<Pod>(&key("web-0"), Patch::merge(owners)).await.is_ok() {
+                adopted += 1;
+                bed.wait(10 * SECOND).await;
+                assert_eq!(pods(&client).await, ["web-0"], "seed {seed}");
+            }
+        });
+    }
+    assert!((20..80).contains(&adopted), "{adopted} of 100 pods were adopted in time");
+}
+
+#[test]
+fn k156_changes_of_other_fields_do_not_keep_garbage() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("user");
+        install(&bed).await;
+        let web = client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
+        client.create(owned(pod("web-0", ""), &[reference(&*web)])).await.unwrap();
+        client.delete::<StatefulSet>(&key("web"), DeleteOptions::default()).await.unwrap();
+        // So many writers that hardly a millisecond goes by without a new version.
+        let writers = (0..16).map(async |writer| {
+            let (client, mut changes) = (bed.client(&format!("writer-{writer}")), 0);
+            while client
+                .patch::<Pod>(&key("web-0"), Patch::merge(json!({"metadata": {"labels": {"n": format!("{writer}-{changes}")}}})))
+                .await
+                .is_ok()
+            {
+                changes += 1;
+                assert!(changes < 40, "the pod outlives its set");
+            }
+        });
+        join_all(writers).await;
     });
 }
 

@@ -1,8 +1,8 @@
-//! The garbage collector: deletes objects whose owners are all gone (K §1.2 ownerReferences, K §2.10, K106).
+//! The garbage collector: deletes objects whose owners are all gone (K §1.2 ownerReferences, K §2.10, K106, K156).
 //!
 //! ```text
 //!   informer per type ──► Graph ──► queue ──► worker: read the object and its owners, all live
-//!                        (who owns whom)        ├─ no owner is left      ─► DELETE with the object's UID
+//!                        (who owns whom)        ├─ no owner is left      ─► DELETE with its UID and version
 //!                                               ├─ some owners are left  ─► PATCH the others away
 //!                                               └─ an owner that no informer has told of ─► look again later
 //! ```
@@ -174,7 +174,7 @@ impl Collector {
                 Some(Policy::Orphan) => Propagation::Orphan,
                 None => Propagation::Background,
             };
-            (def.delete)(&self.client, &item.key, meta.uid.clone(), policy).await?;
+            (def.delete)(&self.client, &item.key, meta, policy).await?;
         } else if left.len() < owners.len() {
             (def.disown)(&self.client, &item.key, meta, &left).await?;
         }

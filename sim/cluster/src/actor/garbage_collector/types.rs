@@ -32,8 +32,8 @@ pub struct Collected {
     pub(super) listen: fn(&mut Informers, &Arc<Collector>, usize),
     /// An object, by a quorum read; `None` = there is no such object.
     pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<Obj>>,
-    /// Deletes the object with this UID.
-    pub(super) delete: fn(&ApiClient, &ObjectKey, Option<String>, Propagation) -> Call<()>,
+    /// Deletes an object, unless it is another one by now or has other owners (K156).
+    pub(super) delete: fn(&ApiClient, &ObjectKey, &ObjectMeta, Propagation) -> Call<()>,
     /// Leaves an object with these finalizers, if it is still in this state.
     pub(super) release: fn(&ApiClient, &ObjectKey, &ObjectMeta, Vec<String>) -> Call<()>,
     /// Leaves an object with these owners, if it is still in this state.
@@ -52,11 +52,9 @@ impl Collected {
                 let (client, key) = (client.clone(), key.clone());
                 Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object as Obj)) })
             },
-            delete: |client, key, uid, policy| {
-                let (client, key) = (client.clone(), key.clone());
-                let preconditions = Preconditions { uid, resource_version: None };
-                let options = DeleteOptions { preconditions, propagation: Some(policy), ..DeleteOptions::default() };
-                Box::pin(async move { found(client.delete::<K>(&key, options).await).map(drop) })
+            delete: |client, key, meta, policy| {
+                let (client, key, meta) = (client.clone(), key.clone(), meta.clone());
+                Box::pin(async move { found(delete::<K>(&client, &key, meta, policy).await).map(drop) })
             },
             release: |client, key, meta, finalizers| {
                 let (client, key) = (client.clone(), key.clone());
@@ -83,6 +81,26 @@ impl Collected {
     pub(super) fn key(&self, namespace: Option<&str>, name: &str) -> Option<ObjectKey> {
         if self.namespaced { Some(ObjectKey::namespaced(namespace?, name)) } else { Some(ObjectKey::cluster(name)) }
     }
+}
+
+/// Deletes the object that `judged` was read from, if it still has the owners that it had then.
+async fn delete<K: Object>(client: &ApiClient, key: &ObjectKey, judged: ObjectMeta, policy: Propagation) -> Result<(), ApiError> {
+    let options = |resource_version: Option<&String>| DeleteOptions {
+        preconditions: Preconditions { uid: judged.uid.clone(), resource_version: resource_version.cloned() },
+        propagation: Some(policy),
+        ..DeleteOptions::default()
+    };
+    let conflict = match client.delete::<K>(key, options(judged.resource_version.as_ref())).await {
+        Err(error) if error.is_conflict() => error,
+        other => return other.map(drop),
+    };
+    let now = client.get::<K>(key).await?;
+    let now = now.meta();
+    if now.uid != judged.uid || now.resource_version == judged.resource_version || now.owner_references != judged.owner_references {
+        return Err(conflict);
+    }
+    // Somebody changes what does not matter here. Frequent changes must not keep garbage alive.
+    client.delete::<K>(key, options(None)).await.map(drop)
 }
 
 /// NotFound as an answer.

@@ -29,6 +29,7 @@ use clap_complete::CompleteEnv;
 use ipam_reports::{exit, printable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use terminal_size::{Height, Width, terminal_size_of};
 
 use self::args::{
     CheckArgs, Cli, CompletionsArgs, ConformanceArgs, ExplainArgs, Format, GateArgs, ListArgs, ListForm, ReplayArgs, RunArgs, SelftestArgs,
@@ -60,11 +61,12 @@ fn process() -> ExitCode {
     let color = color_wanted(std::env::args_os());
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let (paint_out, paint_err) = (Paint::choose(color, &stdout), Paint::choose(color, &stderr));
-    let width = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
+    let columns = |size: Option<(Width, Height)>| size.map(|(width, _)| usize::from(width.0));
     let mut console = Console {
         paint_out,
         paint_err,
-        width,
+        width: columns(terminal_size_of(&stdout)),
+        width_err: columns(terminal_size_of(&stderr)),
         progress_bar: stderr.is_terminal(),
         interrupts: true,
         env: &|name| std::env::var(name).ok(),
@@ -98,6 +100,8 @@ pub struct Console<'a> {
     pub paint_err: Paint,
     /// How many columns results may have: those of the terminal that shows them; `None` = as many as they need.
     pub width: Option<usize>,
+    /// How many columns errors and notes may have.
+    pub width_err: Option<usize>,
     /// Draw a progress bar on the process's standard error.
     pub progress_bar: bool,
     /// Let Ctrl-C and the signals of batch systems stop a sweep.
@@ -145,7 +149,8 @@ fn explain_error(CliError { exit_code, message, hint }: &CliError, console: &mut
 
 /// Writes to standard error. If it is gone there is nobody left to tell.
 fn say(console: &mut Console<'_>, text: &str) {
-    let _ = console.err.write_all(printable::console(text, console.paint_err.is_on()).as_bytes());
+    let text = printable::console(text, console.paint_err.is_on());
+    let _ = console.err.write_all(text::fit(&text, console.width_err).as_bytes());
 }
 
 /// Finds out which part of its work a verb is to do.

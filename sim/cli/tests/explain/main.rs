@@ -32,6 +32,7 @@ fn run(verb: &str, args: &str) -> (u8, String, String) {
         paint_out: Paint::PLAIN,
         paint_err: Paint::PLAIN,
         width: None,
+        width_err: None,
         progress_bar: false,
         interrupts: false,
         env: &|_| None,

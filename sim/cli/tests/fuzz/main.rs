@@ -102,6 +102,7 @@ fn ipam_sim(line: Vec<String>) -> Result<(u8, String, String), String> {
             paint_out,
             paint_err,
             width: None,
+            width_err: None,
             progress_bar: false,
             interrupts: false,
             env: &|_| None,

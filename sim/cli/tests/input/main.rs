@@ -31,8 +31,17 @@ fn scratch(name: &str) -> PathBuf {
 fn ipam_sim(args: &[&str]) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
-    let mut console =
-        Console { out: &mut out, err: &mut err, paint_out, paint_err, width: None, progress_bar: false, interrupts: false, env: &|_| None };
+    let mut console = Console {
+        out: &mut out,
+        err: &mut err,
+        paint_out,
+        paint_err,
+        width: None,
+        width_err: None,
+        progress_bar: false,
+        interrupts: false,
+        env: &|_| None,
+    };
     let code = dispatch(["ipam-sim"].iter().chain(args).map(OsString::from), &Simulator, &mut console);
     (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }

@@ -81,7 +81,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--system docker", "there is no system `docker`"),
         ("--system spiderpool --vary retry=twelve", "`retry` is not varied with --system spiderpool"),
         ("--vary nodes=2", "`nodes` is not varied with --system byom"),
-        ("--from nowhere.csv", "cannot draw nowhere.csv again"),
+        ("--from nowhere.csv", "nowhere.csv: cannot be read: no such file"),
         ("--from a.csv --vary instances=2", "cannot be used with"),
     ] {
         refused(arguments, &folder.0, expected);

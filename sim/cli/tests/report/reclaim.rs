@@ -51,7 +51,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("nowhere.toml", "nowhere.toml"),
         ("--seeds 0", "expected a number from 1 on"),
         ("--variant calm", "<SCENARIO>"),
-        ("--from nowhere.csv", "cannot draw nowhere.csv again"),
+        ("--from nowhere.csv", "nowhere.csv: cannot be read: no such file"),
     ] {
         refused("reclaim", arguments, &folder.0, expected);
     }

@@ -49,6 +49,7 @@ fn ipam_sim(args: &[&str]) -> (u8, String, String) {
         paint_out: Paint::PLAIN,
         paint_err: Paint::PLAIN,
         width: None,
+        width_err: None,
         progress_bar: false,
         interrupts: false,
         env: &|_| None,

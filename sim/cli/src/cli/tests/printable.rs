@@ -85,6 +85,7 @@ fn painted(verbs: &dyn Verbs, line: &str) -> (String, String) {
         paint_out: paint,
         paint_err: paint,
         width: None,
+        width_err: None,
         progress_bar: false,
         interrupts: false,
         env: &|_| None,

@@ -49,7 +49,7 @@ pub(super) fn report(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -
 /// The same from the `points.csv` of an earlier search, or of `report conflicts`.
 pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Result<ConflictsReport, CliError> {
     let table = table::read(again.text).map_err(|error| match error {
-        TableError::Foreign { .. } => again.refused(&format_args!("{}:1:1: it is no table of sizes and no table of points", again.name())),
+        TableError::Foreign { .. } => again.refused_at(1, 1, &"it is no table of sizes and no table of points"),
         error => again.misread(&error),
     })?;
     let objectives = objectives(args)?;

@@ -95,7 +95,7 @@ impl<'a> Again<'a> {
     /// # Errors
     /// It cannot be read, and those of `draw`.
     pub(super) fn read<T>(path: &'a Path, draw: impl FnOnce(Again<'_>) -> Result<T, CliError>) -> Result<T, CliError> {
-        let unreadable = |problem: Problem| Self { path, text: "" }.refused(&problem);
+        let unreadable = |problem: Problem| CliError::usage(problem.to_string());
         let bytes = source::read(path).map_err(unreadable)?;
         let text = source::text(&source::name(path), &bytes).map_err(unreadable)?;
         let again = Again { path, text };
@@ -109,13 +109,18 @@ impl<'a> Again<'a> {
 
     /// Why it cannot be drawn.
     pub(super) fn refused(&self, why: &dyn std::fmt::Display) -> CliError {
-        CliError::usage(format!("cannot draw {} again: {why}", self.path.display()))
+        CliError::usage(format!("{}: cannot be drawn again: {why}", self.path.display()))
+    }
+
+    /// The same, with a place in it.
+    pub(super) fn refused_at(&self, line: u64, column: u64, why: &dyn std::fmt::Display) -> CliError {
+        CliError::usage(format!("{}:{line}:{column}: cannot be drawn again: {why}", self.path.display()))
     }
 
     /// Why its rows cannot be understood, with their place.
     pub(super) fn misread(&self, why: &TableError) -> CliError {
         match why.position() {
-            Some((line, column)) => self.refused(&format_args!("{}:{line}:{column}: {why}", self.path.display())),
+            Some((line, column)) => self.refused_at(line, column, why),
             None => self.refused(why),
         }
     }

@@ -1,0 +1,341 @@
+//! Finds the places of a source file where a small mistake can be made, and makes some of them in it, each behind a switch.
+//!
+//! Every change has the type of what it replaces, whatever the types are, so a file that compiled does so with all of them. What is constant for the
+//! compiler, patterns, types, macros, tests and texts for people are left alone.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Arm, Attribute, BinOp, Block, Expr, ExprCall, ExprMethodCall, ExprRepeat, File, ImplItemFn, Item, ItemFn, ItemImpl, Lit, Pat,
+    ReturnType, Signature, Stmt, TraitItemFn, Type, UnOp, parse_quote,
+};
+
+use crate::site::Site;
+
+/// How much of an expression is told.
+const TOLD: usize = 80;
+
+/// The places of a file.
+pub(crate) fn sites(file: &str, text: &str) -> syn::Result<Vec<Site>> {
+    Ok(visited(file, text, &BTreeMap::new())?.0)
+}
+
+/// The file with the places of `chosen`, by their positions in [`sites`], behind switches with these numbers.
+pub(crate) fn with_switches(file: &str, text: &str, chosen: &BTreeMap<usize, usize>) -> syn::Result<String> {
+    Ok(visited(file, text, chosen)?.1.into_token_stream().to_string())
+}
+
+fn visited(file: &str, text: &str, chosen: &BTreeMap<usize, usize>) -> syn::Result<(Vec<Site>, File)> {
+    let mut tree = syn::parse_file(text)?;
+    let mut visitor =
+        Visitor { file, chosen, functions: Vec::new(), sites: Vec::new(), seen: BTreeMap::new(), within_kube: is_of_kube(file) };
+    visitor.visit_file_mut(&mut tree);
+    Ok((visitor.sites, tree))
+}
+
+/// The package that has the switches.
+pub(crate) fn is_of_kube(file: &str) -> bool {
+    file.starts_with("core/kube/")
+}
+
+struct Visitor<'a> {
+    file: &'a str,
+    chosen: &'a BTreeMap<usize, usize>,
+    /// The names of the functions, and the types and traits of their blocks, that the visitor is in.
+    functions: Vec<String>,
+    sites: Vec<Site>,
+    seen: BTreeMap<(String, String, String), usize>,
+    within_kube: bool,
+}
+
+impl Visitor<'_> {
+    /// Notes a place. Returns the condition under which the mutant is made, if it is one of the chosen.
+    fn switch(&mut self, span: Span, code: &impl ToTokens, instead: &str) -> Option<Expr> {
+        if self.functions.is_empty() {
+            return None;
+        }
+        let (function, code) = (self.functions.join("::"), told(code));
+        let seen = self.seen.entry((function.clone(), code.clone(), instead.to_owned())).or_default();
+        let site =
+            Site { file: self.file.to_owned(), line: span.start().line, function, code, instead: instead.to_owned(), repeated: *seen };
+        *seen += 1;
+        let number = self.chosen.get(&self.sites.len()).map(|number| proc_macro2::Literal::usize_unsuffixed(*number));
+        self.sites.push(site);
+        let number = number?;
+        Some(if self.within_kube { parse_quote!(crate::mutant::is(#number)) } else { parse_quote!(::kube_machinery::mutant::is(#number)) })
+    }
+
+    /// Has an expression be another one in the mutant.
+    fn exchange(&mut self, expr: &mut Expr, instead: &Expr) {
+        if let Some(switch) = self.switch(expr.span(), expr, &told(instead)) {
+            *expr = parse_quote!((if #switch { #instead } else { #expr }));
+        }
+    }
+
+    /// Has a condition hold always, or never.
+    fn force(&mut self, condition: &mut Expr) {
+        if has_let(condition) {
+            return;
+        }
+        if let Some(switch) = self.switch(condition.span(), condition, "true") {
+            *condition = parse_quote!((#switch || #condition));
+        }
+        if let Some(switch) = self.switch(condition.span(), condition, "false") {
+            *condition = parse_quote!((!#switch && #condition));
+        }
+    }
+
+    fn function(&mut self, attributes: &[Attribute], signature: &Signature, block: &mut Block) {
+        if signature.constness.is_some() || is_of_tests(attributes) || signature.ident == "fmt" {
+            return;
+        }
+        self.functions.push(signature.ident.to_string());
+        visit_mut::visit_block_mut(self, block);
+        for value in values(&signature.output) {
+            if let Some(switch) = self.switch(signature.ident.span(), &signature.ident, &format!("return {}", told(&value))) {
+                block.stmts.insert(0, parse_quote!(if #switch { return #value; }));
+            }
+        }
+        self.functions.pop();
+    }
+}
+
+impl VisitMut for Visitor<'_> {
+    fn visit_item_mut(&mut self, item: &mut Item) {
+        let attributes = match item {
+            Item::Const(_) | Item::Static(_) | Item::Macro(_) => return,
+            Item::Mod(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            _ => &[][..],
+        };
+        if !is_of_tests(attributes) {
+            visit_mut::visit_item_mut(self, item);
+        }
+    }
+
+    fn visit_impl_item_mut(&mut self, item: &mut syn::ImplItem) {
+        if !matches!(item, syn::ImplItem::Const(_)) {
+            visit_mut::visit_impl_item_mut(self, item);
+        }
+    }
+
+    fn visit_item_impl_mut(&mut self, item: &mut ItemImpl) {
+        // How something is shown to people is not for sweeps to judge.
+        let name = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last()).map(|segment| segment.ident.to_string());
+        if matches!(name.as_deref(), Some("Display" | "Debug" | "Error")) {
+            return;
+        }
+        let name = match &*item.self_ty {
+            Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+            _ => None,
+        };
+        self.functions.push(name.unwrap_or_else(|| told(&item.self_ty)));
+        visit_mut::visit_item_impl_mut(self, item);
+        self.functions.pop();
+    }
+
+    fn visit_item_fn_mut(&mut self, item: &mut ItemFn) {
+        self.function(&item.attrs, &item.sig, &mut item.block);
+    }
+
+    fn visit_impl_item_fn_mut(&mut self, item: &mut ImplItemFn) {
+        self.function(&item.attrs, &item.sig, &mut item.block);
+    }
+
+    fn visit_trait_item_fn_mut(&mut self, item: &mut TraitItemFn) {
+        if let Some(block) = &mut item.default {
+            self.function(&item.attrs, &item.sig, block);
+        }
+    }
+
+    fn visit_attribute_mut(&mut self, _: &mut Attribute) {}
+
+    fn visit_type_mut(&mut self, _: &mut Type) {}
+
+    fn visit_pat_mut(&mut self, _: &mut Pat) {}
+
+    fn visit_generic_argument_mut(&mut self, _: &mut syn::GenericArgument) {}
+
+    fn visit_expr_repeat_mut(&mut self, repeat: &mut ExprRepeat) {
+        self.visit_expr_mut(&mut repeat.expr);
+    }
+
+    fn visit_arm_mut(&mut self, arm: &mut Arm) {
+        visit_mut::visit_arm_mut(self, arm);
+        if let Some((_, guard)) = &mut arm.guard {
+            self.force(guard);
+        }
+    }
+
+    fn visit_stmt_mut(&mut self, stmt: &mut Stmt) {
+        visit_mut::visit_stmt_mut(self, stmt);
+        if let Stmt::Expr(expr, Some(_)) = stmt
+            && can_go(expr)
+            && let Some(switch) = self.switch(expr.span(), expr, "nothing")
+        {
+            *stmt = parse_quote!(if !#switch { #expr; });
+        }
+    }
+
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        visit_mut::visit_expr_mut(self, expr);
+        match expr {
+            Expr::If(branch) => self.force(&mut branch.cond),
+            Expr::Binary(_) => {
+                for instead in other_operators(expr) {
+                    self.exchange(expr, &instead);
+                }
+            }
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => {
+                let instead = (*unary.expr).clone();
+                self.exchange(expr, &instead);
+            }
+            Expr::Lit(lit) => {
+                let instead = match &lit.lit {
+                    Lit::Bool(lit) if lit.value => Some(parse_quote!(false)),
+                    Lit::Bool(_) => Some(parse_quote!(true)),
+                    Lit::Int(lit) => other_number(lit),
+                    _ => None,
+                };
+                if let Some(instead) = instead {
+                    self.exchange(expr, &instead);
+                }
+            }
+            Expr::Call(call) if is_some(call) => self.exchange(expr, &parse_quote!(None)),
+            Expr::MethodCall(call) => {
+                if let Some(instead) = other_method(call) {
+                    self.exchange(expr, &instead);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The code of an expression on one line.
+fn told(code: &impl ToTokens) -> String {
+    let text = code.to_token_stream().to_string();
+    let text = text
+        .replace(" . ", ".")
+        .replace(" (", "(")
+        .replace("( ", "(")
+        .replace(" )", ")")
+        .replace(" :: ", "::")
+        .replace("& ", "&")
+        .replace(" ,", ",");
+    let text = text.replace(" ?", "?").replace("! ", "!").replace(".await ;", ".await;");
+    match text.char_indices().nth(TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// `#[test]`, `#[cfg(test)]` and what else only tests have.
+fn is_of_tests(attributes: &[Attribute]) -> bool {
+    attributes
+        .iter()
+        .any(|attribute| attribute.path().is_ident("test") || (attribute.path().is_ident("cfg") && told(&attribute.meta).contains("test")))
+}
+
+/// Whether there is a pattern among the operands of the conjunction: it binds names for what follows.
+fn has_let(expr: &Expr) -> bool {
+    match expr {
+        Expr::Let(_) => true,
+        Expr::Binary(binary) => has_let(&binary.left) || has_let(&binary.right),
+        _ => false,
+    }
+}
+
+/// Values that a function of this type can return at once.
+fn values(output: &ReturnType) -> Vec<Expr> {
+    let ReturnType::Type(_, ty) = output else { return vec![parse_quote!(())] };
+    match told(ty).as_str() {
+        "bool" => vec![parse_quote!(true), parse_quote!(false)],
+        text if text.starts_with("Option <") => vec![parse_quote!(None)],
+        text if text.starts_with("Vec <") => vec![parse_quote!(Vec::new())],
+        text if text.starts_with("Result < ()") => vec![parse_quote!(Ok(()))],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a statement can be left out: nothing after it needs it to be there for the compiler.
+fn can_go(expr: &Expr) -> bool {
+    match expr {
+        // Without it, a lock would stay: the process would stop, and no sweep sees anything but that.
+        Expr::Call(call) => told(&call.func) != "drop",
+        Expr::MethodCall(_) => true,
+        Expr::Await(inner) => can_go(&inner.base),
+        Expr::Try(inner) => can_go(&inner.expr),
+        Expr::Assign(assign) => matches!(*assign.left, Expr::Field(_) | Expr::Index(_) | Expr::Unary(_)),
+        Expr::Binary(binary) => {
+            matches!(
+                binary.op,
+                BinOp::AddAssign(_) | BinOp::SubAssign(_) | BinOp::BitOrAssign(_) | BinOp::BitAndAssign(_) | BinOp::MulAssign(_)
+            )
+        }
+        _ => false,
+    }
+}
+
+/// The same operands with an operator that is next to this one.
+fn other_operators(expr: &Expr) -> Vec<Expr> {
+    let Expr::Binary(binary) = expr else { return Vec::new() };
+    let (left, right) = (&binary.left, &binary.right);
+    match binary.op {
+        BinOp::Eq(_) => vec![parse_quote!(#left != #right)],
+        BinOp::Ne(_) => vec![parse_quote!(#left == #right)],
+        BinOp::Lt(_) => vec![parse_quote!(#left <= #right)],
+        BinOp::Le(_) => vec![parse_quote!(#left < #right)],
+        BinOp::Gt(_) => vec![parse_quote!(#left >= #right)],
+        BinOp::Ge(_) => vec![parse_quote!(#left > #right)],
+        BinOp::And(_) if !has_let(expr) => vec![parse_quote!(#left || #right), parse_quote!(#left), parse_quote!(#right)],
+        BinOp::Or(_) => vec![parse_quote!(#left && #right), parse_quote!(#left), parse_quote!(#right)],
+        _ => Vec::new(),
+    }
+}
+
+/// A number beside this one.
+fn other_number(lit: &syn::LitInt) -> Option<Expr> {
+    let value: u128 = lit.base10_parse().ok()?;
+    let other = if value == 1 { 0 } else { value + 1 };
+    let other = syn::LitInt::new(&format!("{other}{}", lit.suffix()), lit.span());
+    Some(parse_quote!(#other))
+}
+
+fn is_some(call: &ExprCall) -> bool {
+    matches!(&*call.func, Expr::Path(path) if path.path.is_ident("Some")) && call.args.len() == 1
+}
+
+/// The same call of the method's opposite.
+fn other_method(call: &ExprMethodCall) -> Option<Expr> {
+    let opposite = match call.method.to_string().as_str() {
+        "all" => "any",
+        "any" => "all",
+        "min" => "max",
+        "max" => "min",
+        "is_some" => "is_none",
+        "is_none" => "is_some",
+        "is_ok" => "is_err",
+        "is_err" => "is_ok",
+        "is_some_and" => "is_none_or",
+        "is_none_or" => "is_some_and",
+        "min_by_key" => "max_by_key",
+        "max_by_key" => "min_by_key",
+        "first" => "last",
+        "is_empty" | "contains" | "contains_key" | "is_terminating" | "starts_with" => {
+            return Some(parse_quote!(!#call));
+        }
+        _ => return None,
+    };
+    let mut other = call.clone();
+    other.method = syn::Ident::new(opposite, call.method.span());
+    Some(Expr::MethodCall(other))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! What became of the mutants: by module, and each that survives.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::site::Site;
+use crate::sweep::Verdict;
+
+/// A mutant and what sweeps say of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Judged {
+    #[serde(flatten)]
+    pub(crate) site: Site,
+    #[serde(flatten)]
+    pub(crate) verdict: Verdict,
+    /// Why no sweep can notice it, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) argued: Option<String>,
+}
+
+/// A mutant that behaves as the original does, wherever a sweep looks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Argued {
+    file: String,
+    function: String,
+    code: String,
+    instead: String,
+    #[serde(default)]
+    repeated: usize,
+    /// Why no sweep can tell it from the original.
+    why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArguedFile {
+    #[serde(default)]
+    mutant: Vec<Argued>,
+}
+
+impl Argued {
+    /// Those of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no list of them.
+    pub(crate) fn read(path: &Path) -> Result<Vec<Self>, Box<dyn Error>> {
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file: ArguedFile = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(file.mutant)
+    }
+
+    /// Whether it is about this mutant.
+    pub(crate) fn is_about(&self, site: &Site) -> bool {
+        let same = (&self.file, &self.function, &self.code, &self.instead, self.repeated);
+        same == (&site.file, &site.function, &site.code, &site.instead, site.repeated)
+    }
+
+    /// Why it cannot be noticed.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// The mutant, for a message.
+    pub(crate) fn told(&self) -> String {
+        format!("{}: {}: `{}` to `{}`", self.file, self.function, self.code, self.instead)
+    }
+}
+
+/// How many of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    noticed: usize,
+    survive: usize,
+    not_reached: usize,
+    only_upstream: usize,
+    argued: usize,
+}
+
+impl Counts {
+    /// The counts of these mutants.
+    pub(crate) fn of<'a>(judged: impl IntoIterator<Item = &'a Judged>) -> Self {
+        let mut counts = Self::default();
+        for one in judged {
+            match &one.verdict {
+                Verdict::Noticed { .. } => counts.noticed += 1,
+                Verdict::OnlyUpstream => counts.only_upstream += 1,
+                _ if one.argued.is_some() => counts.argued += 1,
+                Verdict::Survives { .. } => counts.survive += 1,
+                Verdict::NotReached => counts.not_reached += 1,
+            }
+        }
+        counts
+    }
+
+    /// The part that is noticed of what could be: neither what is argued nor what only deviations have counts. 1 where there is nothing.
+    pub(crate) fn score(&self) -> f64 {
+        let all = self.noticed + self.survive + self.not_reached;
+        if all == 0 { 1.0 } else { self.noticed as f64 / all as f64 }
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let [noticed, survive, not_reached, argued, upstream] =
+            [self.noticed, self.survive, self.not_reached, self.argued, self.only_upstream].map(|count| count.to_string());
+        [format!("{:.0} %", 100.0 * self.score()), noticed, survive, not_reached, argued, upstream]
+    }
+}
+
+/// A table by module, and the mutants that nothing notices.
+pub(crate) fn text(judged: &[Judged]) -> String {
+    let mut modules: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
+    for one in judged {
+        modules.entry(one.site.module()).or_default().push(one);
+    }
+    let mut rows = vec![["module", "score", "noticed", "survive", "not reached", "argued", "only upstream"].map(str::to_owned)];
+    let row = |name: &str, counts: Counts| {
+        let [a, b, c, d, e, f] = counts.cells();
+        [name.to_owned(), a, b, c, d, e, f]
+    };
+    rows.extend(modules.iter().map(|(name, judged)| row(name, Counts::of(judged.iter().copied()))));
+    rows.push(row("all", Counts::of(judged)));
+    let mut text = String::new();
+    for row in &rows {
+        for (column, cell) in row.iter().enumerate() {
+            let width = rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+            let _ = if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+        }
+        text = text.trim_end().to_owned() + "\n";
+    }
+    for (title, wanted) in [("Survive", false), ("Not reached", true)] {
+        let mut left = judged.iter().filter(|one| {
+            let unreached = matches!(one.verdict, Verdict::NotReached);
+            one.argued.is_none() && (matches!(one.verdict, Verdict::Survives { .. }) || unreached) && unreached == wanted
+        });
+        let Some(first) = left.next() else { continue };
+        let _ = writeln!(text, "\n{title}");
+        for one in std::iter::once(first).chain(left) {
+            let Site { file, line, function, code, instead, .. } = &one.site;
+            let _ = writeln!(text, "  {file}:{line}: {function}: `{code}` to `{instead}`");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(file: &str, verdict: Verdict, argued: Option<&str>) -> Judged {
+        let site = Site {
+            file: file.to_owned(),
+            line: 7,
+            function: "f".to_owned(),
+            code: "a < b".to_owned(),
+            instead: "a <= b".to_owned(),
+            repeated: 0,
+        };
+        Judged { site, verdict, argued: argued.map(str::to_owned) }
+    }
+
+    fn noticed() -> Verdict {
+        Verdict::Noticed { scenario: "s".to_owned(), by: "c".to_owned() }
+    }
+
+    #[test]
+    fn the_score_leaves_out_what_cannot_be_noticed() {
+        let survives = Verdict::Survives { scenarios: 3 };
+        let all = [
+            judged("core/byom/src/decide.rs", noticed(), None),
+            judged("core/byom/src/decide.rs", survives.clone(), None),
+            judged("core/byom/src/decide.rs", survives, Some("equal")),
+            judged("core/byom/src/decide.rs", Verdict::OnlyUpstream, None),
+            judged("core/kube/src/leader.rs", Verdict::NotReached, None),
+        ];
+        assert_eq!(Counts::of(&all[..4]).score(), 0.5);
+        assert_eq!(Counts::of(&all[4..]).score(), 0.0);
+        assert_eq!(
+            text(&all),
+            "module       score  noticed  survive  not reached  argued  only upstream\n\
+             byom/decide   50 %        1        1            0       1              1\n\
+             kube/leader    0 %        0        0            1       0              0\n\
+             all           33 %        1        1            1       1              1\n\
+             \n\
+             Survive\n  core/byom/src/decide.rs:7: f: `a < b` to `a <= b`\n\
+             \n\
+             Not reached\n  core/kube/src/leader.rs:7: f: `a < b` to `a <= b`\n"
+        );
+    }
+}

@@ -14,6 +14,12 @@ if [ $# -lt 4 ] || ! [[ $2 =~ ^[1-9][0-9]*$ && $3 =~ ^[0-9]+$ ]]; then
 fi
 results=$1 shards=$2 seconds=$3
 shift 3
+# Nothing could come of it: shards that cannot write leave no word of it either.
+mkdir -p "$results"
+if ! [ -w "$results" ]; then
+    echo "ci/collect.sh: $results cannot be written" >&2
+    exit 2
+fi
 # The first process of a container is not ended by a signal that it does not handle.
 trap 'exit 143' TERM INT HUP
 SECONDS=0

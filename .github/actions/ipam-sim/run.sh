@@ -7,9 +7,9 @@ root=$(cd "$(dirname "$0")/../../.." && pwd)
 set -f
 # shellcheck disable=SC2206
 words=($ARGS)
+# shellcheck disable=SC2206
 case $COMMAND in
     gate) words=(--scenarios "$SCENARIOS" ${words[@]+"${words[@]}"}) ;;
-    # shellcheck disable=SC2206
     run) words=($SCENARIOS ${words[@]+"${words[@]}"}) ;;
     *)
         echo "::error::\`command\` is \`$COMMAND\`; it has to be \`gate\` or \`run\`" >&2
@@ -17,6 +17,8 @@ case $COMMAND in
         ;;
 esac
 set +f
+# Nothing of an earlier run is told again.
+rm -rf "$OUT"/plans/*.toml "$OUT"/plans/*/*.toml "$OUT/stories"
 mkdir -p "$OUT/stories"
 code=0
 "$root/ci/shard.sh" "$OUT/result.json" \
@@ -42,12 +44,15 @@ case $code in
         ;;
 esac
 # Of the smaller plans, if there are any: they show what the failure needs.
-plans=("$OUT"/plans/*-min.toml)
-if [ ! -e "${plans[0]}" ]; then plans=("$OUT"/plans/*.toml); fi
+# Those of `gate` lie in a folder for each part.
+shopt -s nullglob
+plans=("$OUT"/plans/*-min.toml "$OUT"/plans/*/*-min.toml)
+if [ ${#plans[@]} -eq 0 ]; then plans=("$OUT"/plans/*.toml "$OUT"/plans/*/*.toml); fi
 pages=0
-for plan in "${plans[@]}"; do
-    if [ ! -e "$plan" ] || [ "$pages" -ge "$STORIES" ]; then break; fi
-    page=$OUT/stories/$(basename "$plan" .toml).html
+for plan in ${plans[@]+"${plans[@]}"}; do
+    if [ "$pages" -ge "$STORIES" ]; then break; fi
+    page=${plan#"$OUT/plans/"}
+    page=$OUT/stories/$(echo "${page%.toml}" | tr / -).html
     told=0
     "$PROGRAM" replay "$plan" --html "$page" > /dev/null || told=$?
     # A plan that fails is replayed with its failure.

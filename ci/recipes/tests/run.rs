@@ -223,6 +223,11 @@ fn collecting_ends_in_time_and_a_shard_without_a_result_is_no_success() {
     // Nothing at all is no verdict of the merge, which needs a file.
     assert_eq!(collected(&Checkout::new(), 0).0, 4);
     assert_eq!(checkout.bash(0).args(["ci/collect.sh", "results", "0", "2", "true"]).status().unwrap().code(), Some(2));
+    // Where nothing can be written no shard leaves a word, so there is nothing to wait for.
+    checkout.executable("taken", "");
+    let began = Instant::now();
+    assert_eq!(checkout.bash(0).args(["ci/collect.sh", "taken", "3", "60", "true"]).status().unwrap().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
@@ -264,7 +269,9 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
     // Keeps every line of arguments, and leaves plans of failing seeds, some of them smaller ones.
     let stub = STUB.replace("> \"$STUB/arguments\"", ">> \"$STUB/arguments\"").replace(
         "exit \"$code\"",
-        "for plan in a-0 a-0-min a-1 b-0-min c-0-min; do [ \"$1\" = run ] && touch report/plans/$plan.toml; done\nexit \"$code\"",
+        "for plan in a-0 a-0-min a-1 b-0-min c-0-min; do [ \"$1\" = run ] && touch report/plans/$plan.toml; done\n\
+         # `gate` has a folder for each part.\n\
+         if [ \"$1\" = gate ]; then mkdir -p report/plans/chaos && touch report/plans/chaos/g-0.toml report/plans/chaos/g-0-min.toml; fi\nexit \"$code\"",
     );
     for (code, verdict) in CODES {
         let checkout = Checkout::new();
@@ -296,7 +303,14 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
     let checkout = Checkout::new();
     checkout.executable("target/release/ipam-sim", &stub);
     action(&checkout, 0, "run.sh", &gate);
-    assert!(checkout.read("arguments").unwrap().starts_with("gate --scenarios a.toml b --seeds 5"));
+    let arguments = checkout.read("arguments").unwrap();
+    assert!(arguments.starts_with("gate --scenarios a.toml b --seeds 5"), "{arguments}");
+    let replays: Vec<_> = arguments.lines().filter(|line| line.starts_with("replay")).collect();
+    assert_eq!(replays, ["replay report/plans/chaos/g-0-min.toml --html report/stories/chaos-g-0-min.html"]);
+    // What an earlier run left is not told again.
+    checkout.executable("report/plans/chaos/old-min.toml", "");
+    action(&checkout, 0, "run.sh", &gate);
+    assert!(!checkout.read("arguments").unwrap().contains("old"));
 }
 
 /// A checkout from which an archive can be made.

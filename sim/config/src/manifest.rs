@@ -73,20 +73,14 @@ fn directory(path: &Path) -> Option<Result<Vec<PathBuf>, Problem>> {
     if !path.is_dir() {
         return None;
     }
-    let listed =
-        std::fs::read_dir(path).and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>());
-    Some(match listed {
-        Err(error) => Err(source::unreadable(path, &error)),
-        Ok(mut files) => {
-            files.retain(|file| file.is_file() && file.extension().is_some_and(|ext| ext == "yaml" || ext == "yml" || ext == "json"));
-            files.sort();
-            if files.is_empty() {
-                Err(Problem::of_file(&source::name(path), "is a directory without *.yaml, *.yml or *.json files", ""))
-            } else {
-                Ok(files)
-            }
+    Some(source::entries(path).and_then(|mut files| {
+        files.retain(|file| file.is_file() && file.extension().is_some_and(|ext| ext == "yaml" || ext == "yml" || ext == "json"));
+        if files.is_empty() {
+            Err(Problem::of_file(&source::name(path), "is a directory without *.yaml, *.yml or *.json files", ""))
+        } else {
+            Ok(files)
         }
-    })
+    }))
 }
 
 /// The number of documents and their objects.

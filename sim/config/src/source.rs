@@ -1,7 +1,7 @@
 //! Bytes of a named input, and where in its text an offset is.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::problem::{Position, Problem};
@@ -48,8 +48,16 @@ fn read_within(path: &Path, max: u64) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
+/// What lies in a folder, by name. One that cannot be read is a problem: as an empty one it would let a gate pass.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let listed = std::fs::read_dir(folder).and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect());
+    let mut entries: Vec<PathBuf> = listed.map_err(|error| unreadable(folder, &error))?;
+    entries.sort();
+    Ok(entries)
+}
+
 /// The problem of a path that the operating system does not let us read.
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
+fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
     // The number that `io::Error` appends helps nobody.
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -114,6 +122,14 @@ pub(super) fn saturate(count: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_not_empty() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        assert!(entries(&folder).unwrap().contains(&folder.join("source.rs")));
+        let refused = entries(&folder.join("source.rs")).unwrap_err();
+        assert_eq!(refused.wrong, "cannot be read: not a directory");
+    }
 
     #[test]
     fn a_file_over_the_limit_is_refused_without_being_read() {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
 use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span};
-use sim_config::{Choice, Open, Problem, Problems, Source, With, toml as input_toml};
+use sim_config::{Choice, Open, Problem, Problems, Source, With, source, toml as input_toml};
 
 use crate::check::{Checks, ClaimName, Eventually, problems_of_excuses};
 use crate::deviation::{self, DeviationName, Profile};
@@ -490,10 +490,12 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
     for path in paths {
         let name = path.display().to_string();
         if path.is_dir() {
-            let before = files.len();
-            collect(path, &mut files);
-            if files.len() == before {
-                problems.push(Problem::of_file(&name, "there is no scenario in this folder", "a folder with files that end in .toml"));
+            match files_below(path) {
+                Ok(below) if below.is_empty() => {
+                    problems.push(Problem::of_file(&name, "there is no scenario in this folder", "a folder with files that end in .toml"));
+                }
+                Ok(below) => files.extend(below),
+                Err(problem) => problems.push(problem),
             }
         } else if path.is_file() {
             files.push(path.clone());
@@ -504,14 +506,18 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
     problems.or(files)
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    entries.sort();
-    for entry in entries {
+/// The scenario files in a folder and the folders in it, by name.
+///
+/// # Errors
+/// One of the folders cannot be read.
+pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let mut files = Vec::new();
+    for entry in source::entries(folder)? {
         if entry.is_dir() {
-            collect(&entry, files);
+            files.extend(files_below(&entry)?);
         } else if entry.extension().is_some_and(|extension| extension == "toml") {
             files.push(entry);
         }
     }
+    Ok(files)
 }

@@ -79,6 +79,13 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// The file of a panic, from the root of the workspace where it lies in it. Sources of the registry have absolute paths and the workspace's own relative
+/// ones, but for generic code that another package of it compiles: older compilers, 1.91 among them, give that an absolute path, too.
+fn from_workspace(file: &str) -> &str {
+    let root = env!("CARGO_MANIFEST_DIR").trim_end_matches("sim/cluster");
+    file.strip_prefix(root).unwrap_or(file)
+}
+
 /// Installs, once per program, a panic hook that keeps quiet for panics which the runtime catches.
 fn quiet_panics() -> impl Drop {
     static HOOK: std::sync::Once = std::sync::Once::new();
@@ -90,8 +97,8 @@ fn quiet_panics() -> impl Drop {
             }
             let text = info.payload_as_str().unwrap_or("(no message)");
             let (place, in_core) = info.location().map_or((String::new(), false), |location| {
-                // Registry sources come with absolute paths; the workspace's own with relative ones.
-                (format!("{}:{}: ", location.file(), location.line()), location.file().starts_with("core/"))
+                let file = from_workspace(location.file());
+                (format!("{file}:{}: ", location.line()), file.starts_with("core/"))
             });
             LAST_PANIC.set(Some((format!("{place}{text}"), in_core)));
         }));
@@ -158,5 +165,19 @@ impl Rt {
     /// Panics of tasks so far, in order.
     pub fn panics(&self) -> Vec<Panic> {
         self.inner.panics.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_workspace_are_told_from_its_root() {
+        let root = env!("CARGO_MANIFEST_DIR").trim_end_matches("sim/cluster");
+        assert_eq!(from_workspace(&format!("{root}core/kube/src/leader.rs")), "core/kube/src/leader.rs");
+        for file in ["core/kube/src/leader.rs", "/registry/core/src/lib.rs"] {
+            assert_eq!(from_workspace(file), file);
+        }
     }
 }

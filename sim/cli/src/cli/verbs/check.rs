@@ -11,7 +11,7 @@ use ipam_spiderpool::Policy;
 use ipam_spiderpool::admission::AdmissionSettings;
 use kube_sim::kinds::Registry;
 use sim_config::manifest::{self, Manifest};
-use sim_config::{Problem, Problems, Source, toml as input_toml};
+use sim_config::{Problem, Problems, Source, source, toml as input_toml};
 use sim_harness::engine::load::{self, Ready};
 use sim_harness::plan::{Plan, SCHEMA};
 use sim_harness::served::registry;
@@ -37,8 +37,9 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
     let (mut checked_files, mut seen, mut clusters) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for path in &args.paths {
         let mut files = Vec::new();
-        collect(path, true, &mut files);
-        if files.is_empty() {
+        if let Err(problem) = collect(path, true, &mut files) {
+            checked_files.push(Checked { errors: problem.into(), ..Checked::new(path, "nothing") });
+        } else if files.is_empty() {
             let wrong = match () {
                 () if path.is_dir() => "there is nothing to check in this folder",
                 () if path.exists() => "there is nothing to check in what is called so",
@@ -71,16 +72,14 @@ struct Found {
     named: bool,
 }
 
-fn collect(path: &Path, named: bool, files: &mut Vec<Found>) {
+fn collect(path: &Path, named: bool, files: &mut Vec<Found>) -> Result<(), Problem> {
     if path.is_dir() {
-        let mut entries: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        entries.sort();
-        for entry in entries {
+        for entry in source::entries(path)? {
             let known = entry.extension().is_some_and(|extension| ["toml", "yaml", "yml", "json"].iter().any(|known| extension == *known));
             // The schema of scenarios lies beside them, and is none of the three.
             let schema = entry.to_string_lossy().ends_with(".schema.json");
             if entry.is_dir() {
-                collect(&entry, false, files);
+                collect(&entry, false, files)?;
             } else if known && !schema {
                 files.push(Found { file: entry, named });
             }
@@ -88,6 +87,7 @@ fn collect(path: &Path, named: bool, files: &mut Vec<Found>) {
     } else if path.is_file() || path == Path::new("-") {
         files.push(Found { file: path.to_owned(), named });
     }
+    Ok(())
 }
 
 /// What admission would say of the objects of each cluster, file by file, if they were created one after the other.

@@ -1,5 +1,5 @@
-//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim ([`reclaim`]), subnets
-//! ([`subnet`]), and what keeps scenarios about it honest.
+//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim (`reclaim`), subnets
+//! (`subnet`), and what keeps scenarios about it honest.
 //!
 //! ```text
 //!  events ──► View: pools, endpoints, pods, sandboxes, agents, ledger ──► Seen ──► each claim ──► Findings

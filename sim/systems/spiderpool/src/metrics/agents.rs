@@ -22,7 +22,7 @@ struct Told {
     shared: bool,
 }
 
-/// Counts what the agents of Spiderpool do at their pools, as [`PoolMeter`](sim_byom::metrics::PoolMeter) does for adaptors: a call is an ADD that an
+/// Counts what the agents of Spiderpool do at their pools, as `sim_byom::metrics::PoolMeter` does for adaptors: a call is an ADD that an
 /// agent takes on, an attempt one at a pool. A kubelet asks again until its pod is served, so that there may be more calls than pods.
 pub struct AgentsMeter {
     pools: KindId,

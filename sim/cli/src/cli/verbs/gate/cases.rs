@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ipam_reports::gate::Part;
 use ipam_reports::{GateCase, ScenarioResult, SeedRange};
+use sim_config::{Problems, source};
 use sim_harness::engine::LoadOptions;
 use sim_harness::engine::load::{self, DeviationChange, Ready};
 use sim_harness::engine::sweep::empty_result;
@@ -101,13 +102,8 @@ fn plans(folder: &Path) -> Result<Vec<(PathBuf, Plan)>, CliError> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", folder.display())))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .collect();
-    files.sort();
+    let mut files = source::entries(folder).map_err(Problems::from)?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.into_iter().map(|file| read_plan(&file).map(|plan| (file, plan))).collect()
 }
 
@@ -138,7 +134,7 @@ impl Collector<'_> {
     /// The scenarios in a folder, which need not exist.
     fn scenarios(&mut self, folder: &str, must_hold: bool) -> Result<Vec<Arc<Ready>>, CliError> {
         let path = self.args.scenarios.join(folder);
-        if scenario::find(std::slice::from_ref(&path)).is_err() {
+        if !path.is_dir() || scenario::files_below(&path).map_err(Problems::from)?.is_empty() {
             self.found.remarks.push(format!("there is no scenario in {}", path.display()));
             return Ok(Vec::new());
         }

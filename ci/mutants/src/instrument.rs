@@ -78,7 +78,7 @@ impl Visitor<'_> {
 
     /// Has a condition hold always, or never.
     fn force(&mut self, condition: &mut Expr) {
-        if has_let(condition) {
+        if has_let(condition) || is_switch(condition) {
             return;
         }
         if let Some(switch) = self.switch(condition.span(), condition, "true") {
@@ -191,7 +191,7 @@ impl VisitMut for Visitor<'_> {
                     self.exchange(expr, &instead);
                 }
             }
-            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => {
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) && !is_switch(&unary.expr) => {
                 let instead = (*unary.expr).clone();
                 self.exchange(expr, &instead);
             }
@@ -219,16 +219,23 @@ impl VisitMut for Visitor<'_> {
 
 /// The code of an expression on one line.
 fn told(code: &impl ToTokens) -> String {
-    let text = code.to_token_stream().to_string();
-    let text = text
-        .replace(" . ", ".")
-        .replace(" (", "(")
-        .replace("( ", "(")
-        .replace(" )", ")")
-        .replace(" :: ", "::")
-        .replace("& ", "&")
-        .replace(" ,", ",");
-    let text = text.replace(" ?", "?").replace("! ", "!").replace(".await ;", ".await;");
+    // As people write it, or nearly: tokens come with a space between any two.
+    let mut text = code.to_token_stream().to_string();
+    let spaces = [
+        (" && ", "\0"),
+        (" . ", "."),
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (" :: ", "::"),
+        ("& ", "&"),
+        (" ,", ","),
+        (" ?", "?"),
+        ("! ", "!"),
+    ];
+    for (spaced, close) in spaces.into_iter().chain([("\0", " && ")]) {
+        text = text.replace(spaced, close);
+    }
     match text.char_indices().nth(TOLD) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -293,9 +300,26 @@ fn other_operators(expr: &Expr) -> Vec<Expr> {
         BinOp::Le(_) => vec![parse_quote!(#left < #right)],
         BinOp::Gt(_) => vec![parse_quote!(#left >= #right)],
         BinOp::Ge(_) => vec![parse_quote!(#left > #right)],
-        BinOp::And(_) if !has_let(expr) => vec![parse_quote!(#left || #right), parse_quote!(#left), parse_quote!(#right)],
-        BinOp::Or(_) => vec![parse_quote!(#left && #right), parse_quote!(#left), parse_quote!(#right)],
+        BinOp::And(_) if !has_let(expr) => operands(binary).chain([parse_quote!(#left || #right)]).collect(),
+        BinOp::Or(_) => operands(binary).chain([parse_quote!(#left && #right)]).collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Each operand alone, if what is left out is more than a switch.
+fn operands(binary: &syn::ExprBinary) -> impl Iterator<Item = Expr> {
+    let sides = [(&binary.left, &binary.right), (&binary.right, &binary.left)];
+    sides.into_iter().filter(|(_, without)| !is_switch(without)).map(|(one, _)| (**one).clone())
+}
+
+/// Whether an expression only reads switches of deviations: mutations by name turn them on, and off they are.
+fn is_switch(expr: &Expr) -> bool {
+    match expr {
+        Expr::Paren(inner) => is_switch(&inner.expr),
+        Expr::Unary(unary) => is_switch(&unary.expr),
+        Expr::Binary(binary) => is_switch(&binary.left) && is_switch(&binary.right),
+        Expr::Field(field) => told(&field.base).contains("policy"),
+        _ => false,
     }
 }
 

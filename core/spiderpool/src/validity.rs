@@ -72,7 +72,7 @@ impl Keeper {
 pub(super) fn parent_and_ordinal(pod: &str) -> Option<(&str, i32)> {
     let (parent, ordinal) = pod.rsplit_once('-')?;
     let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
-    Some((parent, ordinal.parse().ok()?)).filter(|_| digits)
+    if digits { Some((parent, ordinal.parse().ok()?)) } else { None }
 }
 
 /// Whether a StatefulSet is to have a pod of this ordinal (A §6.4).

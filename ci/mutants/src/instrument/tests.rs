@@ -45,6 +45,20 @@ fn what_binds_names_or_is_constant_or_no_logic_is_left_alone() {
 }
 
 #[test]
+fn switches_of_deviations_are_left_to_the_mutations_by_name() {
+    assert_eq!(changes("fn f() -> Foreign { if self.policy().a { b } else { c } }"), []);
+    assert_eq!(
+        changes("fn f() -> Foreign { if d && !policy.a { b } else { c } }"),
+        [
+            pair("d && !policy.a", "!policy.a"),
+            pair("d && !policy.a", "d || !policy.a"),
+            pair("d && !policy.a", "true"),
+            pair("d && !policy.a", "false"),
+        ]
+    );
+}
+
+#[test]
 fn only_the_chosen_are_behind_a_switch() {
     let code = "fn f(a: u8) -> bool { a == 1 }";
     let chosen = BTreeMap::from([(1, 17)]);

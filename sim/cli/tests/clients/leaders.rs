@@ -70,10 +70,12 @@ async fn candidate(fabric: Arc<Fabric>, seed: u64, process: ProcessId, life: u32
     let _ended = election
         .lead(async {
             let leading = Leading::begin(&board, process, rt.now());
-            for number in 0.. {
+            let mut number = 0_u64;
+            loop {
                 board.lock().writes.push((rt.now(), leading.term));
                 let _ = client.create(config_map(&format!("{}-by-{identity}-{number}", leading.term), "k", "v")).await;
                 rt.sleep(200 * MS).await;
+                number += 1;
             }
         })
         .await;

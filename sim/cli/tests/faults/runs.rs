@@ -42,12 +42,14 @@ async fn busy(bed: &Testbed, plan: &[Fault]) {
             async move {
                 let Some(fabric) = fabric else { return };
                 let client = kube_sim::cluster::SimClient::new(&fabric, process);
-                for round in 0.. {
+                let mut round = 0_u64;
+                loop {
                     let name = format!("c-{number}-{life}-{round}");
                     let _ = create(&client, &name).await;
                     let _ = client.get::<ConfigMap>(&key(&name)).await;
                     let _ = delete(&client, &name).await;
                     fabric.rt.sleep(200 * MS).await;
+                    round += 1;
                 }
             }
         });

@@ -142,7 +142,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
 }
 
 fn world() -> impl Strategy<Value = World> {
-    let pools = NAMES.map(|name| (once_in(16), pool(name)).prop_map(move |(gone, pool)| Some((name.to_owned(), pool)).filter(|_| !gone)));
+    let pools = NAMES.map(|name| (once_in(16), pool(name)).prop_map(move |(gone, pool)| (!gone).then(|| (name.to_owned(), pool))));
     let of_namespace = || (half(elements(0)), half(elements(1))).prop_map(|(ipv4, ipv6)| [ipv4, ipv6]);
     let cluster =
         (pools, proptest::collection::vec((one_of(vec![4, 6]), 1..=3_u8), 0..=2), (once_in(8), labels()), (once_in(8), labels()), labels());
@@ -163,11 +163,11 @@ fn world() -> impl Strategy<Value = World> {
         World {
             pools: pools.into_iter().flatten().collect(),
             reserved,
-            node: Some(node).filter(|_| !no_node),
-            namespace: Some(namespace).filter(|_| !no_namespace),
+            node: (!no_node).then_some(node),
+            namespace: (!no_namespace).then_some(namespace),
             pod,
-            ippools: Some(ippools).filter(|_| has_ippools),
-            ippool: Some(Item { interface: String::new(), pools: ippool }).filter(|_| has_ippool),
+            ippools: has_ippools.then_some(ippools),
+            ippool: has_ippool.then(|| Item { interface: String::new(), pools: ippool }),
             of_namespace: if has_namespace { of_namespace } else { none() },
             of_namespace_outdated: if has_namespace { outdated } else { none() },
             cni: cni.unwrap_or_default(),

@@ -204,7 +204,7 @@ impl Stage {
         self.read(client);
         let outcome = Outcome::Http(409, reason);
         let verb = if reason == Reason::AlreadyExists { Verb::Create } else { Verb::Update };
-        let key = Some(key()).filter(|_| verb == Verb::Update);
+        let key = (verb == Verb::Update).then(key);
         self.event(EventKind::Answer { client, verb, kind: KindId(3), key: key.as_ref(), outcome });
     }
 

@@ -8,7 +8,7 @@
 //!                                                            ▼
 //!                                        score by module, and the mutants that survive
 //! ```
-//! Only sweeps judge, no unit tests: a feature that only unit tests know is not done. `cargo run --release -p core-mutants -- --help` has the options.
+//! Only sweeps judge, no unit tests: a feature that only unit tests know is not done. `cargo core-mutants --help` has the options.
 
 mod instrument;
 mod report;

@@ -8,6 +8,11 @@ pub fn replay_command(plan: Option<&str>, file: &str, seed: u64) -> String {
     }
 }
 
+/// The command that tells which mutations a sweep of a scenario on the user's manifests would notice.
+pub fn mutation_score_command(file: &str) -> String {
+    format!("ipam-sim selftest {} --must-hold --manifests ...", quoted(file))
+}
+
 /// A path as a shell takes it.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);

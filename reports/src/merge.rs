@@ -135,6 +135,7 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     }
     let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
     let interrupted = results.iter().any(|result| result.interrupted);
+    let ended = interruption(results.iter().map(|result| result.exit_code));
     let mut unwritten: Vec<String> = results.iter().flat_map(|result| result.unwritten.iter().cloned()).collect();
     unwritten.sort();
     unwritten.dedup();
@@ -158,7 +159,7 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     }
     let scenarios = order.iter().filter_map(|key| joined.remove(key)).collect();
     let mut report = RunReport { build, unwritten, ..RunReport::of_shards(scenarios, interrupted, shards) };
-    report.exit_code = of_what_there_is(report.judge(), report.shards.as_ref());
+    report.exit_code = of_what_there_is(report.judge(), ended, report.shards.as_ref());
     Ok(report)
 }
 
@@ -172,6 +173,7 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
     }
     let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
     let shards = Shards::join(results.iter().map(|result| result.shards.as_ref()))?;
+    let ended = interruption(results.iter().map(|result| result.exit_code));
     let mut whole = GateReport { build, shards, ..GateReport::default() };
     let results_total = results.len();
     // By part and number, which is the order on one machine; the rest of the key only tells apart what must not be joined.
@@ -201,13 +203,19 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
         }
         whole.cases.push(GateCase { part, number, name, planned, required, skipped, result: join_parts(results)? });
     }
-    whole.exit_code = of_what_there_is(whole.judge(), whole.shards.as_ref());
+    whole.exit_code = of_what_there_is(whole.judge(), ended, whole.shards.as_ref());
     Ok(whole)
 }
 
-/// The exit code of a merged result: shards that are missing prove nothing.
-fn of_what_there_is(exit_code: u8, shards: Option<&Shards>) -> u8 {
-    exit::worst([exit_code].into_iter().chain(shards.map(|_| exit::VACUOUS)))
+/// How the shards that were interrupted ended: where some had one signal and some another, by Ctrl-C.
+fn interruption(exit_codes: impl Iterator<Item = u8>) -> Option<u8> {
+    exit_codes.filter(|&code| exit::is_interruption(code)).min()
+}
+
+/// The exit code of a merged result: shards that are missing prove nothing, and which signal ended a shard only its own exit code says.
+fn of_what_there_is(judged: u8, ended: Option<u8>, shards: Option<&Shards>) -> u8 {
+    let code = exit::worst([judged].into_iter().chain(shards.map(|_| exit::VACUOUS)));
+    ended.filter(|_| exit::is_interruption(code)).unwrap_or(code)
 }
 
 /// The seeds that no shard of this scenario ran, although others ran seeds on both sides of them: a shard may be missing.
@@ -467,8 +475,11 @@ mod tests {
 
     #[test]
     fn an_interrupted_shard_interrupts_the_whole() {
-        let interrupted = RunReport { interrupted: true, ..result("a", 0..1) };
-        assert_eq!(merge(vec![interrupted, result("a", 1..2)]).unwrap().exit_code, exit::INTERRUPTED);
+        let ended = |exit_code, first| RunReport { interrupted: true, exit_code, ..result("a", first..first + 1) };
+        let code = |results| merge(results).unwrap().exit_code;
+        assert_eq!(code(vec![ended(exit::HELD, 0), result("a", 1..2)]), exit::INTERRUPTED);
+        assert_eq!(code(vec![result("a", 1..2), ended(exit::TERMINATED, 0)]), exit::TERMINATED, "as the shard itself ended");
+        assert_eq!(code(vec![ended(exit::TERMINATED, 0), ended(exit::INTERRUPTED, 1)]), exit::INTERRUPTED);
     }
 
     /// Shard `index` of `total`.

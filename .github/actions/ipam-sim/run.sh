@@ -17,6 +17,10 @@ case $COMMAND in
         ;;
 esac
 set +f
+if ! [[ $STORIES =~ ^[0-9]+$ ]]; then
+    echo "::error::\`stories\` is \`$STORIES\`; it has to be a whole number, 0 or more" >&2
+    exit 2
+fi
 # Nothing of an earlier run is told again.
 rm -rf "$OUT"/plans/*.toml "$OUT"/plans/*/*.toml "$OUT/stories"
 mkdir -p "$OUT/stories"

@@ -295,8 +295,11 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
         assert_eq!(lines.len(), if [0, 1, 3].contains(&code) { 4 } else { 5 }, "{arguments}");
     }
     let checkout = Checkout::new();
-    let wrong = environment.map(|(name, value)| if name == "COMMAND" { (name, "rum") } else { (name, value) });
-    assert_eq!(action(&checkout, 0, "run.sh", &wrong), 2);
+    checkout.executable("target/release/ipam-sim", &stub);
+    for (input, value) in [("COMMAND", "rum"), ("STORIES", "many"), ("STORIES", "-1"), ("STORIES", "")] {
+        let wrong = environment.map(|(name, given)| if name == input { (name, value) } else { (name, given) });
+        assert_eq!((action(&checkout, 0, "run.sh", &wrong), checkout.read("arguments")), (2, None), "{input}={value}");
+    }
     let gate = environment.map(|(name, value)| if name == "COMMAND" { (name, "gate") } else { (name, value) });
     action(&checkout, 0, "run.sh", &gate);
     // The scenarios of `gate` are one folder.

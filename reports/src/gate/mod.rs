@@ -18,6 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::command::replay_command;
+use crate::finding::Failure;
 use crate::schema::{self, GateSchema, ReadError};
 use crate::{RunReport, ScenarioResult, Seconds, Shards, Verdict, exit, human};
 
@@ -403,7 +404,7 @@ impl GateCase {
                 let told = |problem: &crate::finding::Problem| format!("seed {}: {}", problem.seed, problem.message.replace('\n', " "));
                 problem.map_or_else(|| "no details".to_owned(), told)
             }
-            Verdict::Violated | Verdict::NotEventually => match result.failures.first() {
+            Verdict::Violated | Verdict::NotEventually => match self.leading_failure() {
                 Some(failure) => {
                     let violated = human::count(result.violated);
                     format!("{} is violated in seed {} at {}; {violated} of {seeds} fail", failure.claim, failure.seed, failure.at)
@@ -413,11 +414,17 @@ impl GateCase {
         }
     }
 
+    /// The failure that the terminal tells first, too: what hurts users most, of the seed that was looked into.
+    fn leading_failure(&self) -> Option<&Failure> {
+        let findings = self.result.sorted_findings();
+        findings.iter().find_map(|finding| finding.failure(&self.result)).or_else(|| self.result.failures.first())
+    }
+
     /// The command that shows what was wrong again.
     pub fn replay(&self) -> Option<String> {
         let result = &self.result;
         let problem = result.problems.first().map(|problem| (problem.plan.as_deref(), problem.seed));
-        let failure = result.failures.first().map(|failure| {
+        let failure = self.leading_failure().map(|failure| {
             let small = failure.shrunk.as_ref().and_then(|shrunk| shrunk.plan.as_deref());
             (small.or(failure.plan.as_deref()), failure.seed)
         });

@@ -175,6 +175,21 @@ fn a_failure_without_a_story_says_what_it_is() {
     assert!(page.contains("\n1 of 1 case failed; 2 seeds in 4 s"), "{page}");
 }
 
+#[test]
+fn a_mark_names_the_failure_that_the_terminal_tells_first() {
+    const DIFFERENCE: Option<(&str, Kind)> = Some(("order-of-requests", Kind::Always));
+    let mut case = case(Part::Smoke, 0, "calm", &[DIFFERENCE, None, ALWAYS]);
+    let lost = case.result.claims.iter_mut().find(|count| Some((&*count.claim, count.kind)) == ALWAYS).unwrap();
+    (lost.hurts, lost.rank) = (true, Some(0));
+    for failure in &mut case.result.failures {
+        failure.plan = Some(format!("plans/calm-{}.toml", failure.seed));
+    }
+    let failed = report(vec![case]);
+    let marks = annotations(&failed);
+    assert!(marks[0].contains("no-address-has-two-owners is violated in seed 2"), "{marks:?}");
+    assert!(marks[0].contains("plans/calm-2.toml") && !marks[0].contains("calm-0"), "{marks:?}");
+}
+
 /// Shard `index` of two: half of the seeds of what is cut by seeds, every second case of the rest.
 fn shard(whole: &GateReport, index: u32) -> GateReport {
     let mut part = GateReport { cases: vec![], wall: Seconds::from_micros(2_000_000), ..whole.clone() };

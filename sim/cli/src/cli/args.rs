@@ -261,6 +261,9 @@ pub struct SelftestArgs {
     /// Try each in scenarios that must hold, not in those about it
     #[arg(long)]
     pub must_hold: bool,
+    /// In your own cluster instead of the scenarios': what would a sweep of it notice?
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "must_hold")]
+    pub manifests: Vec<PathBuf>,
     /// The most seeds of a range; each ends with its first find
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = FOUND_WITHIN)]
     pub seeds: u64,
@@ -293,6 +296,7 @@ impl Default for SelftestArgs {
             paths: vec![PathBuf::from("scenarios")],
             deviation: Vec::new(),
             must_hold: false,
+            manifests: Vec::new(),
             seeds: FOUND_WITHIN,
             ranges: 3,
             budget: None,
@@ -310,6 +314,7 @@ Examples:
   ipam-sim selftest
   ipam-sim selftest --deviation byom-decide-once --seeds 200 --ranges 10
   ipam-sim selftest --must-hold --ranges 1 --budget 60s --format json > matrix.json
+  ipam-sim selftest scenarios/chaos/spiderpool-swarm.toml --must-hold --manifests cluster.yaml
 
 Fails (1) if a deviation that a claim or a crash must find is not found within 2000 seeds, if fewer
 than two thirds of them are found within 200, or if a claim reports one of the control group. With

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use ipam_reports::command::replay_command;
+use ipam_reports::command::{mutation_score_command, replay_command};
 use ipam_reports::finding::{ClaimCount, Failure, Problem, ProblemKind};
 use ipam_reports::placements::Placements;
 use ipam_reports::run::CrashPoints;
@@ -167,6 +167,10 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut T
         let unseen = unseen(scenario);
         let names = unseen.join(", ");
         lines.extend((!unseen.is_empty()).then(|| format!("note    the cluster of the manifests does not show {names}")));
+        if verdict == Verdict::Held {
+            let command = mutation_score_command(&scenario.file);
+            lines.push(format!("note    which mutations such runs would notice on this cluster: {command}"));
+        }
     } else if asked {
         for claim in scenario.never_held() {
             let seeds = human::plural(scenario.seeds, "seed", "seeds");

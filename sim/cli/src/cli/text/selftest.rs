@@ -113,7 +113,7 @@ fn summary(report: &MatrixReport, paint: Paint) -> String {
     format!(
         "{headline}: {} of {must} found within {} seeds, {soon} within {MOSTLY_WITHIN}, {alarms}; {seeds} in {}{cut}.",
         must - missed,
-        human::count(FOUND_WITHIN),
+        human::count(report.seeds.min(FOUND_WITHIN)),
         human::duration(report.wall)
     )
 }
@@ -130,7 +130,7 @@ fn score(report: &MatrixReport, headline: &str) -> String {
     let cut = if report.cut_short { ", cut short" } else { "" };
     format!(
         "{headline}: {found} of {must} ({share:.0} %, at least {MUST_HOLD_SCORE} wanted) found within {} runs of scenarios that must hold, {median}, {soon} within {MOSTLY_WITHIN}; {seeds} in {}{cut}.",
-        human::count(FOUND_WITHIN),
+        human::count(report.seeds.min(FOUND_WITHIN)),
         human::duration(report.wall)
     )
 }

@@ -8,6 +8,7 @@
 //!
 //!  with --must-hold:
 //!  deviation ──► all smoke and chaos scenarios of its system, interleaved ──► the same
+//!  with --manifests, too: the scenarios that are named, on the cluster of the manifests
 //! ```
 //! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep would notice of a mistake
 //! that nobody thought of.
@@ -32,7 +33,7 @@ use sim_harness::check::ClaimName;
 use sim_harness::deviation::{Deviation, DeviationName};
 use sim_harness::engine::Progress;
 use sim_harness::engine::ShrinkOptions;
-use sim_harness::engine::load::{DeviationChange, Ready};
+use sim_harness::engine::load::{self, DeviationChange, LoadOptions, Ready};
 use sim_harness::engine::progress::{Unit, WorkerCounter};
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Watch, shrink};
@@ -112,7 +113,8 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     let wanted = deviations(&args.deviation)?;
     let known = read(&args.paths)?;
     let tries = match args.must_hold {
-        true => must_hold(&known, &wanted, args.seeds)?,
+        true if args.manifests.is_empty() => must_hold(&of_gate(&known)?, &wanted, args.seeds),
+        true => must_hold(&of_own_cluster(args)?, &wanted, args.seeds),
         false => tries(&known, &wanted, args.seeds)?,
     };
     let asks_for_controls = args.deviation.is_empty() && !args.must_hold;
@@ -131,6 +133,10 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
         Some(run.control(ready, *seeds, counter))
     });
     let mut rows: Vec<MatrixRow> = wanted.iter().map(|deviation| row(deviation, &tries, &found, ranges)).collect();
+    if !args.manifests.is_empty() {
+        // Other systems are not what the user's cluster is asked about.
+        rows.retain(|row| !row.trials.is_empty());
+    }
     if !args.no_shrink {
         let smallest = run.in_parallel("smaller plans", jobs, rows.len(), |task, _| run.smallest(&rows[task], &tries, &found, ranges));
         rows.iter_mut().zip(smallest).for_each(|(row, smallest)| row.smallest = smallest);
@@ -163,7 +169,15 @@ fn made(args: &SelftestArgs, known: &[(String, Scenario)]) -> Made {
     Made {
         command: "ipam-sim selftest".to_owned(),
         build: build().to_owned(),
-        config: hash_text(&format!("{:?} {} {} {} {}", args.deviation, args.seeds, args.ranges, args.must_hold, texts.concat())),
+        config: hash_text(&format!(
+            "{:?} {} {} {} {:?} {}",
+            args.deviation,
+            args.seeds,
+            args.ranges,
+            args.must_hold,
+            args.manifests,
+            texts.concat()
+        )),
         ..Made::default()
     }
 }
@@ -218,11 +232,29 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
     Ok(tries)
 }
 
-/// Each deviation in everything of its system that must hold, and that the gate runs.
-fn must_hold(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64) -> Result<Vec<Try>, Problems> {
+/// What must hold, and the gate runs.
+fn of_gate(known: &[(String, Scenario)]) -> Result<Vec<Ready>, Problems> {
     let of_gate = |file: &str| ["smoke", "chaos"].iter().any(|folder| is_in_folder(file, folder));
     let all = known.iter().filter(|(file, scenario)| of_gate(file) && scenario.expect.is_none());
-    let all = all.map(|(file, scenario)| Ready::new(file, scenario.clone())).collect::<Result<Vec<Ready>, Problems>>()?;
+    all.map(|(file, scenario)| Ready::new(file, scenario.clone())).collect()
+}
+
+/// The scenarios that must hold as `run --manifests` has them. One that has no cluster, or keeps its own, says nothing of the user's.
+fn of_own_cluster(args: &SelftestArgs) -> Result<Vec<Ready>, CliError> {
+    let options = LoadOptions { scenarios: args.paths.clone(), manifests: args.manifests.clone(), ..LoadOptions::default() };
+    let mut all = load::scenarios(&options)?;
+    all.retain(|ready| ready.brought && ready.scenario.expect.is_none());
+    if all.is_empty() {
+        let wrong = "no scenario of these must hold and runs on a cluster of the user's";
+        return Err(
+            CliError::usage(wrong).hint("try `ipam-sim selftest scenarios/chaos/spiderpool-swarm.toml --must-hold --manifests ...`")
+        );
+    }
+    Ok(all)
+}
+
+/// Each deviation in all scenarios of its system.
+fn must_hold(all: &[Ready], wanted: &[&'static Deviation], seeds: u64) -> Vec<Try> {
     let mut rotations: BTreeMap<&str, Arc<Rotation>> = BTreeMap::new();
     let mut tries = Vec::new();
     for &deviation in wanted.iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
@@ -233,7 +265,7 @@ fn must_hold(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds:
             tries.push(Try { deviation, add: DeviationName::new(deviation.name), from, swarm: false, seeds });
         }
     }
-    Ok(tries)
+    tries
 }
 
 /// Whether a workload has the system that a deviation is about.
@@ -423,6 +455,27 @@ mod tests {
         assert!(row.trials[1].swarm && row.trials.iter().any(|trial| trial.scenario == "counter-swarm" && trial.seeds == 2));
         assert_eq!(one.exit_code, 0);
         assert!(one.control.is_empty(), "who asks for single deviations gets no control group");
+    }
+
+    #[test]
+    fn on_a_cluster_of_the_users_only_what_can_show_there_is_tried() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"));
+        let with = |scenario: &str, deviation: &str| SelftestArgs {
+            paths: vec![root.join(scenario)],
+            manifests: vec![root.join("dumps/reclaim.yaml")],
+            must_hold: true,
+            seeds: 2,
+            ..args(deviation)
+        };
+        let own = with("chaos/spiderpool-swarm.toml", "node-judged-once byom-decide-once");
+        let report = selftest(&own, &Unobserved).unwrap();
+        let rows: Vec<_> = report.deviations.iter().map(|row| (row.deviation.as_str(), row.trials[0].scenario.as_str())).collect();
+        assert_eq!(rows, [("node-judged-once", "spiderpool-swarm")]);
+        assert_eq!((report.seeds_run, report.exit_code), (6, 1), "three ranges of two seeds find nothing");
+        std::fs::remove_dir_all(own.out.unwrap()).unwrap();
+        // A counter has no use for pools and pods.
+        let error = selftest(&with("smoke/counter-calm.toml", "counter-decides-once"), &Unobserved).unwrap_err();
+        assert!(error.message.contains("no scenario of these"), "{}", error.message);
     }
 
     #[test]

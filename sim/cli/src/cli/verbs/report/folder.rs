@@ -214,7 +214,11 @@ mod tests {
         fs::write(&table, "a,b\n1,22").unwrap();
         let error = Again::read(&table, |_| Ok(())).unwrap_err();
         assert_eq!(error.exit_code, 2);
-        assert!(error.message.ends_with("points.csv: cannot be drawn again: line 2 is cut off: it does not end with a line break"), "{}", error.message);
+        assert!(
+            error.message.ends_with("points.csv: cannot be drawn again: line 2 is cut off: it does not end with a line break"),
+            "{}",
+            error.message
+        );
         fs::write(&table, "a,b\n1,22\n").unwrap();
         fs::write(&other, "a,b\n1").unwrap();
         let error = Again::read(&table, |again| again.beside("usage.csv")).unwrap_err();

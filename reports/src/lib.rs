@@ -35,6 +35,7 @@
 //! | [`mod@reference`] | citations of the behavioural reference, and where they can be read |
 //! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
 //! | [`demand`] | `report capacity` of pods that come and go: the smallest pool, head-room over time |
+//! | [`against`] | what changed since an earlier report of the same kind |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`spread`] | the same of signed ones |
 //! | [`metric`] | numbers of the metrics of a system over seeds |
@@ -50,6 +51,7 @@
 //! it. Fields added after the first version are optional when read.
 
 pub mod addresses;
+pub mod against;
 pub mod capacity;
 mod cells;
 pub mod command;

@@ -7,24 +7,29 @@
 //! ```
 //! Whoever simulates hands over [`Point`]s; everything else follows from them.
 
+pub mod against;
 pub mod answer;
 pub mod closed_form;
 pub mod figures;
+mod json;
 pub mod metric;
 pub mod model;
 pub mod page;
 mod point;
 mod regime;
+mod searched;
 mod setting;
 pub mod table;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 pub use metric::Metric;
 pub use point::{DECIDING, Point, Precision, USUAL, precise};
 pub use regime::Regime;
+pub use searched::{Limit, Searched};
 pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, Setting, System, TOGETHER};
 
+use crate::against::{Against, Baseline, Incomparable};
 use crate::exit;
 pub use crate::made::Made;
 use crate::schema::ConflictsSchema;
@@ -38,8 +43,14 @@ pub struct ConflictsReport {
     /// What the points say, a sentence each.
     pub answers: Vec<String>,
     /// The points, in the order of their curves.
-    #[serde(serialize_with = "points")]
+    #[serde(serialize_with = "json::points")]
     pub points: Vec<Point>,
+    /// What `report capacity` searched for and found; unset = nothing was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched: Option<Searched>,
+    /// What changed since an earlier report; unset = there is none to compare with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
     /// Whether the user stopped it before its last point.
     pub interrupted: bool,
     /// What could not be written, a sentence each.
@@ -59,7 +70,27 @@ impl ConflictsReport {
     /// The report of points that say something else.
     pub fn with_answers(made: Made, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: ConflictsSchema, made, answers, points, interrupted, unwritten: Vec::new(), exit_code }
+        Self {
+            schema: ConflictsSchema,
+            made,
+            answers,
+            points,
+            searched: None,
+            against: None,
+            interrupted,
+            unwritten: Vec::new(),
+            exit_code,
+        }
+    }
+
+    /// Compares it with an earlier one.
+    ///
+    /// # Errors
+    /// Their figures are different ones.
+    pub fn compare(&mut self, old: &Baseline<against::OldConflicts>) -> Result<(), Incomparable> {
+        let pairs = against::compare(old, &self.points, self.searched.as_ref())?;
+        self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
+        Ok(())
     }
 
     /// The panels that have points, in the order in which they first appear.
@@ -84,24 +115,6 @@ pub fn series<'a>(points: impl IntoIterator<Item = &'a Point>) -> Vec<(&'a str, 
         }
     }
     series
-}
-
-/// Points as JSON: the setting's fields, what they rest on, and a triple for each metric.
-fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(points.iter().map(|point| {
-        let mut fields = serde_json::to_value(&point.setting).unwrap_or_default();
-        for (name, count) in
-            [("bursts", point.bursts), ("first_seed", point.first_seed), ("calls", point.calls), ("allocated", point.allocated)]
-        {
-            fields[name] = count.into();
-        }
-        fields["reached"] = point.reached.into();
-        fields["regime"] = point.regime().name().into();
-        for metric in Metric::ALL {
-            fields[metric.name()] = serde_json::to_value(point.get(metric)).unwrap_or_default();
-        }
-        fields
-    }))
 }
 
 #[cfg(test)]

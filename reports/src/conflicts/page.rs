@@ -29,6 +29,7 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
     let unfinished = if report.interrupted { "; interrupted before its last point" } else { "" };
     page.meta(&format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points")));
     page.answer(&report.answers);
+    page.against(report.against.as_ref());
     for panel in report.panels() {
         page.part(panel_title(panel));
         for plate in plates.iter().filter(|plate| plate.panel == panel) {

@@ -8,6 +8,7 @@
 //! Each trial stands for as many runs as there are seeds. The pods of a trace come when they come: only round trips and faults differ, so a need is
 //! asked of every run by itself.
 
+pub mod against;
 mod answer;
 mod figures;
 mod need;
@@ -15,7 +16,7 @@ mod page;
 mod table;
 mod trial;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use figures::{Plate, plates};
 pub use need::{Need, Wanted};
@@ -24,6 +25,7 @@ pub use table::{Asked, Sizes, size_row, sizes_head, sizes_of, usage_head, usage_
 pub use trial::{Instant, Trial, Usage};
 
 use crate::Made;
+use crate::against::{Against, Baseline, Incomparable, Settings};
 use crate::exit;
 use crate::leaks::{Found, Group};
 use crate::schema::DemandReportSchema;
@@ -32,7 +34,7 @@ use crate::schema::DemandReportSchema;
 pub const QUESTION: &str = "How many addresses do these pods need?";
 
 /// What a form of the scenario demands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Form {
     /// What it is called.
     pub name: String,
@@ -65,6 +67,15 @@ pub struct DemandReport {
     pub trials: Vec<Trial>,
     /// By how much the time of a trace is compressed; 1 = it is not.
     pub compression: u32,
+    /// By how much two neighbouring sizes differ; 0 = that is not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub step: u64,
+    /// The settings of the scenario; empty = a table was drawn again, which does not say.
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
+    /// What changed since an earlier report; unset = there is none to compare with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
     /// What could not be written, a sentence each.
@@ -72,6 +83,10 @@ pub struct DemandReport {
     pub unwritten: Vec<String>,
     /// See [`exit`].
     pub exit_code: u8,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl DemandReport {
@@ -89,7 +104,31 @@ impl DemandReport {
         answers.extend(limits);
         let needs = needs.iter().map(Need::to_string).collect();
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: DemandReportSchema, made, answers, needs, forms, trials, compression, interrupted, unwritten: Vec::new(), exit_code }
+        Self {
+            schema: DemandReportSchema,
+            made,
+            answers,
+            needs,
+            forms,
+            trials,
+            compression,
+            step: 0,
+            settings: Settings::new(),
+            against: None,
+            interrupted,
+            unwritten: Vec::new(),
+            exit_code,
+        }
+    }
+
+    /// Compares it with an earlier one.
+    ///
+    /// # Errors
+    /// Their figures are different ones.
+    pub fn compare(&mut self, old: &Baseline<against::OldDemand>) -> Result<(), Incomparable> {
+        let pairs = against::compare(&old.report, self)?;
+        self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
+        Ok(())
     }
 }
 

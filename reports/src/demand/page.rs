@@ -34,6 +34,7 @@ pub fn page(report: &DemandReport, plates: &[Plate]) -> Result<String, DrawError
     let sizes = human::plural(report.trials.len() as u64, "size", "sizes");
     page.meta(&format!("{sizes}, {}{unfinished}. Wanted: {}.", human::plural(runs, "run", "runs"), report.needs.join(" and ")));
     page.answer(&report.answers);
+    page.against(report.against.as_ref());
     page.part("Addresses over time, and sizes");
     for plate in plates {
         page.figure(&plate.figure, plate.caption)?;

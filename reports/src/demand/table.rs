@@ -6,6 +6,7 @@
 //! | `scenario` | the name of the size in `runs.csv`: form and addresses |
 //! | `form` … `peak_leaked` | the [`Trial`]; each figure is that of the worst run; empty = there is none |
 //! | `wanted`, `compression`, `step` | what was asked, and the rest of [`Asked`] |
+//! | `missed`, `peak_mean`, its ends | how many of the runs missed an objective; the mean of their peaks. Tables from before have no such columns |
 //!
 //! | columns of `usage.csv` | hold |
 //! |---|---|
@@ -19,7 +20,7 @@ use crate::statistics::Estimate;
 use super::need::Need;
 use super::trial::{Instant, Trial, Usage};
 
-const SIZES: [&str; 21] = [
+const SIZES: [&str; 25] = [
     "schema",
     "build",
     "config",
@@ -41,6 +42,10 @@ const SIZES: [&str; 21] = [
     "wanted",
     "compression",
     "step",
+    "missed",
+    "peak_mean",
+    "peak_mean_low",
+    "peak_mean_high",
 ];
 
 /// What a search for a size was asked.
@@ -97,6 +102,10 @@ pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
         asked.needs.iter().map(Need::asked).collect::<Vec<_>>().join(" "),
         asked.compression.to_string(),
         asked.step.to_string(),
+        trial.missed.map_or_else(String::new, |missed| missed.to_string()),
+        number(trial.peak_mean.map(|mean| mean.value)),
+        number(trial.peak_mean.and_then(|mean| mean.low)),
+        number(trial.peak_mean.and_then(|mean| mean.high)),
     ])
 }
 
@@ -130,6 +139,14 @@ pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
             peak_living: row.count("peak_living")?,
             peak_ending: row.count("peak_ending")?,
             peak_leaked: row.count("peak_leaked")?,
+            missed: match row.get("missed").unwrap_or_default() {
+                "" => None,
+                _ => Some(row.count("missed")?),
+            },
+            peak_mean: match row.get("peak_mean").unwrap_or_default() {
+                "" => None,
+                _ => Some(estimate(&row, "peak_mean")?),
+            },
         })
     })?;
     Ok(Sizes { asked, trials })

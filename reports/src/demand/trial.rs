@@ -1,6 +1,6 @@
 //! Runs with pools of one size.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Seconds;
 use crate::addresses::{AddressRun, Held};
@@ -9,7 +9,7 @@ use crate::statistics::{self, Estimate};
 use super::need::Need;
 
 /// What runs with pools of one size gave; each figure is that of its worst run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// The form of the scenario.
     pub form: String,
@@ -39,6 +39,12 @@ pub struct Trial {
     pub peak_ending: u64,
     /// Of pods that were gone.
     pub peak_leaked: u64,
+    /// How many of the runs missed a need; unset = a table from before this was kept.
+    #[serde(default)]
+    pub missed: Option<u64>,
+    /// The mean over runs of the most addresses that were recorded at a time; unset = a table from before this was kept.
+    #[serde(default)]
+    pub peak_mean: Option<Estimate>,
 }
 
 /// How many runs, none of which misses a need, show with 95 % confidence that at most this share of all do.
@@ -56,7 +62,9 @@ impl Trial {
     /// What these runs gave, with their seeds, measured by `needs`.
     pub fn of(form: &str, addresses: u64, needs: &[Need], runs: &[(u64, AddressRun)]) -> Self {
         let each: Vec<Self> = runs.iter().map(|(seed, run)| Self::of_run(form, addresses, needs, *seed, run)).collect();
-        let mut all = Self { form: form.to_owned(), addresses, met: true, ..Self::default() };
+        let peak_mean = statistics::mean(runs.iter().map(|(_, run)| run.peak as f64)).map(|mean| mean.clamped(0.0, f64::INFINITY));
+        let missed = each.iter().filter(|one| !one.met).count() as u64;
+        let mut all = Self { form: form.to_owned(), addresses, met: true, missed: Some(missed), peak_mean, ..Self::default() };
         for one in each {
             all.seeds += 1;
             all.met &= one.met;
@@ -93,6 +101,8 @@ impl Trial {
             peak_living: run.peak_living,
             peak_ending: run.peak_ending,
             peak_leaked: run.peak_leaked,
+            missed: None,
+            peak_mean: None,
         };
         trial.met = needs.iter().all(|need| need.is_met(&trial));
         trial.missed_seed = (!trial.met).then_some(seed);

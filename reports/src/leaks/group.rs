@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::reclaim::{ReclaimPath, Reclaimed};
 use crate::spread::Margin;
@@ -11,7 +11,7 @@ use crate::statistics::{self, Estimate};
 use super::Found;
 
 /// What the addresses have in common that went on one way in one scenario. Times are seconds; see [`Reclaimed`] for what they are.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     /// The scenario.
     pub scenario: String,

@@ -6,6 +6,7 @@
 //! ```
 //! Whoever simulates hands over what was reclaimed; everything else follows from that.
 
+pub mod against;
 pub(crate) mod answer;
 mod figures;
 pub(crate) mod group;
@@ -19,7 +20,10 @@ pub use group::Group;
 pub use page::page;
 pub use table::{head, read, rows};
 
+use std::collections::BTreeMap;
+
 use crate::Made;
+use crate::against::{Against, Baseline, Incomparable, Settings};
 use crate::exit;
 use crate::reclaim::Reclaimed;
 use crate::schema::ReclaimReportSchema;
@@ -50,6 +54,12 @@ pub struct LeaksReport {
     pub runs: Option<u64>,
     /// The addresses of each scenario and each way together.
     pub groups: Vec<Group>,
+    /// The settings of each scenario; empty = a table was drawn again, which does not say.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Settings>,
+    /// What changed since an earlier report; unset = there is none to compare with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
     /// What could not be written, a sentence each.
@@ -65,7 +75,28 @@ impl LeaksReport {
         let groups = group::groups(found);
         let answers = answer::sentences(&groups);
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: ReclaimReportSchema, made, answers, runs, groups, interrupted, unwritten: Vec::new(), exit_code }
+        Self {
+            schema: ReclaimReportSchema,
+            made,
+            answers,
+            runs,
+            groups,
+            settings: BTreeMap::new(),
+            against: None,
+            interrupted,
+            unwritten: Vec::new(),
+            exit_code,
+        }
+    }
+
+    /// Compares it with an earlier one.
+    ///
+    /// # Errors
+    /// Their figures are different ones.
+    pub fn compare(&mut self, old: &Baseline<against::OldLeaks>) -> Result<(), Incomparable> {
+        let pairs = against::compare(&old.report, self)?;
+        self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
+        Ok(())
     }
 }
 

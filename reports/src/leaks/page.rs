@@ -37,6 +37,7 @@ pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError>
     let unfinished = if report.interrupted { "; interrupted before its last run" } else { "" };
     page.meta(&format!("{}{runs}{unfinished}.", human::plural(addresses, "address", "addresses")));
     page.answer(&report.answers);
+    page.against(report.against.as_ref());
     let mut scenarios: Vec<&str> = report.groups.iter().map(|group| &*group.scenario).collect();
     scenarios.dedup();
     for scenario in scenarios {

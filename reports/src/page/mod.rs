@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use crate::Made;
+use crate::against::{Against, Compared};
 use crate::figure::{DrawError, Figure};
 use crate::printable;
 use crate::reference;
@@ -40,7 +41,11 @@ impl Page {
 
     /// The answer, a sentence each.
     pub fn answer(&mut self, sentences: &[String]) {
-        self.0.push_str("<div class=\"answer\">\n<p>Answer</p>\n<ul>\n");
+        self.answer_of("Answer", sentences);
+    }
+
+    fn answer_of(&mut self, title: &str, sentences: &[String]) {
+        let _ = writeln!(self.0, "<div class=\"answer\">\n<p>{title}</p>\n<ul>");
         for sentence in sentences {
             let _ = writeln!(self.0, "<li>{}</li>", reference::html(&escape(sentence)));
         }
@@ -89,6 +94,20 @@ impl Page {
         self.0.push_str("</table></div>\n");
     }
 
+    /// What changed since an earlier report, if there is one to compare with.
+    pub fn against(&mut self, against: Option<&Against>) {
+        let Some(against) = against else { return };
+        self.part(&format!("Compared with {}", against.from));
+        self.answer_of("What changed", &against.answers);
+        let heads = ["", "Figure", "Before", "Now", "Change", "p", "", "Test"];
+        let shown: Vec<&Compared> = against.changes.iter().filter(|change| !change.is_nothing()).collect();
+        let rows = shown.iter().enumerate().map(|(number, change)| {
+            let first = number == 0 || shown[number - 1].place != change.place;
+            (first, compared(change, first))
+        });
+        self.numbers(heads, rows);
+    }
+
     /// How it was made, with what else there is to say of that: names and markup.
     pub fn made(&mut self, made: &Made, more: &[(&str, String)]) {
         self.0.push_str("<h2>How it was made</h2>\n<dl>\n");
@@ -112,6 +131,26 @@ impl Page {
         self.0.push_str("</body>\n</html>\n");
         self.0
     }
+}
+
+fn compared(change: &Compared, first: bool) -> Vec<String> {
+    let place = if first { escape(&change.place) } else { String::new() };
+    let value = |found: Estimate| estimate(Some(found), &|value| change.value(value));
+    let interval = match change.interval() {
+        interval if interval.is_empty() => String::new(),
+        interval => format!(" <small>{interval}</small>"),
+    };
+    let p = change.p.map_or_else(|| "–".to_owned(), |p| if p < 0.001 { "&lt; 0.001".to_owned() } else { format!("{p:.3}") });
+    vec![
+        place,
+        escape(&change.figure),
+        value(change.old),
+        value(change.new),
+        format!("{}{interval}", change.change()),
+        p,
+        change.verdict().to_owned(),
+        change.test.to_owned(),
+    ]
 }
 
 /// A value, and its interval in small letters.

@@ -9,7 +9,7 @@ use crate::{is_refused, is_set};
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Files that examples take for granted, and the commands that make them.
-const GIVEN: [(&[&str], &str); 10] = [
+const GIVEN: [(&[&str], &str); 13] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
         "ipam-sim run scenarios/negative/counter-decides-once.toml --seeds 1
@@ -30,6 +30,15 @@ const GIVEN: [(&[&str], &str); 10] = [
         "ipam-sim report capacity scenarios/capacity/spiderpool-trace.toml --objective 'refused<50%' --seeds 1 --out report",
     ),
     (&["report/reclaims.csv"], "ipam-sim run scenarios/smoke/unreachable-node.toml --variant dead-node-gives-back --seeds 2 --out report"),
+    (
+        &["old/conflicts"],
+        "ipam-sim report conflicts --vary instances=8 --vary retry=default-backoff --seeds 20 --precision 50% --out old/conflicts",
+    ),
+    (
+        &["old/capacity"],
+        "ipam-sim report capacity --objective 'exhausted<1%' --vary instances=4..5 --vary retry=default-backoff --seeds 20 --out old/capacity",
+    ),
+    (&["old/reclaim"], "ipam-sim report reclaim --seeds 1 --out old/reclaim"),
     (&["answers.jsonl"], "ipam-sim conformance --only ^K06 --out answers.jsonl"),
     (&["my-scenarios"], "mkdir my-scenarios; cp scenarios/smoke/counter-calm.toml my-scenarios"),
 ];

@@ -34,7 +34,7 @@ use sim_harness::engine::STACK_BYTES;
 use sim_harness::scenario::Scenario;
 
 /// How many targets there are.
-const TARGETS: u32 = 16;
+const TARGETS: u32 = 17;
 /// How many inputs a target gets, unless `FUZZ_INPUTS` says otherwise.
 const INPUTS: u32 = 24;
 /// How long one input may take: much longer than any does.
@@ -374,4 +374,22 @@ fn tables_that_are_drawn_again() {
     let points = made("conflicts --vary instances=2..3 --seeds 4", "points.csv");
     let lines = &["report conflicts --from @ --out OUT --force", "report capacity --from @ --out OUT --force --objective exhausted<1%"];
     fuzz(&Target { name: "table", file: "points.csv", language: Language::Text, seeds: vec![points], lines, codes: ASK });
+}
+
+#[test]
+fn reports_that_are_compared_with() {
+    let made = |verb: &str| {
+        let out = scratch().join("compared").join(verb.replace(' ', "-"));
+        let words = format!("ipam-sim report {verb} --out {} --force", out.display());
+        ipam_sim(words.split(' ').map(str::to_owned).collect()).unwrap();
+        (fs::read(out.join("report.json")).unwrap(), fs::read(out.join("points.csv")).unwrap())
+    };
+    let (conflicts, points) = made("conflicts --vary instances=2..3 --seeds 4");
+    let (capacity, _) = made("capacity --vary instances=2..3 --seeds 4 --objective exhausted<1%");
+    fs::write(scratch().join("compared.csv"), points).unwrap();
+    let lines = &[
+        "report conflicts --from OUT/../../compared.csv --out OUT --force --against @",
+        "report capacity --from OUT/../../compared.csv --out OUT --force --objective exhausted<1% --against @ --format json",
+    ];
+    fuzz(&Target { name: "against", file: "r.json", language: Language::Json, seeds: vec![conflicts, capacity], lines, codes: ASK });
 }

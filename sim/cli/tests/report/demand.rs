@@ -9,7 +9,7 @@ const TRACE: &str = "name,creation_time,deletion_time,scheduled_time\n\
                      a,0,600,0\nb,0,600,0\nc,10,,10\nd,10,,10\ne,1200,,1200\nf,1200,,1200\n";
 
 /// A scenario on that trace, in a folder of its own. Half an hour of the trace takes three minutes.
-fn scenario(folder: &Folder, more: &str) -> String {
+pub(super) fn scenario(folder: &Folder, more: &str) -> String {
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("pods.csv"), TRACE).unwrap();
     let text = format!(
@@ -22,7 +22,7 @@ fn scenario(folder: &Folder, more: &str) -> String {
     path.display().to_string()
 }
 
-const LOST: &str = "[[fault]]\nkind = \"cni-del-lost\"\nprocess = \"kubelet-*\"\nchance = 1.0\nat = \"0s\"\nfor = \"100%\"\n";
+pub(super) const LOST: &str = "[[fault]]\nkind = \"cni-del-lost\"\nprocess = \"kubelet-*\"\nchance = 1.0\nat = \"0s\"\nfor = \"100%\"\n";
 
 #[test]
 fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {

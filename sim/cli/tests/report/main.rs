@@ -4,6 +4,7 @@
 #[path = "../support/install.rs"]
 mod install;
 
+mod against;
 mod capacity;
 mod conflicts;
 mod demand;

@@ -63,6 +63,7 @@ Examples:
   ipam-sim report conflicts --vary instances=2..256 --vary retry=default-backoff,patient
   ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
   ipam-sim report conflicts --system spiderpool --vary nodes=2..32 --vary policy=hardened,upstream
+  ipam-sim report conflicts --vary instances=8 --vary retry=patient --against old/conflicts
   ipam-sim report conflicts --from report/points.csv --out again
 
 Unless something is varied: instances=2..64, or nodes=2..32, with all policies. A range of whole
@@ -104,6 +105,7 @@ Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
   ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
   ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
+  ipam-sim report capacity --objective 'exhausted<1%' --vary retry=patient --against old/capacity
   ipam-sim report capacity --from report/sizes.csv --out again
 
 Unless something is varied: instances=2..256, or nodes=2..64. A number of adaptors meets an
@@ -117,7 +119,7 @@ impl CapacityArgs {
         let objectives = self.objective.iter().map(|objective| format!("--objective '{}'", objective.to_string().replace(' ', "")));
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
         let words = scenario.chain(self.form.words()).chain(objectives).chain(self.sharing.words()).chain(seeds);
-        command("capacity", words.chain(from(&self.output)))
+        command("capacity", words.chain(self.output.words()))
     }
 }
 
@@ -144,6 +146,7 @@ Examples:
   ipam-sim report reclaim --out report
   ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
   ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.controllers=1
+  ipam-sim report reclaim --seeds 200 --against old/reclaim
   ipam-sim report reclaim --from report/reclaims.csv --out again
 
 Delays count from the end of the pod's right to its address, margins from its last answer on it.";
@@ -153,18 +156,13 @@ impl ReclaimArgs {
     pub fn command(&self) -> String {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
-        command("reclaim", scenario.chain(self.form.words()).chain(seeds).chain(from(&self.output)))
+        command("reclaim", scenario.chain(self.form.words()).chain(seeds).chain(self.output.words()))
     }
 }
 
 /// The command line of a report.
 fn command(verb: &str, words: impl Iterator<Item = String>) -> String {
     ["ipam-sim report".to_owned(), verb.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// What a command line says of the table that is drawn again.
-fn from(output: &Output) -> Option<String> {
-    output.from.as_ref().map(|from| format!("--from {}", from.display()))
 }
 
 /// A part of a whole, above 0 and below 1.
@@ -194,6 +192,6 @@ impl ConflictsArgs {
     pub fn command(&self) -> String {
         let precision = (self.precision != Part::default()).then(|| format!("--precision {}", self.precision.0));
         let seeds = (self.seeds != BURSTS_MAX && self.output.from.is_none()).then(|| format!("--seeds {}", self.seeds));
-        command("conflicts", self.sharing.words().chain(precision).chain(seeds).chain(from(&self.output)))
+        command("conflicts", self.sharing.words().chain(precision).chain(seeds).chain(self.output.words()))
     }
 }

@@ -12,6 +12,9 @@ pub struct Output {
     /// Draw a table of an earlier report again instead of simulating: its points.csv, sizes.csv or reclaims.csv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "jobs"])]
     pub from: Option<PathBuf>,
+    /// Say what changed since an earlier report of this kind: its --out folder, or what --format json printed
+    #[arg(long, value_name = "OLD")]
+    pub against: Option<PathBuf>,
     /// Where tables, plots and index.html go; what is finished there is kept [default: target/ipam-sim/…]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -27,6 +30,12 @@ pub struct Output {
 }
 
 impl Output {
+    /// What a command line says of the table that is drawn again, and of the report that is compared with.
+    pub(super) fn words(&self) -> impl Iterator<Item = String> {
+        let option = |name: &str, path: &Option<PathBuf>| path.as_ref().map(|path| format!("--{name} {}", path.display()));
+        [option("from", &self.from), option("against", &self.against)].into_iter().flatten()
+    }
+
     /// The folder; `what` is reported.
     pub fn folder(&self, what: &str) -> PathBuf {
         self.out.clone().unwrap_or_else(|| PathBuf::from("target/ipam-sim").join(what))

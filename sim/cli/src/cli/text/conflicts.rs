@@ -8,6 +8,7 @@ use ipam_reports::reference;
 use ipam_reports::statistics::Estimate;
 
 use super::Paint;
+use super::against::against;
 use super::table::{Align, Table};
 
 /// The whole report.
@@ -41,7 +42,8 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
             table.row(cells(name, along, point));
         }
     }
-    let mut lines = table.lines();
+    let mut lines = against(report.against.as_ref(), paint);
+    lines.extend(table.lines());
     if report.points.iter().any(|point| !point.reached) {
         lines.push(format!("{} as many bursts as allowed, whose intervals do not decide yet", paint.warn("*")));
     }

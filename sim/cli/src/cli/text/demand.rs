@@ -6,6 +6,7 @@ use ipam_reports::human;
 use ipam_reports::reference;
 
 use super::Paint;
+use super::against::against;
 use super::table::{Align, Table};
 
 /// The whole report.
@@ -22,7 +23,8 @@ pub fn demand(report: &DemandReport, paint: Paint) -> String {
         table.row(cells(if trial.form == last { "" } else { &trial.form }, trial));
         last = &trial.form;
     }
-    let mut lines = table.lines();
+    let mut lines = against(report.against.as_ref(), paint);
+    lines.extend(table.lines());
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));

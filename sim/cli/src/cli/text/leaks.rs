@@ -8,6 +8,7 @@ use ipam_reports::spread::Margin;
 use ipam_reports::statistics::Estimate;
 
 use super::Paint;
+use super::against::against;
 use super::table::{Align, Table};
 
 /// The whole report.
@@ -22,7 +23,10 @@ pub fn leaks(report: &LeaksReport, paint: Paint) -> String {
         table.row(cells(name, group));
         last = &group.scenario;
     }
-    let mut lines = if report.groups.is_empty() { Vec::new() } else { table.lines() };
+    let mut lines = against(report.against.as_ref(), paint);
+    if !report.groups.is_empty() {
+        lines.extend(table.lines());
+    }
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));

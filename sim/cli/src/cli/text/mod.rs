@@ -1,5 +1,6 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
+mod against;
 mod capacity;
 mod conflicts;
 mod conformance;

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use ipam_reports::against::Baseline;
 use ipam_reports::capacity::{Capacity, Decision, Found, Objective, Open, known, largest, sentence};
-use ipam_reports::conflicts::{Made, Point, System, answer, series, table};
+use ipam_reports::conflicts::against::{OldConflicts, comparable};
+use ipam_reports::conflicts::{Limit, Made, Point, Searched, Setting, System, answer, series, table};
 use ipam_reports::demand::Wanted;
 use ipam_reports::pool::PoolRun;
 use ipam_reports::{ConflictsReport, TableError};
@@ -14,6 +16,7 @@ use sim_harness::engine::thread_pool::jobs;
 use sim_harness::plan::hash_text;
 use sim_harness::world::Stage;
 
+use super::baseline;
 use super::bursts::{self, Enough};
 use super::drawings;
 use super::folder::{Again, Folder, may_draw_in};
@@ -40,14 +43,27 @@ impl From<CliError> for Ended {
 }
 
 /// Searches every curve and draws what it found.
-pub(super) fn report(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
-    let mut report = search(args, out, progress)?;
+pub(super) fn report(
+    args: &CapacityArgs,
+    out: &Path,
+    old: Option<&Baseline<OldConflicts>>,
+    progress: &dyn Progress,
+) -> Result<ConflictsReport, CliError> {
+    let mut report = search(args, out, old, progress)?;
+    if !report.interrupted {
+        compare(&mut report, old)?;
+    }
     report.unwritten = drawings::unwritten(drawings::write(&report, out))?;
     Ok(report)
 }
 
 /// The same from the `points.csv` of an earlier search, or of `report conflicts`.
-pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Result<ConflictsReport, CliError> {
+pub(super) fn redraw(
+    args: &CapacityArgs,
+    again: &Again<'_>,
+    out: &Path,
+    old: Option<&Baseline<OldConflicts>>,
+) -> Result<ConflictsReport, CliError> {
     let table = table::read(again.text).map_err(|error| match error {
         TableError::Foreign { .. } => again.refused_at(1, 1, &"it is no table of sizes and no table of points"),
         error => again.misread(&error),
@@ -59,6 +75,7 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
     let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
     let points = by_curve(table.points);
     let mut answers = Vec::new();
+    let mut curves = Vec::new();
     for (series, points) in series(&points) {
         let tried = points.iter().map(|point| (point.setting.instances, meets(&objectives, point)));
         let capacity = match known(tried) {
@@ -81,11 +98,11 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
             let beginning = format!("{}-", proof_name(point.setting.instances));
             seeds.clone().find_map(|seed| again.plan(&beginning, seed))
         });
+        curves.push(limit(series, capacity, &objectives, &points));
         answers.push(sentence(&Found { series: series.to_owned(), capacity, plan }, &objectives, &points));
         answers.extend(answer::of_shortage(series, &points));
     }
     answers.extend(limits_of(system));
-    may_draw_in(out, args.output.force)?;
     let made = Made {
         question: question(system, &objectives),
         command: args.command(),
@@ -94,6 +111,9 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
         from: Some(again.name()),
     };
     let mut report = ConflictsReport::with_answers(made, answers, points, false);
+    report.searched = Some(Searched { objectives: told(&objectives), curves });
+    compare(&mut report, old)?;
+    may_draw_in(out, args.output.force)?;
     report.unwritten = drawings::unwritten(drawings::write(&report, out))?;
     Ok(report)
 }
@@ -113,7 +133,28 @@ fn by_curve(points: Vec<Point>) -> Vec<Point> {
 
 /// All that must hold.
 fn wanted(objectives: &[Objective]) -> String {
-    objectives.iter().map(Objective::to_string).collect::<Vec<_>>().join(" and ")
+    told(objectives).join(" and ")
+}
+
+/// Each that must hold.
+fn told(objectives: &[Objective]) -> Vec<String> {
+    objectives.iter().map(Objective::to_string).collect()
+}
+
+/// Compares a search with an earlier one, if there is one.
+fn compare(report: &mut ConflictsReport, old: Option<&Baseline<OldConflicts>>) -> Result<(), CliError> {
+    old.map_or(Ok(()), |old| report.compare(old).map_err(|why| baseline::refused(old, &why)))
+}
+
+/// The number that a curve's search found, as data: from the points that miss an objective for certain follows what it is at most.
+fn limit(series: &str, capacity: Capacity, objectives: &[Objective], points: &[&Point]) -> Limit {
+    let misses = |point: &&&Point| objectives.iter().any(|objective| objective.judge(point.get(objective.metric)) == Decision::Missed);
+    let missed = points.iter().filter(misses).map(|point| point.setting.instances).min();
+    let holds_for = match capacity {
+        Capacity::All(most) | Capacity::UpTo(most) => most,
+        Capacity::None(_) => 0,
+    };
+    Limit { series: series.to_owned(), holds_for, at_most: missed.map(|missed| missed.saturating_sub(1)) }
 }
 
 /// What is asked.
@@ -139,9 +180,19 @@ fn proof_name(instances: u32) -> String {
 }
 
 /// Searches every curve.
-fn search(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+fn search(
+    args: &CapacityArgs,
+    out: &Path,
+    old: Option<&Baseline<OldConflicts>>,
+    progress: &dyn Progress,
+) -> Result<ConflictsReport, CliError> {
     let (lines, least, most) = points::lines(args.sharing.system, &args.sharing.vary)?;
     let objectives = objectives(args)?;
+    if let Some(old) = old {
+        let planned = lines.iter().map(|line| line.at(least)).collect::<Result<Vec<_>, _>>()?;
+        let settings: Vec<&Setting> = planned.iter().map(|planned| &planned.setting).collect();
+        comparable(old, &settings, Some(&told(&objectives))).map_err(|why| baseline::refused(old, &why))?;
+    }
     let seeds = args.seeds.unwrap_or(CAPACITY_BURSTS_MAX);
     let ends = lines.iter().flat_map(|line| [line.at(least), line.at(most)]);
     let scenarios = ends.map(|planned| planned.map(|planned| toml::to_string(&planned.scenario).unwrap_or_default()));
@@ -151,6 +202,7 @@ fn search(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<Co
     let (folder, known) = Folder::open(out, &config, args.output.force)?;
     let mut search = Search { args, objectives: &objectives, seeds, folder, known, tried: Vec::new(), progress };
     let mut answers = Vec::new();
+    let mut curves = Vec::new();
     let mut interrupted = false;
     for line in &lines {
         match largest(least, most, |instances| search.holds(line, instances)) {
@@ -162,6 +214,7 @@ fn search(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<Co
                 };
                 let found = Found { series: line.series.clone(), capacity, plan };
                 let points: Vec<&Point> = search.tried.iter().filter(|point| point.setting.series == line.series).collect();
+                curves.push(limit(&line.series, capacity, &objectives, &points));
                 answers.push(sentence(&found, &objectives, &points));
                 answers.extend(answer::of_shortage(&line.series, &points));
             }
@@ -176,7 +229,9 @@ fn search(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<Co
     let points = by_curve(search.tried);
     let question = question(args.sharing.system, &objectives);
     let made = Made { question, command: args.command(), build: build().to_owned(), config, from: None };
-    Ok(ConflictsReport::with_answers(made, answers, points, interrupted))
+    let mut report = ConflictsReport::with_answers(made, answers, points, interrupted);
+    report.searched = Some(Searched { objectives: told(&objectives), curves });
+    Ok(report)
 }
 
 /// The objectives, all of which are about bursts.

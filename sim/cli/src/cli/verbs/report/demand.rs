@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use ipam_reports::addresses::AddressRun;
+use ipam_reports::against::Baseline;
 use ipam_reports::capacity::smallest;
+use ipam_reports::demand::against::{OldDemand, comparable};
 use ipam_reports::demand::{self, Asked, DemandReport, Form, Need, Trial, Usage, Wanted};
 use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
@@ -19,6 +21,7 @@ use sim_harness::plan::hash_text;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 
+use super::baseline;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
@@ -65,9 +68,19 @@ impl From<CliError> for Ended {
 }
 
 /// `report capacity` of a scenario.
-pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &dyn Progress) -> Result<DemandReport, CliError> {
+pub(super) fn report(
+    args: &CapacityArgs,
+    file: &Path,
+    out: &Path,
+    old: Option<&Baseline<OldDemand>>,
+    progress: &dyn Progress,
+) -> Result<DemandReport, CliError> {
     let needs = needs(args)?;
     let ready = scenario(args, file)?;
+    if let Some(old) = old {
+        let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
+        comparable(&old.report, &wanted, compression(&ready.scenario)).map_err(|why| baseline::refused(old, &why))?;
+    }
     let seeds = args.seeds.unwrap_or(ready.scenario.seeds);
     let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
     let plan = toml::to_string(&ready.scenario.draw(0)).unwrap_or_default();
@@ -118,12 +131,20 @@ pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &dy
     let left_out = ready.scenario.left_out().ok().flatten().map(|sentence| format!("{sentence}."));
     let remarks = left_out.into_iter().chain(limits::of_agents());
     let mut report = DemandReport::new(made, &asked.needs, forms, trials, compression, remarks, interrupted);
+    report.step = asked.step;
+    report.settings = baseline::settings(&ready.scenario);
+    compare(&mut report, old)?;
     report.unwritten = drawings::unwritten(draw(&report, &found, out))?;
     Ok(report)
 }
 
 /// The same from the `sizes.csv` of an earlier search and the tables beside it.
-pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Result<DemandReport, CliError> {
+pub(super) fn redraw(
+    args: &CapacityArgs,
+    again: &Again<'_>,
+    out: &Path,
+    old: Option<&Baseline<OldDemand>>,
+) -> Result<DemandReport, CliError> {
     let sizes = demand::sizes_of(again.text).map_err(|error| again.misread(&error))?;
     if let Some(other) = needs(args)?.iter().find(|need| !sizes.asked.needs.contains(need)) {
         let wanted: Vec<String> = sizes.asked.needs.iter().map(Need::to_string).collect();
@@ -151,21 +172,29 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
         form.plan = missed.and_then(|trial| again.plan(&format!("demand-{}-{}-", number + 1, trial.addresses), trial.missed_seed?));
         forms.push(form);
     }
-    may_draw_in(out, args.output.force)?;
     let found: Vec<Found> = found.into_iter().filter_map(named).collect();
-    let Asked { build, config, needs, compression, .. } = sizes.asked;
+    let Asked { build, config, needs, compression, step } = sizes.asked;
     let made = Made { question: demand::QUESTION.to_owned(), command: args.command(), build, config, from: Some(again.name()) };
     let mut report = DemandReport::new(made, &needs, forms, sizes.trials, compression, limits::of_agents(), false);
+    report.step = step;
+    compare(&mut report, old)?;
+    may_draw_in(out, args.output.force)?;
     report.unwritten = drawings::unwritten(draw(&report, &found, out))?;
     Ok(report)
 }
 
-/// Plots and the page.
+/// Compares a report with an earlier one, if there is one.
+fn compare(report: &mut DemandReport, old: Option<&Baseline<OldDemand>>) -> Result<(), CliError> {
+    old.map_or(Ok(()), |old| report.compare(old).map_err(|why| baseline::refused(old, &why)))
+}
+
+/// Plots, the page, and the report as JSON.
 fn draw(report: &DemandReport, found: &[Found], out: &Path) -> Result<(), CliError> {
     let plates = demand::plates(report, found);
     let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
     let page = demand::page(report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
-    drawings::write_all(&figures, &page, out)
+    drawings::write_all(&figures, &page, out)?;
+    baseline::keep(report, out)
 }
 
 /// A row of `reclaims.csv` under the name of its form.

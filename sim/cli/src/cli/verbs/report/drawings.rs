@@ -7,6 +7,7 @@ use ipam_reports::figure::Figure;
 use ipam_reports::{ConflictsReport, exit};
 use sim_harness::engine::output;
 
+use super::baseline;
 use crate::cli::CliError;
 
 /// Writes a plot of each figure as SVG and PNG, and `index.html`. A report without points has nothing to draw.
@@ -17,6 +18,7 @@ pub(super) fn write(report: &ConflictsReport, folder: &Path) -> Result<(), CliEr
     if report.points.is_empty() {
         return Ok(());
     }
+    baseline::keep(report, folder)?;
     let plates = figures::plates(report);
     let page = page::page(report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
     let all: Vec<&Figure> = plates.iter().map(|plate| &plate.figure).collect();

@@ -3,10 +3,12 @@
 //! ```text
 //!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
 //!  --from points.csv ─────────────────────────────────┴─► plots, index.html
+//!  --against OLD ─► what changed
 //!  SCENARIO ─(runs, one a seed)─► reclaims.csv, sizes.csv … ─► the same, and --from one of these, too
 //! ```
 
 mod agents;
+mod baseline;
 mod bursts;
 mod capacity;
 mod demand;
@@ -19,7 +21,9 @@ mod reclaim;
 mod sweep_point;
 mod unfinished;
 
-use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
+use ipam_reports::against::Baseline;
+use ipam_reports::conflicts::against::{OldConflicts, comparable};
+use ipam_reports::conflicts::{Made, Point, Precision, Setting, USUAL, page, precise, table};
 use ipam_reports::demand::sizes_of;
 use ipam_reports::{CapacityReport, ConflictsReport, LeaksReport, TableError};
 use sim_harness::engine::Progress;
@@ -35,16 +39,19 @@ use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 /// `report capacity`.
 pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
     let (of_bursts, of_pods) = (args.output.folder("capacity"), args.output.folder("demand"));
+    let against = args.output.against.as_deref();
     if let Some(from) = &args.output.from {
         // What the table says of itself, not what its file is called.
         return Again::read(from, |again| match sizes_of(again.text) {
-            Err(TableError::Foreign { .. }) => capacity::redraw(args, &again, &of_bursts).map(CapacityReport::Bursts),
-            _ => demand::redraw(args, &again, &of_pods).map(CapacityReport::Pods),
+            Err(TableError::Foreign { .. }) => {
+                capacity::redraw(args, &again, &of_bursts, baseline::read(against)?.as_ref()).map(CapacityReport::Bursts)
+            }
+            _ => demand::redraw(args, &again, &of_pods, baseline::read(against)?.as_ref()).map(CapacityReport::Pods),
         });
     }
     match &args.scenario {
-        Some(scenario) => demand::report(args, scenario, &of_pods, progress).map(CapacityReport::Pods),
-        None => capacity::report(args, &of_bursts, progress).map(CapacityReport::Bursts),
+        Some(scenario) => demand::report(args, scenario, &of_pods, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Pods),
+        None => capacity::report(args, &of_bursts, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Bursts),
     }
 }
 
@@ -57,26 +64,44 @@ pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<Leaks
 pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let out = args.output.folder("conflicts");
     let made = Made { command: args.command(), ..Made::default() };
+    let old = baseline::read::<OldConflicts>(args.output.against.as_deref())?;
     let mut report = match &args.output.from {
         Some(from) => Again::read(from, |again| {
             let table = table::read(again.text).map_err(|error| again.misread(&error))?;
             let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
             let question = page::question(system).to_owned();
             let made = Made { question, build: table.build, config: table.config, from: Some(again.name()), ..made };
+            let mut report = ConflictsReport::new(made, table.points, false);
+            compare(&mut report, old.as_ref())?;
             folder::may_draw_in(&out, args.output.force)?;
-            Ok(ConflictsReport::new(made, table.points, false))
+            Ok(report)
         }),
         None => {
             let made = Made { question: page::question(args.sharing.system).to_owned(), build: build().to_owned(), ..made };
-            simulate(args, made, &out, progress)
+            simulate(args, made, &out, old.as_ref(), progress)
         }
     }?;
     report.unwritten = drawings::unwritten(drawings::write(&report, &out))?;
     Ok(report)
 }
 
-fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+/// Compares points with those of an earlier report, if there is one.
+fn compare(report: &mut ConflictsReport, old: Option<&Baseline<OldConflicts>>) -> Result<(), CliError> {
+    old.map_or(Ok(()), |old| report.compare(old).map_err(|why| baseline::refused(old, &why)))
+}
+
+fn simulate(
+    args: &ConflictsArgs,
+    made: Made,
+    out: &std::path::Path,
+    old: Option<&Baseline<OldConflicts>>,
+    progress: &dyn Progress,
+) -> Result<ConflictsReport, CliError> {
     let planned = points::plan(args.sharing.system, &args.sharing.vary)?;
+    if let Some(old) = old {
+        let settings: Vec<&Setting> = planned.iter().map(|planned| &planned.setting).collect();
+        comparable(old, &settings, None).map_err(|why| baseline::refused(old, &why))?;
+    }
     let precision = Precision { relative: args.precision.0, absolute: args.precision.0 * USUAL.absolute / USUAL.relative };
     let scenarios: Vec<String> = planned.iter().map(|point| toml::to_string(&point.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{precision:?} {} {}", args.seeds, scenarios.concat()));
@@ -103,5 +128,10 @@ fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &
             }
         }
     }
-    Ok(ConflictsReport::new(Made { config, ..made }, points, interrupted))
+    let mut report = ConflictsReport::new(Made { config, ..made }, points, interrupted);
+    // Who interrupts before the first point has nothing to compare.
+    if !report.points.is_empty() || !interrupted {
+        compare(&mut report, old)?;
+    }
+    Ok(report)
 }

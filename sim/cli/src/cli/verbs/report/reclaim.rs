@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ipam_reports::Made;
+use ipam_reports::leaks::against::{OldLeaks, comparable};
 use ipam_reports::leaks::{self, Found, LeaksReport};
 use ipam_reports::rows::Rows;
 use sim_config::Source;
@@ -17,6 +18,7 @@ use sim_harness::plan::hash_text;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 
+use super::baseline;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
@@ -36,27 +38,49 @@ const PATHS: &str = "paths.csv";
 /// `report reclaim`.
 pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: build().to_owned(), ..Made::default() };
+    let old = baseline::read::<OldLeaks>(args.output.against.as_deref())?;
+    let compare = |report: &mut LeaksReport| match &old {
+        Some(old) => report.compare(old).map_err(|why| baseline::refused(old, &why)),
+        None => Ok(()),
+    };
     let (mut report, found) = match &args.output.from {
         Some(from) => Again::read(from, |again| {
             let found = leaks::read(again.text).map_err(|error| again.misread(&error))?;
-            may_draw_in(out, args.output.force)?;
             let made = Made { from: Some(again.name()), config: "that of the table".to_owned(), ..made };
-            Ok((LeaksReport::new(made, &found, None, false), found))
+            let mut report = LeaksReport::new(made, &found, None, false);
+            compare(&mut report)?;
+            may_draw_in(out, args.output.force)?;
+            Ok((report, found))
         })?,
-        None => simulate(args, made, out, progress)?,
+        None => {
+            let ready = scenarios(args)?;
+            if let Some(old) = &old {
+                let names = ready.iter().map(|ready| &*ready.scenario.name).collect();
+                comparable(&old.report, &names).map_err(|why| baseline::refused(old, &why))?;
+            }
+            let (mut report, found) = simulate(args, &ready, made, out, progress)?;
+            compare(&mut report)?;
+            (report, found)
+        }
     };
     let plates = leaks::plates(&found);
     let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
     let page = leaks::page(&report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
     let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", out.display()));
     let written = drawings::write_all(&figures, &page, out)
-        .and_then(|()| output::write(&out.join(PATHS), leaks::head() + &leaks::rows(&report)).map_err(refused));
+        .and_then(|()| output::write(&out.join(PATHS), leaks::head() + &leaks::rows(&report)).map_err(refused))
+        .and_then(|()| baseline::keep(&report, out));
     report.unwritten = drawings::unwritten(written)?;
     Ok(report)
 }
 
-fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &dyn Progress) -> Result<(LeaksReport, Vec<Found>), CliError> {
-    let ready = scenarios(args)?;
+fn simulate(
+    args: &ReclaimArgs,
+    ready: &[Ready],
+    made: Made,
+    out: &Path,
+    progress: &dyn Progress,
+) -> Result<(LeaksReport, Vec<Found>), CliError> {
     let texts: Vec<String> = ready.iter().map(|ready| toml::to_string(&ready.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
     let made = Made { config, ..made };
@@ -66,7 +90,7 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &dyn Progress)
     let done: BTreeSet<(&str, &str)> = known[1].iter().filter_map(|row| Some((row.get(1)?, row.get(2)?))).collect();
     let mut runs = 0;
     let mut interrupted = false;
-    'all: for ready in &ready {
+    'all: for ready in ready {
         let seeds = args.seeds.unwrap_or(ready.scenario.seeds);
         let left: Vec<u64> = (0..seeds).filter(|seed| !done.contains(&(&ready.scenario.name, &seed.to_string()))).collect();
         runs += seeds - left.len() as u64;
@@ -90,7 +114,9 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &dyn Progress)
         Err(ipam_reports::TableError::Empty(_)) => Vec::new(),
         Err(error) => return Err(CliError::harness(format!("reclaims.csv does not read back: {error}"))),
     };
-    Ok((LeaksReport::new(made, &found, Some(runs), interrupted), found))
+    let mut report = LeaksReport::new(made, &found, Some(runs), interrupted);
+    report.settings = ready.iter().map(|ready| (ready.scenario.name.clone(), baseline::settings(&ready.scenario))).collect();
+    Ok((report, found))
 }
 
 /// The rows of one run.

@@ -1,0 +1,37 @@
+//! What changed since an earlier report: the headline, a line a figure, then the rest that is said.
+
+use ipam_reports::against::Against;
+
+use super::Paint;
+use super::table::{Align, Table};
+
+/// The comparison, with an empty line below; nothing if there is none.
+pub(super) fn against(against: Option<&Against>, paint: Paint) -> Vec<String> {
+    use Align::{Left, Right};
+    let Some(against) = against else { return Vec::new() };
+    let mut table = Table::new([Left, Left, Right, Right, Right, Left, Right, Left]);
+    let head = ["where", "figure", "before", "now", "change", "95 % interval", "p", ""];
+    table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
+    let mut last = "";
+    for change in against.changes.iter().filter(|change| !change.is_nothing()) {
+        let p = change.p.map_or_else(String::new, |p| if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") });
+        table.row([
+            if change.place == last { String::new() } else { change.place.clone() },
+            change.figure.clone(),
+            change.value(change.old.value),
+            change.value(change.new.value),
+            change.change(),
+            change.interval(),
+            p,
+            change.verdict().to_owned(),
+        ]);
+        last = &change.place;
+    }
+    let (headline, rest) = against.answers.split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
+    let mut lines: Vec<String> = headline.cloned().into_iter().collect();
+    lines.push(format!("Compared with {}:", against.from));
+    lines.extend(table.lines());
+    lines.extend(rest.iter().cloned());
+    lines.push(String::new());
+    lines
+}

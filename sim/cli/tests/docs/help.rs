@@ -9,7 +9,7 @@ use crate::{is_refused, is_set};
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Files that examples take for granted, and the commands that make them.
-const GIVEN: [(&[&str], &str); 13] = [
+const GIVEN: [(&[&str], &str); 14] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
         "ipam-sim run scenarios/negative/counter-decides-once.toml --seeds 1
@@ -39,6 +39,7 @@ const GIVEN: [(&[&str], &str); 13] = [
         "ipam-sim report capacity --objective 'exhausted<1%' --vary instances=4..5 --vary retry=default-backoff --seeds 20 --out old/capacity",
     ),
     (&["old/reclaim"], "ipam-sim report reclaim --seeds 1 --out old/reclaim"),
+    (&["pods.csv"], "printf 'name,created,deletion_time\\na,2026-01-15T12:00:00Z,\\n' > pods.csv"),
     (&["answers.jsonl"], "ipam-sim conformance --only ^K06 --out answers.jsonl"),
     (&["my-scenarios"], "mkdir my-scenarios; cp scenarios/smoke/counter-calm.toml my-scenarios"),
 ];

@@ -114,3 +114,56 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
     }
     assert!(!out.0.exists());
 }
+
+#[test]
+fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
+    let (input, seconds, dates, piped) = (Folder::new("dates-in"), Folder::new("dates-s"), Folder::new("dates-d"), Folder::new("dates-p"));
+    std::fs::create_dir_all(&input.0).unwrap();
+    let path = |name: &str| input.0.join(name).display().to_string();
+    std::fs::write(path("s.csv"), "name,creation_time,deletion_time,scheduled_time\na,0,600,0\nb,60,,60\nc,600,900,\n").unwrap();
+    // No column says when a pod was bound but for the one that never was.
+    let written = "pod,born,gone,bound\na,2026-01-15T12:00:00Z,2026-01-15T12:10:00Z,2026-01-15T12:00:00Z\n\
+                   b,2026-01-15T13:01:00+01:00,,2026-01-15T12:01:00Z\nc,2026-01-15T12:10:00Z,2026-01-15T12:15:00Z,\n";
+    std::fs::write(path("d.csv"), written).unwrap();
+    let asked = "--objective refused<1% --seeds 2";
+    let told = |folder: &Folder, said: String| said.replace(&*folder.0.to_string_lossy(), "OUT");
+    let said = told(&seconds, done("capacity", &format!("--trace {} {asked}", path("s.csv")), &seconds.0));
+    assert!(said.contains("as it is: 2 pods ask for addresses; at most 2 are recorded at a time"), "{said}");
+    let columns = "--columns name=pod,arrival=born,departure=gone,scheduled=bound";
+    assert_eq!(told(&dates, done("capacity", &format!("--trace {} {columns} {asked}", path("d.csv")), &dates.0)), said);
+    // Of a pipe it is the same.
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
+        .args(["report", "capacity", "--trace", "-", "--out"])
+        .arg(&piped.0)
+        .args(columns.split(' ').chain(asked.split(' ')))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), written.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(told(&piped, String::from_utf8(output.stdout).unwrap()), said);
+}
+
+#[test]
+fn a_trace_that_cannot_be_gets_its_place() {
+    let (input, out) = (Folder::new("bad-trace-in"), Folder::new("bad-trace-out"));
+    std::fs::create_dir_all(&input.0).unwrap();
+    let file = input.0.join("t.csv");
+    for (rows, expected) in [
+        ("a,2026-01-15T12:00:00Z,\nb,60,\n", "t.csv:3:3: `60` is in seconds, and the time in line 2 in dates"),
+        ("a,2026-01-15,\n", "t.csv:2:3: `2026-01-15` is no date: it has no time of day"),
+        ("a,2026-01-15T12:00:00,\n", "t.csv:2:3: `2026-01-15T12:00:00` is no date: it has no offset from UTC"),
+        ("a,2026-13-15T12:00:00Z,\n", "t.csv:2:3: `2026-13-15T12:00:00Z` is no date: there is no such day or time"),
+        ("a,2026-01-15T12:00:00Z,2026-01-15T11:59:59Z\n", "t.csv:2:24: a pod is deleted before it is created"),
+        ("", "t.csv:2:1: the trace has no pod"),
+    ] {
+        std::fs::write(&file, format!("name,created,gone\n{rows}")).unwrap();
+        let asked = format!("--trace {} --columns arrival=created,departure=gone --objective refused<1%", file.display());
+        refused("capacity", &asked, &out.0, expected);
+    }
+    let asked = format!("--trace {} --columns arrival=born --objective refused<1%", file.display());
+    refused("capacity", &asked, &out.0, "t.csv:1:1: the trace has no column `born`; one of name, created, gone");
+    refused("capacity", "--columns arrival=born --objective refused<1%", &out.0, "<SCENARIO|--trace <FILE>>");
+    assert!(!out.0.exists());
+}

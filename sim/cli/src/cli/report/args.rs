@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use ipam_reports::demand::Wanted;
 
 use super::output::Output;
-use super::question::{Form, Sharing};
+use super::question::{Form, Sharing, Trace};
 use crate::cli::args::positive;
 
 /// Arguments of `report`.
@@ -72,11 +72,14 @@ are as narrow as --precision asks, or a quarter of it for what is small.";
 
 /// Arguments of `report capacity`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(after_help = CAPACITY_EXAMPLES)]
+#[command(after_help = CAPACITY_EXAMPLES, group = clap::ArgGroup::new("pods").multiple(true))]
 pub struct CapacityArgs {
     /// A scenario of Spiderpool whose pods need a pool, e.g. of a trace; without one, bursts at a pool
-    #[arg(value_name = "SCENARIO", conflicts_with_all = ["from", "system", "vary"])]
+    #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system", "vary"])]
     pub scenario: Option<PathBuf>,
+    /// See [`Trace`].
+    #[command(flatten)]
+    pub trace: Trace,
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
@@ -105,6 +108,7 @@ Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
   ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
   ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
+  ipam-sim report capacity --trace pods.csv --columns arrival=created --objective 'refused<1%'
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=patient --against old/capacity
   ipam-sim report capacity --from report/sizes.csv --out again
 
@@ -118,7 +122,7 @@ impl CapacityArgs {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let objectives = self.objective.iter().map(|objective| format!("--objective '{}'", objective.to_string().replace(' ', "")));
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
-        let words = scenario.chain(self.form.words()).chain(objectives).chain(self.sharing.words()).chain(seeds);
+        let words = scenario.chain(self.trace.words()).chain(self.form.words()).chain(objectives).chain(self.sharing.words()).chain(seeds);
         command("capacity", words.chain(self.output.words()))
     }
 }
@@ -128,7 +132,7 @@ impl CapacityArgs {
 #[command(after_help = RECLAIM_EXAMPLES)]
 pub struct ReclaimArgs {
     /// A scenario file with `reclaim = true`, each variant for itself [default: reclaim-leaks, built in]
-    #[arg(value_name = "SCENARIO", conflicts_with = "from")]
+    #[arg(value_name = "SCENARIO", group = "pods", conflicts_with = "from")]
     pub scenario: Option<PathBuf>,
     /// See [`Form`].
     #[command(flatten)]

@@ -22,7 +22,7 @@ fn help_fits_a_screen_and_shows_examples() {
         ("merge", 24),
         ("report", 24),
         ("report conflicts", 40),
-        ("report capacity", 47),
+        ("report capacity", 51),
         ("report reclaim", 32),
         ("completions", 24),
     ] {

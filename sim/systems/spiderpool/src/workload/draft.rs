@@ -17,6 +17,7 @@ use operations::Drawn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
+use sim_config::source::STANDARD_INPUT;
 use sim_config::time::Span;
 use sim_config::{Choice, Probability, Problem, Problems, Source};
 use sim_harness::operation::Op;
@@ -160,8 +161,9 @@ pub struct SpiderDraft {
     pub changed_for: Choice<Span>,
     /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets.
     pub events: Choice<Span>,
-    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs. Of the time at
-    /// which a pod was scheduled it only matters whether there is one: such a pod is bound at once, each other one stays pending.
+    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs; `-` = standard input. Times are
+    /// seconds from the start of the trace, or dates of RFC 3339, of which the first creation is the start. Of the time at which a pod was scheduled it only
+    /// matters whether there is one: such a pod is bound at once, each other one stays pending. Without such a column all are bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     /// By how much the time of the trace is compressed.
@@ -392,7 +394,7 @@ impl Draft for SpiderDraft {
         // What stands in a scenario is beside it; what is given on the command line is where that is.
         let beside = folder.join(trace);
         let path = if beside.exists() { beside } else { PathBuf::from(trace) };
-        if !path.exists() {
+        if !path.exists() && trace != STANDARD_INPUT {
             let wrong = format!("the trace {trace} does not exist");
             let right = "a file, relative to the scenario or to where the program runs";
             return Err(source.problem_of_value(&["workload", "trace"], wrong, right).into());

@@ -239,7 +239,7 @@ fn objectives(args: &CapacityArgs) -> Result<Vec<Objective>, CliError> {
     let objective = |wanted: &Wanted| match wanted {
         Wanted::Burst(objective) => Ok(*objective),
         Wanted::Pods(need) => Err(CliError::usage(format!("`{need}` is asked of the pods of a scenario, and none is named"))
-            .hint("name a scenario file of Spiderpool")),
+            .hint("name a scenario file of Spiderpool, or pods with --trace")),
     };
     args.objective.iter().map(objective).collect()
 }

@@ -10,7 +10,8 @@ use ipam_reports::demand::{self, Asked, DemandReport, Form, Need, Trial, Usage, 
 use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
 use ipam_reports::{Made, TableError};
-use sim_config::Choice;
+use sim_byom::workload::burst::ADDRESSES_MAX;
+use sim_config::{Choice, Setting, Source};
 use sim_harness::check::Checks;
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
@@ -20,6 +21,7 @@ use sim_harness::engine::thread_pool::{ThreadPool, jobs};
 use sim_harness::plan::hash_text;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
+use sim_spiderpool::workload::{TraceRows, TraceSize};
 
 use super::baseline;
 use super::drawings;
@@ -34,6 +36,13 @@ use crate::cli::report::args::CapacityArgs;
 const SIZES: &str = "sizes.csv";
 const USAGE: &str = "usage.csv";
 const RECLAIMS: &str = "reclaims.csv";
+
+/// The scenario of who brings only a trace, whatever folder the user is in.
+const TRACE_FILE: &str = "scenarios/capacity/trace-hour.toml";
+const TRACE: &str = include_str!("../../../../assets/trace-hour.toml");
+
+/// How many pods a node is to take at most, so that none of a trace waits for a node: fewer than kubelets allow.
+const PODS_OF_A_NODE: u64 = 50;
 
 /// How many runs are started at a time before it is looked whether one misses a need.
 const BATCH: u64 = 8;
@@ -70,13 +79,12 @@ impl From<CliError> for Ended {
 /// `report capacity` of a scenario.
 pub(super) fn report(
     args: &CapacityArgs,
-    file: &Path,
     out: &Path,
     old: Option<&Baseline<OldDemand>>,
     progress: &dyn Progress,
 ) -> Result<DemandReport, CliError> {
     let needs = needs(args)?;
-    let ready = scenario(args, file)?;
+    let ready = scenario(args)?;
     if let Some(old) = old {
         let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
         comparable(&old.report, &wanted, compression(&ready.scenario)).map_err(|why| baseline::refused(old, &why))?;
@@ -213,27 +221,57 @@ fn needs(args: &CapacityArgs) -> Result<Vec<Need>, CliError> {
 }
 
 /// The one scenario that is asked for. Its claims are the business of `run`.
-fn scenario(args: &CapacityArgs, file: &Path) -> Result<Ready, CliError> {
-    let mut all = load::scenarios(&args.form.load_options(file))?;
+fn scenario(args: &CapacityArgs) -> Result<Ready, CliError> {
+    let (all, name) = match &args.scenario {
+        Some(file) => {
+            let mut options = args.form.load_options(file);
+            options.set.splice(0..0, args.trace.settings());
+            (load::scenarios(&options)?, file.display().to_string())
+        }
+        None => (vec![of_trace(args)?], "the trace".to_owned()),
+    };
+    let mut all = all;
     if all.len() > 1 {
         let names: Vec<&str> = all.iter().map(|ready| &*ready.scenario.name).collect();
-        return Err(
-            CliError::usage(format!("{} holds several scenarios: {}", file.display(), names.join(", "))).hint("choose one with --variant")
-        );
+        return Err(CliError::usage(format!("{name} holds several scenarios: {}", names.join(", "))).hint("choose one with --variant"));
     }
-    let mut ready = all.pop().ok_or_else(|| CliError::usage(format!("{} holds no scenario", file.display())))?;
+    let mut ready = all.pop().ok_or_else(|| CliError::usage(format!("{name} holds no scenario")))?;
     let Some(draft) = ready.scenario.workload.get_mut::<sim_spiderpool::Drafts>().map(sim_spiderpool::Drafts::cluster_mut) else {
-        return Err(CliError::usage(format!("{}: the pods of `{}` get no addresses from Spiderpool", file.display(), ready.scenario.name))
+        return Err(CliError::usage(format!("{name}: the pods of `{}` get no addresses from Spiderpool", ready.scenario.name))
             .hint("without a scenario, `report capacity` is about bursts at one BYOM pool"));
     };
     draft.addresses = Choice::Is(*draft.addresses.bounds().1);
     draft.pools = Choice::Is(*draft.pools.bounds().1);
     if *draft.addresses.bounds().1 == 0 {
-        return Err(CliError::usage(format!("{}: a pool without addresses is enough for nothing", file.display()))
+        return Err(CliError::usage(format!("{name}: a pool without addresses is enough for nothing"))
             .hint("`workload.addresses` is the largest size that is tried: more than are needed"));
     }
     ready.scenario.check = Checks::default();
     Ok(ready)
+}
+
+/// The scenario of who brings only a trace: the built-in one, with room for all pods and time for all that happens to them.
+fn of_trace(args: &CapacityArgs) -> Result<Ready, CliError> {
+    let none = || CliError::usage("no trace is named".to_owned());
+    let trace = args.trace.trace.as_deref().ok_or_else(none)?;
+    let names = args.trace.columns.clone().unwrap_or_default().0;
+    let TraceSize { peak, lasts, .. } = TraceRows::read(trace, &names)?.size();
+    let peak = u64::try_from(peak).unwrap_or(u64::MAX);
+    // Leaks and pods on their way out come on top of the living.
+    let addresses = (3 * peak + 20).min(u64::from(ADDRESSES_MAX));
+    let nodes = peak.div_ceil(PODS_OF_A_NODE).max(3);
+    let set = |key: &str, value: String| Setting { key: key.to_owned(), value };
+    let mut settings = vec![
+        set("name", "trace".to_owned()),
+        set("workload.addresses", addresses.to_string()),
+        set("workload.nodes", nodes.to_string()),
+        set("phases.safety", format!("{}s", lasts.as_secs() + 60)),
+    ];
+    settings.extend(args.trace.settings());
+    settings.extend(args.form.set.iter().cloned());
+    // Beside nothing: the trace is where the program runs.
+    let scenario = Scenario::parse(Path::new("trace.toml"), Source::new(TRACE_FILE, TRACE).with(&settings))?;
+    Ok(Ready::new("trace.toml", scenario)?)
 }
 
 fn with_addresses(scenario: &Scenario, addresses: u32) -> Scenario {

@@ -49,9 +49,9 @@ pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<C
             _ => demand::redraw(args, &again, &of_pods, baseline::read(against)?.as_ref()).map(CapacityReport::Pods),
         });
     }
-    match &args.scenario {
-        Some(scenario) => demand::report(args, scenario, &of_pods, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Pods),
-        None => capacity::report(args, &of_bursts, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Bursts),
+    match args.scenario.is_some() || args.trace.trace.is_some() {
+        true => demand::report(args, &of_pods, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Pods),
+        false => capacity::report(args, &of_bursts, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Bursts),
     }
 }
 

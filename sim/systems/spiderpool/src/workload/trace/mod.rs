@@ -1,5 +1,7 @@
 //! Pods from a production trace: when each was created and deleted.
 
+mod time;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +10,7 @@ use sim_config::time::Span;
 use sim_config::{Position, Problem, Problems, source, toml as input_text};
 use sim_harness::plan::OPS_MAX;
 
+use self::time::Times;
 use super::ops::{AppKind, ApplyApp, NAMESPACE};
 use super::plan::check_name;
 
@@ -28,6 +31,17 @@ pub(super) struct Taken {
     pub pods: usize,
     /// Of so many.
     pub of: usize,
+}
+
+/// What a trace asks of a cluster that is to take all of its pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TraceSize {
+    /// How many pods it has.
+    pub pods: usize,
+    /// The most that live at a time.
+    pub peak: usize,
+    /// From its start to the last creation or deletion.
+    pub lasts: Duration,
 }
 
 /// One pod. Times are seconds from the start of the trace.
@@ -63,11 +77,12 @@ impl TracePod {
 }
 
 impl TraceRows {
-    /// Reads a CSV file with a header. `names`: what the columns are called, if not as in [`COLUMNS`].
+    /// Reads a CSV file with a header; `-` is standard input. `names`: what the columns are called, if not as in [`COLUMNS`]. Times are seconds from the
+    /// start of the trace, or dates, of which the first creation is the start. Where nothing says when pods were scheduled, all were.
     ///
     /// # Errors
     /// A column is missing, a row cannot be understood, or there is none; with file, line and column.
-    pub(super) fn read(path: &Path, names: &BTreeMap<String, String>) -> Result<Self, Problems> {
+    pub fn read(path: &Path, names: &BTreeMap<String, String>) -> Result<Self, Problems> {
         let (file, text) = input_text::text(path)?;
         let table = Table { file: &file, text: &text };
         let unreadable = |error: &csv::Error| {
@@ -79,6 +94,14 @@ impl TraceRows {
             return Err(
                 Problem::at(&file, Position::START, "the trace is empty", format!("CSV with a header: {}", COLUMNS.join(","))).into()
             );
+        }
+        if let Some((first, _)) = header.iter().enumerate().find_map(|(at, name)| {
+            let again = header.iter().skip(at + 1).any(|other| other == name)
+                && COLUMNS.iter().any(|one| names.get(*one).map_or(*one, String::as_str) == name);
+            again.then_some((name.to_owned(), at))
+        }) {
+            let wrong = format!("the trace has two columns `{first}`");
+            return Err(Problem::at(&file, Position::START, wrong, "one name for each column").into());
         }
         let column = |name: &str| {
             let called = names.get(name).map_or(name, String::as_str);
@@ -93,32 +116,33 @@ impl TraceRows {
             })
         };
         let [name, created, deleted, scheduled] = COLUMNS.map(column);
-        let (name, created, deleted, scheduled) = (name?, created?, deleted?, scheduled?);
+        let (name, created, deleted) = (name?, created?, deleted?);
+        let scheduled = if names.contains_key(COLUMNS[3]) { Some(scheduled?) } else { scheduled.ok() };
+        let mut times = Times::default();
         let mut rows = Vec::new();
         let mut lives = Lives::default();
         for record in reader.records() {
             let record = record.map_err(|error| unreadable(&error))?;
             let wrong = |column: usize, what: String, right: &str| Problems::from(table.problem(record.position(), column, what, right));
             let text = |column: usize| record.get(column).unwrap_or_default().trim();
-            let time = |column: usize| match text(column) {
+            let line = record.position().map_or(0, csv::Position::line);
+            let mut time = |column: usize| match text(column) {
                 "" => Ok(None),
-                text => match text.parse::<f64>() {
-                    Ok(time) if time.is_finite() && time >= 0.0 => Ok(Some(time)),
-                    _ => Err(wrong(column, format!("`{text}` is no time"), "seconds from the start of the trace, or nothing")),
-                },
+                text => times.read(text, line).map(Some).map_err(|(what, right)| wrong(column, what, &right)),
             };
             check_name(text(name)).map_err(|misfit| wrong(name, misfit.wrong, &misfit.right))?;
-            let born = time(created)?.ok_or_else(|| wrong(created, "a pod has no creation time".to_owned(), "seconds from the start"))?;
+            let born = time(created)?
+                .ok_or_else(|| wrong(created, "a pod has no creation time".to_owned(), "seconds from the start, or a date"))?;
             let died = time(deleted)?;
             if died.is_some_and(|died| died < born) {
                 return Err(wrong(deleted, "a pod is deleted before it is created".to_owned(), "a later deletion, or none"));
             }
-            let placed = time(scheduled)?;
+            let placed = scheduled.map_or(Ok(Some(born)), &mut time)?;
             if placed.is_some_and(|placed| placed < born || died.is_some_and(|died| placed > died)) {
                 let what = "a pod is scheduled before it is created, or after it is deleted".to_owned();
-                return Err(wrong(scheduled, what, "a time between them, or nothing for a pod that never was"));
+                return Err(wrong(scheduled.unwrap_or_default(), what, "a time between them, or nothing for a pod that never was"));
             }
-            if let Some(line) = lives.overlaps(text(name), born, died, record.position().map_or(0, csv::Position::line)) {
+            if let Some(line) = lives.overlaps(text(name), born, died, line) {
                 let what = format!("the pod `{}` lives at the same time as the one of its name in line {line}", text(name));
                 return Err(wrong(name, what, "another name, or a creation after the deletion of the other one"));
             }
@@ -127,7 +151,26 @@ impl TraceRows {
         if rows.is_empty() {
             return Err(Problem::at(&file, source::end(&text), "the trace has no pod", "a row for each pod below the header").into());
         }
+        if times.are_dates() {
+            let first = rows.iter().map(|row: &Row| row.created).fold(f64::INFINITY, f64::min);
+            // Sums of fractions must not lie a little beside the microsecond.
+            let since = |time: f64| ((time - first) * 1e6).round() / 1e6;
+            for row in &mut rows {
+                (row.created, row.deleted) = (since(row.created), row.deleted.map(since));
+            }
+        }
         Ok(Self { rows, file })
+    }
+
+    /// What a cluster needs that is to take all of the pods.
+    pub fn size(&self) -> TraceSize {
+        let last = self.rows.iter().flat_map(|row| [Some(row.created), row.deleted]).flatten().fold(0.0, f64::max);
+        let mut turns: Vec<(f64, i64)> = self.rows.iter().map(|row| (row.created, 1)).collect();
+        turns.extend(self.rows.iter().filter_map(|row| Some((row.deleted?, -1))));
+        // Who goes when another one comes makes room for it.
+        turns.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let (_, peak) = turns.iter().fold((0, 0), |(living, peak): (i64, i64), (_, turn)| (living + turn, peak.max(living + turn)));
+        TraceSize { pods: self.rows.len(), peak: usize::try_from(peak).unwrap_or_default(), lasts: at(last, 1) }
     }
 
     /// Whether the rows make more operations than a run may have if each stands for `replication` pods.
@@ -266,6 +309,30 @@ mod tests {
     }
 
     #[test]
+    fn dates_count_from_the_first_creation() {
+        let text = "name,creation_time,deletion_time,scheduled_time\n\
+                    b,2026-01-15T12:00:30Z,2026-01-15T13:01:00+01:00,2026-01-15T12:00:31Z\na,2026-01-15T12:00:00.5Z,,\n";
+        let rows = read(text, &[]).unwrap();
+        let pods: Vec<TracePod> = rows.pods(1, 1).collect();
+        assert_eq!((pods[0].created, pods[0].deleted), (Duration::from_micros(29_500_000), Some(Duration::from_micros(59_500_000))));
+        assert_eq!(pods[1].created, Duration::ZERO);
+        let seconds = "name,creation_time,deletion_time,scheduled_time\nb,29.5,59.5,30.5\na,0,,\n";
+        assert_eq!(rows.rows, read(seconds, &[]).unwrap().rows);
+        assert_eq!(rows.size(), TraceSize { pods: 2, peak: 2, lasts: Duration::from_micros(59_500_000) });
+    }
+
+    #[test]
+    fn pods_are_scheduled_where_nothing_says_when_and_the_most_that_live_are_counted() {
+        let rows =
+            read("name,arrival,departure\na,0,10\nb,10,20\nc,15,\n", &[("creation_time", "arrival"), ("deletion_time", "departure")])
+                .unwrap();
+        assert!(rows.pods(1, 1).all(|pod| !pod.apply().unschedulable));
+        assert_eq!(rows.size(), TraceSize { pods: 3, peak: 2, lasts: Duration::from_secs(20) });
+        let problem = read("name,creation_time,deletion_time\na,0,\n", &[("scheduled_time", "bound")]).unwrap_err();
+        assert!(problem.contains("no column `bound`"), "{problem}");
+    }
+
+    #[test]
     fn a_name_can_come_again_when_the_first_of_it_is_gone() {
         assert!(read("name,creation_time,deletion_time,scheduled_time\na,20,30,20\na,10,20,20\n", &[]).is_ok());
     }
@@ -296,6 +363,11 @@ mod tests {
             (format!("{header}a,0,,\nb,soon,,\n"), ":3:3:", "`soon` is no time"),
             (format!("{header}\"a\",0,,\r\n\r\n\"b\",-5,,\r\n"), ":4:5:", "`-5` is no time"),
             (format!("{header}A_B,0,,\n"), ":2:1:", "no object can be called `A_B`"),
+            (format!("{header}a,2026-01-15T12:00:00Z,,\nb,60,,\n"), ":3:3:", "`60` is in seconds, and the time in line 2 in dates"),
+            (format!("{header}a,0,2026-01-15T12:00:00Z,\n"), ":2:5:", "is in dates, and the time in line 2 in seconds"),
+            (format!("{header}a,2026-02-30T12:00:00Z,,\n"), ":2:3:", "`2026-02-30T12:00:00Z` is no date"),
+            (format!("{header}a,2026-01-15T12:00:00Z,2026-01-15T12:59:59+01:00,\n"), ":2:24:", "deleted before it is created"),
+            ("name,creation_time,creation_time,deletion_time\na,0,0,\n".to_owned(), ":1:1:", "two columns `creation_time`"),
             (format!("{header}a,5,4,\n"), ":2:5:", "deleted before it is created"),
             (format!("{header}a,,4,\n"), ":2:3:", "no creation time"),
             (format!("{header}a,60,100,10\n"), ":2:10:", "scheduled before it is created"),

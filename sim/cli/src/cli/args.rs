@@ -17,6 +17,7 @@ use sim_spiderpool::input::cluster::DEFAULT_NAMESPACE;
 
 use super::complete;
 use super::report::args::ReportArgs;
+use super::trace::TraceArgs;
 
 pub use sim_config::Setting;
 pub use sim_harness::engine::Shard;
@@ -74,6 +75,8 @@ pub enum Verb {
     Explain(ExplainArgs),
     /// What a planner asks: statistics, tables and plots
     Report(ReportArgs),
+    /// What a cluster's pods did, as a trace: from its audit log, or from kubectl's output
+    Trace(TraceArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

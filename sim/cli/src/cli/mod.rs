@@ -1,7 +1,7 @@
 //! The command line: arguments in, records through, text or JSON out.
 //!
-//! Results go to standard output, progress and errors to standard error. What the verbs do is behind [`Verbs`]; only `merge` and
-//! `completions` need no simulation and are not part of it. Each verb ends with an exit code of [`ipam_reports::exit`].
+//! Results go to standard output, progress and errors to standard error. What the verbs do is behind [`Verbs`]; only `merge`, `trace`
+//! and `completions` need no simulation and are not part of it. Each verb ends with an exit code of [`ipam_reports::exit`].
 
 pub mod args;
 mod complete;
@@ -13,6 +13,7 @@ mod progress;
 pub mod report;
 mod shard;
 pub mod text;
+pub mod trace;
 mod verbs;
 
 use sim_harness::system::System;
@@ -131,6 +132,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, con
         Verb::Gate(args) => gate::gate(args, verbs, console),
         Verb::Merge(args) => merge::merge(args, console),
         Verb::Report(args) => report::report(args, verbs, console),
+        Verb::Trace(args) => trace::trace(args, console),
         Verb::Completions(args) => completions(args, console),
     }));
     let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("ipam-sim panicked: {}", panic_message(&*cause)))));

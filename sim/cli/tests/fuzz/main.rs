@@ -34,7 +34,7 @@ use sim_harness::engine::STACK_BYTES;
 use sim_harness::scenario::Scenario;
 
 /// How many targets there are.
-const TARGETS: u32 = 17;
+const TARGETS: u32 = 19;
 /// How many inputs a target gets, unless `FUZZ_INPUTS` says otherwise.
 const INPUTS: u32 = 24;
 /// How long one input may take: much longer than any does.
@@ -392,4 +392,21 @@ fn reports_that_are_compared_with() {
         "report capacity --from OUT/../../compared.csv --out OUT --force --objective exhausted<1% --against @ --format json",
     ];
     fuzz(&Target { name: "against", file: "r.json", language: Language::Json, seeds: vec![conflicts, capacity], lines, codes: ASK });
+}
+
+#[test]
+fn audit_logs() {
+    // A few events each: whole logs are long.
+    let log = texts("scenarios/traces", ".jsonl").remove(0);
+    let lines: Vec<&[u8]> = log.split_inclusive(|byte| *byte == b'\n').collect();
+    let seeds = lines.chunks(8).map(<[&[u8]]>::concat).collect();
+    let lines = &["trace from-audit @", "trace from-audit @ @ --out OUT.csv"];
+    fuzz(&Target { name: "audit", file: "a.jsonl", language: Language::Json, seeds, lines, codes: ASK });
+}
+
+#[test]
+fn snapshots_of_pods() {
+    let seeds = texts("scenarios/traces", ".yaml");
+    let lines = &["trace from-pods @", "trace from-pods @ SCENARIOS/traces/pods.yaml"];
+    fuzz(&Target { name: "snapshot", file: "p.yaml", language: Language::Yaml, seeds, lines, codes: ASK });
 }

@@ -117,7 +117,8 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
 
 #[test]
 fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
-    let (input, seconds, dates, piped) = (Folder::new("dates-in"), Folder::new("dates-s"), Folder::new("dates-d"), Folder::new("dates-p"));
+    let (input, seconds, dates, from_pipe) =
+        (Folder::new("dates-in"), Folder::new("dates-s"), Folder::new("dates-d"), Folder::new("dates-p"));
     std::fs::create_dir_all(&input.0).unwrap();
     let path = |name: &str| input.0.join(name).display().to_string();
     std::fs::write(path("s.csv"), "name,creation_time,deletion_time,scheduled_time\na,0,600,0\nb,60,,60\nc,600,900,\n").unwrap();
@@ -132,17 +133,11 @@ fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
     let columns = "--columns name=pod,arrival=born,departure=gone,scheduled=bound";
     assert_eq!(told(&dates, done("capacity", &format!("--trace {} {columns} {asked}", path("d.csv")), &dates.0)), said);
     // Of a pipe it is the same.
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
-        .args(["report", "capacity", "--trace", "-", "--out"])
-        .arg(&piped.0)
-        .args(columns.split(' ').chain(asked.split(' ')))
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), written.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(told(&piped, String::from_utf8(output.stdout).unwrap()), said);
+    let out = from_pipe.0.display().to_string();
+    let arguments: Vec<&str> =
+        ["report", "capacity", "--trace", "-", "--out", &out].into_iter().chain(columns.split(' ')).chain(asked.split(' ')).collect();
+    let output = piped(&arguments, written.as_bytes());
+    assert_eq!(told(&from_pipe, String::from_utf8(output.stdout).unwrap()), said);
 }
 
 #[test]
@@ -166,4 +161,55 @@ fn a_trace_that_cannot_be_gets_its_place() {
     refused("capacity", &asked, &out.0, "t.csv:1:1: the trace has no column `born`; one of name, created, gone");
     refused("capacity", "--columns arrival=born --objective refused<1%", &out.0, "<SCENARIO|--trace <FILE>>");
     assert!(!out.0.exists());
+}
+
+/// The program with something on standard input.
+fn piped(arguments: &[&str], input: &[u8]) -> std::process::Output {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
+        .args(arguments)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn an_audit_log_goes_through_a_pipe_into_the_size_of_a_pool() {
+    let out = Folder::new("audit");
+    let log = std::fs::read(file("scenarios/traces/audit.jsonl")).unwrap();
+    let trace = piped(&["trace", "from-audit", "-"], &log);
+    let notes = String::from_utf8(trace.stderr).unwrap();
+    assert_eq!(trace.status.code(), Some(0), "{notes}");
+    // Of eight that were there four came again, and thirty came new.
+    assert_eq!(trace.stdout.iter().filter(|byte| **byte == b'\n').count(), 1 + 8 + 4 + 30);
+    assert!(notes.contains("30 pods: the event that creates it has no name") && !notes.contains("sorted by their time stamps"), "{notes}");
+    let folder = out.0.display().to_string();
+    let asked = ["report", "capacity", "--trace", "-", "--objective", "refused<1%", "--seeds", "2", "--out", &folder];
+    let report = piped(&asked, &trace.stdout);
+    let said = String::from_utf8(report.stdout).unwrap();
+    assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stderr));
+    assert!(
+        said.contains("as it is: 42 pods ask for addresses") && said.contains("every DEL arrives: refused < 1 % holds with 19 addresses"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_trace_is_written_where_it_is_asked_for_or_nothing_is() {
+    let out = Folder::new("trace-out");
+    std::fs::create_dir_all(&out.0).unwrap();
+    let (csv, log) = (out.0.join("pods.csv"), out.0.join("cut.jsonl"));
+    let (pods, csv_name, log_name) = (file("scenarios/traces/pods.yaml"), csv.display().to_string(), log.display().to_string());
+    let done = piped(&["trace", "from-pods", &pods, "--out", &csv_name], b"");
+    assert_eq!((done.status.code(), done.stdout.len()), (Some(0), 0));
+    assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 5);
+    std::fs::remove_file(&csv).unwrap();
+    std::fs::write(&log, "{\"kind\":\"Event\"").unwrap();
+    let refused = piped(&["trace", "from-audit", &log_name, "--out", &csv_name], b"");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && said.contains("cut.jsonl:1:15: no audit event: EOF"), "{said}");
+    assert!(!csv.exists());
 }

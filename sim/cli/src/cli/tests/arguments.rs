@@ -9,7 +9,7 @@ use crate::cli::args::{Outputs, Setting, Shard, ShardChoice, What};
 fn help_fits_a_screen_and_shows_examples() {
     let verbs = Prepared::default();
     for (verb, lines_max) in [
-        ("", 33),
+        ("", 34),
         ("run", 45),
         ("replay", 34),
         ("shrink", 24),
@@ -24,6 +24,9 @@ fn help_fits_a_screen_and_shows_examples() {
         ("report conflicts", 40),
         ("report capacity", 51),
         ("report reclaim", 32),
+        ("trace", 24),
+        ("trace from-pods", 24),
+        ("trace from-audit", 24),
         ("completions", 24),
     ] {
         let help = ran(&verbs, &format!("{verb} --help"));
@@ -189,7 +192,7 @@ fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = ran(&Prepared::default(), &format!("completions {shell}"));
         assert_eq!(ran.code, 0);
-        for verb in ["run", "replay", "list", "check", "conformance", "explain", "gate", "merge", "completions"] {
+        for verb in ["run", "replay", "list", "check", "conformance", "explain", "gate", "merge", "report", "trace", "completions"] {
             assert!(ran.out.contains(verb), "{shell}: {verb}");
         }
     }

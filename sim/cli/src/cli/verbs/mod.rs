@@ -146,7 +146,7 @@ impl Verbs for Simulator {
 }
 
 /// Writes a file that the user named, in a folder that must be there: a misspelt one is not made.
-fn write_named(file: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write_named(file: &Path, text: &str) -> io::Result<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         Some(_) => Err(io::ErrorKind::NotFound.into()),
         None => output::write(file, text),

@@ -31,7 +31,7 @@ mod script;
 mod shrink;
 mod site;
 mod subnets;
-mod trace;
+pub mod trace;
 mod trace_observer;
 
 use std::collections::BTreeSet;

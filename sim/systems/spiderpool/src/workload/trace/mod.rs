@@ -1,5 +1,8 @@
 //! Pods from a production trace: when each was created and deleted.
 
+mod audit;
+mod lives;
+mod snapshot;
 mod time;
 
 use std::collections::BTreeMap;
@@ -10,6 +13,9 @@ use sim_config::time::Span;
 use sim_config::{Position, Problem, Problems, source, toml as input_text};
 use sim_harness::plan::OPS_MAX;
 
+pub use self::audit::from_audit;
+pub use self::lives::{Life, Lives, Since, Until};
+pub use self::snapshot::from_pods;
 use self::time::Times;
 use super::ops::{AppKind, ApplyApp, NAMESPACE};
 use super::plan::check_name;
@@ -120,7 +126,7 @@ impl TraceRows {
         let scheduled = if names.contains_key(COLUMNS[3]) { Some(scheduled?) } else { scheduled.ok() };
         let mut times = Times::default();
         let mut rows = Vec::new();
-        let mut lives = Lives::default();
+        let mut lives = Spans::default();
         for record in reader.records() {
             let record = record.map_err(|error| unreadable(&error))?;
             let wrong = |column: usize, what: String, right: &str| Problems::from(table.problem(record.position(), column, what, right));
@@ -227,9 +233,9 @@ fn at(seconds: f64, compression: u32) -> Duration {
 
 /// When the pods of each name live, and in which lines they are: from when on, until when.
 #[derive(Default)]
-struct Lives(BTreeMap<String, Vec<(f64, f64, u64)>>);
+struct Spans(BTreeMap<String, Vec<(f64, f64, u64)>>);
 
-impl Lives {
+impl Spans {
     /// Adds a pod. Returns the line of another one of its name that lives at the same time: people would wait for ever for that one to go,
     /// because what is done to a name is done in turn.
     fn overlaps(&mut self, name: &str, born: f64, died: Option<f64>, line: u64) -> Option<u64> {

@@ -15,8 +15,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_ipam-sim");
 /// What documents call when they build and run the program.
 const THROUGH_CARGO: [&str; 2] = ["cargo run --release --quiet -- ", "cargo run --release -- "];
 
-/// Stands for `kubectl get` of a cluster: prints the shipped manifests, and the pod that examples ask for.
+/// Stands for `kubectl get` of a cluster: prints the shipped manifests, and the pod that examples ask for; of pods alone those that exist.
 const KUBECTL: &str = "#!/bin/sh
+if [ \"$2\" = pods ]; then exec cat scenarios/traces/pods.yaml; fi
 for file in scenarios/manifests/*.yaml; do cat \"$file\"; echo ---; done
 cat <<end
 apiVersion: v1

@@ -185,7 +185,7 @@ fn an_audit_log_goes_through_a_pipe_into_the_size_of_a_pool() {
     assert_eq!(trace.status.code(), Some(0), "{notes}");
     // Of eight that were there four came again, and thirty came new.
     assert_eq!(trace.stdout.iter().filter(|byte| **byte == b'\n').count(), 1 + 8 + 4 + 30);
-    assert!(notes.contains("30 pods: the event that creates it has no name") && !notes.contains("sorted by their time stamps"), "{notes}");
+    assert!(notes.contains("30 pods: no name in the event of the creation") && !notes.contains("sorted by their time stamps"), "{notes}");
     let folder = out.0.display().to_string();
     let asked = ["report", "capacity", "--trace", "-", "--objective", "refused<1%", "--seeds", "2", "--out", &folder];
     let report = piped(&asked, &trace.stdout);

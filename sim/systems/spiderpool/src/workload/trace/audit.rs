@@ -372,18 +372,20 @@ fn notes(pods: &[Life], wanting: &Wanting, ended_unseen: usize, (on_host, of_unk
     };
     say(since(Since::Binding), &|pods| {
         format!(
-            "{pods}: the event that creates it has no name, so it counts from its binding to a node; one that waits for a node for long came earlier"
+            "{pods}: no name in the event of the creation; each counts from its binding to a node, and came earlier if it waited for one"
         )
     });
-    say(since(Since::Object), &|pods| format!("{pods}: created before the log begins, when its object says"));
+    say(since(Since::Object), &|pods| format!("{pods}: created before the log begins; each counts from when its object says"));
     say(since(Since::Seen), &|pods| {
-        format!("{pods}: there before the log begins; since when is not known, so it counts from the first event")
+        format!("{pods}: there before the log begins, since when is not known; each counts from the first event")
     });
-    say(ended_unseen, &|pods| format!("{pods}: no deletion, but another pod of the name came later; it counts until it was seen last"));
-    say(living, &|pods| format!("{pods}: no deletion in the log; it lives on"));
+    say(ended_unseen, &|pods| format!("{pods}: no deletion, but another pod of the name came later; each counts until it was seen last"));
+    say(living, &|pods| format!("{pods}: no deletion in the log; each lives on"));
     say(on_host, &|pods| format!("{pods} left out: on the host network, which needs no address"));
     say(of_unknown_network, &|pods| {
-        format!("{pods}: whether it is on the host network, and needs no address, is only in a log of the level `Request` or above")
+        format!(
+            "{pods}: on the host network or not, which only a log of the level `Request` or above says; each counts as one that needs an address"
+        )
     });
     let mut say = |count: usize, what: &dyn Fn(String) -> String| {
         if count > 0 {

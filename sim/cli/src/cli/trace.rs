@@ -9,7 +9,7 @@ use sim_spiderpool::workload::trace::{Lives, from_audit, from_pods};
 use super::verbs::write_named;
 use super::{CliError, Console, say, write_out};
 
-/// Arguments of `trace`.
+/// What the command line of `trace` says.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = TRACE_EXAMPLES)]
 pub struct TraceArgs {

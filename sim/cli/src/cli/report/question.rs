@@ -95,7 +95,7 @@ impl FromStr for Columns {
     }
 }
 
-/// `byom` or `spiderpool`.
+/// Who shares a pool: `byom` or `spiderpool`.
 fn system(text: &str) -> Result<System, String> {
     [System::Byom, System::Spiderpool]
         .into_iter()

@@ -33,7 +33,7 @@ struct Event {
     response_object: Option<Value>,
     request_received_timestamp: Option<String>,
     stage_timestamp: Option<String>,
-    /// Of an `EventList`.
+    /// The events of an `EventList`, as webhooks get them.
     #[serde(default)]
     items: Vec<Event>,
 }

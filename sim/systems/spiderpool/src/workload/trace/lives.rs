@@ -60,12 +60,12 @@ impl Until {
     }
 }
 
-/// One pod.
+/// One pod, from its creation to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Life {
-    /// Its namespace.
+    /// The namespace in which it lived.
     pub namespace: String,
-    /// Its name.
+    /// What it was called there.
     pub pod: String,
     /// When it was created, and by what that is known.
     pub created: (Timestamp, Since),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ipam_reports::{exit, printable};
-use sim_spiderpool::workload::trace::{Lives, from_audit, from_pods};
+use sim_spiderpool::workload::trace::{from_audit, from_pods};
 
 use super::verbs::write_named;
 use super::{CliError, Console, say, write_out};
@@ -64,11 +64,10 @@ The audit policy needs a rule for pods and pods/binding, at the level Metadata o
 
 /// Reads what there is, writes the trace, and says what it cannot say.
 pub(super) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let (files, read): (&TraceFiles, fn(&[PathBuf]) -> Result<Lives, sim_config::Problems>) = match &args.of {
-        TraceOf::FromPods(files) => (files, from_pods),
-        TraceOf::FromAudit(files) => (files, from_audit),
+    let (files, lives) = match &args.of {
+        TraceOf::FromPods(files) => (files, from_pods(&files.files)?),
+        TraceOf::FromAudit(files) => (files, from_audit(&files.files)?),
     };
-    let lives = read(&files.files)?;
     let csv = lives.to_csv();
     match &files.out {
         None => drop(write_out(console, &csv)?),

@@ -521,6 +521,7 @@ mod tests {
             (one[..60].to_owned() + "\n" + &second, "LOG:1:60: no audit event: EOF"),
             (one.clone() + "{\"kind\":\"Pod\"}\n", "LOG:2:1: no audit event: its kind is `Pod`"),
             (one.clone() + "[1]\n", "LOG:2:"),
+            (one.clone() + &one[..60] + "\n" + &second, "LOG:2:60: no audit event: EOF"),
             (one.replace("12:00:01.000000Z", "noon"), "`2026-01-15Tnoon` is no date"),
             (one.replace("\"a\"", "\"A b\""), "LOG:1:1: no object can be called `shop.A b`"),
         ] {

@@ -430,13 +430,15 @@ mod tests {
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("ipam-sim-audit-{}-{number}.jsonl", std::process::id()));
         std::fs::write(&path, text).unwrap();
-        let lives = from_audit(&[path.clone()]);
+        let lives = from_audit(std::slice::from_ref(&path));
         std::fs::remove_file(&path).unwrap();
         lives.map_err(|problems| problems.to_string().replace(&*path.display().to_string(), "LOG"))
     }
 
     /// Seconds after noon of creation, binding and deletion, and by what the first and the last are known.
-    fn told(lives: &Lives) -> Vec<(i64, Option<i64>, Option<i64>, &'static str, &'static str)> {
+    type Told = (i64, Option<i64>, Option<i64>, &'static str, &'static str);
+
+    fn told(lives: &Lives) -> Vec<Told> {
         let noon: Timestamp = "2026-01-15T12:00:00Z".parse().unwrap();
         let second = |at: Timestamp| at.as_second() - noon.as_second();
         let one = |life: &Life| {

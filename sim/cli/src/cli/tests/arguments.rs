@@ -13,7 +13,7 @@ fn help_fits_a_screen_and_shows_examples() {
         ("run", 45),
         ("replay", 34),
         ("shrink", 24),
-        ("selftest", 32),
+        ("selftest", 34),
         ("list", 24),
         ("check", 26),
         ("conformance", 28),

@@ -194,6 +194,8 @@ fn what_the_cluster_of_the_manifests_cannot_show_is_said_and_not_held_against_th
     assert_eq!(code, 0, "{out}{err}");
     let note = out.lines().find(|line| line.starts_with("note ")).unwrap_or_else(|| panic!("{out}"));
     assert!(note.contains("does not show ") && note.contains(" an-answer-has-several-nics, an-endpoint-answers"), "{note}");
+    let power = format!("ipam-sim selftest {file} --must-hold --manifests ...");
+    assert!(out.contains(&power), "a run that holds says how much that says: {out}");
     // Who makes its own cluster has no such excuse.
     let own = swept("smoke/byom-calm.toml", &mine, &["--seeds", "1", "--no-plans"]);
     assert!(!own.scenarios[0].brought);

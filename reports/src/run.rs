@@ -65,9 +65,9 @@ impl RunReport {
     pub fn judge(&self) -> u8 {
         let interrupted = self.interrupted.then_some(exit::INTERRUPTED);
         let nothing_ran = self.scenarios.is_empty().then_some(exit::VACUOUS);
-        let unwritten = (!self.unwritten.is_empty()).then_some(exit::USAGE);
         let verdicts = self.scenarios.iter().map(|scenario| self.verdict(scenario).exit_code());
-        exit::worst(verdicts.chain(interrupted).chain(nothing_ran).chain(unwritten))
+        let code = exit::worst(verdicts.chain(interrupted).chain(nothing_ran));
+        if self.unwritten.is_empty() { code } else { exit::unwritten(code) }
     }
 
     /// How a scenario of this report ended.

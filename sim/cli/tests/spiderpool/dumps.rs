@@ -57,11 +57,13 @@ enum What {
     OwnerLeftOut,
     /// An endpoint that names a pool which was left out.
     PoolLeftOut,
+    /// Somebody has deleted the endpoint of a live pod: its finalizer holds it.
+    EndpointDeleted,
 }
 
 use What::*;
 
-const ALL: [What; 22] = [
+const ALL: [What; 23] = [
     LivePod,
     GonePod,
     EndpointOfGonePod,
@@ -84,6 +86,7 @@ const ALL: [What; 22] = [
     RecordElsewhere,
     OwnerLeftOut,
     PoolLeftOut,
+    EndpointDeleted,
 ];
 
 /// The settings of a cluster, and what it holds.
@@ -190,6 +193,13 @@ impl Dump {
                 if one {
                     self.endpoint(&name, &uid, own, "Pod", true);
                 }
+            }
+            EndpointDeleted => {
+                self.pod(&name, &uid, two.then_some(own), None);
+                self.record(own, &key(&name), &uid);
+                let endpoint = self.endpoint(&name, &uid, own, "Pod", one);
+                endpoint["metadata"]["deletionTimestamp"] = json!(AN_HOUR_BEFORE);
+                endpoint["metadata"]["deletionGracePeriodSeconds"] = json!(0);
             }
             GonePod => self.record(own, &key(if one { "old-0" } else { &name }), &old),
             EndpointOfGonePod => {

@@ -10,7 +10,7 @@ use super::{Findings, IpamClaim, told, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
-/// An endpoint that Kubernetes' collector marked although its pod lives can only be replaced: the agent that serves the pod lets it go and
+/// An endpoint that Kubernetes' collector marked although its pod lives, or that was being deleted before the run, can only be replaced: the agent that serves the pod lets it go and
 /// makes another one for the same records, which may be those of NICs that answer. That is no end of the endpoint, as long as the
 /// pod lives and the agent is asked for its addresses; whether the new one comes is what `records-equal-endpoints` says.
 ///
@@ -27,8 +27,10 @@ fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
 
 impl PoolsAndEndpointsOutliveTheirRecords {
     /// Whether the agent of a pod that lives makes way for another endpoint of it.
-    fn is_replaced(&mut self, change: &EndpointChange, uid: &str, view: &View) -> bool {
-        self.collected.remove(&change.key) && view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some()
+    fn is_replaced(&mut self, change: &EndpointChange, before: &SpiderEndpoint, view: &View) -> bool {
+        let uid = uid_of(before);
+        let is_marked = self.collected.remove(&change.key) || view.began_terminating(before);
+        is_marked && view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some()
     }
 }
 
@@ -61,7 +63,7 @@ impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
                 let uid = uid_of(before);
                 let recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == *uid);
                 let left = addresses_of(before).find(|(_, pool, address)| recorded(pool, *address));
-                let is_replaced = self.is_replaced(change, uid, view);
+                let is_replaced = self.is_replaced(change, before, view);
                 if let Some((entry, pool, address)) = left.filter(|_| !is_replaced) {
                     let by_hand = change.by_hand || view.changes.touched_endpoint(&change.key) || view.changes.touched(address);
                     violated(findings, by_hand, || {

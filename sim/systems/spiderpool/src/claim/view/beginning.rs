@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::FxHashSet;
 
 use super::{View, addresses_of, uid_of};
@@ -17,6 +18,8 @@ pub(super) struct Beginning {
     unnamed: FxHashSet<(Arc<str>, IpAddr)>,
     /// Addresses that an endpoint named and no pool had recorded: `NAMESPACE/NAME` and address.
     unrecorded: FxHashSet<(Arc<str>, IpAddr)>,
+    /// The UIDs of endpoints that were being deleted.
+    terminating: FxHashSet<Arc<str>>,
 }
 
 impl Beginning {
@@ -36,6 +39,9 @@ impl Beginning {
         for (key, endpoint) in view.endpoints.iter() {
             let unrecorded = addresses_of(endpoint).filter(|(_, pool, address)| view.pools.holder(pool, *address).is_none());
             beginning.unrecorded.extend(unrecorded.map(|(.., address)| (key.clone(), address)));
+            if endpoint.metadata.deletion_timestamp.is_some() {
+                beginning.terminating.extend(endpoint.metadata.uid.as_deref().map(Arc::from));
+            }
         }
         beginning
     }
@@ -52,5 +58,10 @@ impl View {
     pub(in super::super) fn began_unrecorded(&self, endpoint: &str, pool: &str, address: IpAddr) -> bool {
         let is_it = || self.beginning.unrecorded.iter().any(|(key, other)| **key == *endpoint && *other == address);
         !self.beginning.unrecorded.is_empty() && is_it() && self.pools.holder(pool, address).is_none()
+    }
+
+    /// Whether an endpoint was being deleted already when the run began: who asked for that is not known.
+    pub(in super::super) fn began_terminating(&self, endpoint: &SpiderEndpoint) -> bool {
+        endpoint.metadata.uid.as_deref().is_some_and(|uid| self.beginning.terminating.contains(uid))
     }
 }

@@ -42,8 +42,11 @@ fn every_refusal_has_its_place() {
         (vec!["run", &trace, "--set", &empty], "empty.csv:1:1: the trace is empty"),
         (vec!["run", &trace, "--set", &no_pod], "header.csv:2:1: the trace has no pod"),
         (vec!["report", "conflicts", "--from", &bytes], "bytes.csv:2:3: the byte 0xff is not UTF-8"),
-        (vec!["report", "conflicts", "--from", &foreign], "foreign.csv:1:1: it is no table of points"),
-        (vec!["report", "capacity", "--from", &foreign, "--objective", "exhausted<1%"], "foreign.csv:1:1: it is no table of sizes"),
+        (vec!["report", "conflicts", "--from", &foreign], "foreign.csv:1:1: cannot be drawn again: it is no table of points"),
+        (
+            vec!["report", "capacity", "--from", &foreign, "--objective", "exhausted<1%"],
+            "foreign.csv:1:1: cannot be drawn again: it is no table of sizes",
+        ),
         (vec!["merge", &bytes_json], "bytes.json:2:7: the byte 0xff is not UTF-8"),
         (vec!["run", &calm, "--manifests", &list, &other], "list.yaml:1:1: no node, no pool"),
         (vec!["run", &calm, "--manifests", &list, &other], "other.yaml:1:1: no node, no pool"),

@@ -492,7 +492,7 @@ fn agree(folder: &Path, drawn: &Drawn) -> Result<(), TestCaseError> {
         let waits_again = record.row == "U-1" && shown.is_empty();
         let ends = ending.contains(&record.pod);
         // Its agent lets a deleted endpoint go. Where no pool serves the pod then, the ADD fails and gives back what the endpoint named.
-        let is_given_back = deleted.contains(&record.pod) && shown.is_empty();
+        let is_given_back = !drawn.serves && deleted.contains(&record.pod) && shown.is_empty();
         // Garbage collection deletes pods whose StatefulSet is not there.
         let is_collected = record.row.starts_with("P-") && !end.shown.contains_key(&record.pod);
         match record.action.as_str() {

@@ -222,7 +222,7 @@ fn needs(args: &CapacityArgs) -> Result<Vec<Need>, CliError> {
 
 /// The one scenario that is asked for. Its claims are the business of `run`.
 fn scenario(args: &CapacityArgs) -> Result<Ready, CliError> {
-    let (all, name) = match &args.scenario {
+    let (mut all, name) = match &args.scenario {
         Some(file) => {
             let mut options = args.form.load_options(file);
             options.set.splice(0..0, args.trace.settings());
@@ -230,7 +230,6 @@ fn scenario(args: &CapacityArgs) -> Result<Ready, CliError> {
         }
         None => (vec![of_trace(args)?], "the trace".to_owned()),
     };
-    let mut all = all;
     if all.len() > 1 {
         let names: Vec<&str> = all.iter().map(|ready| &*ready.scenario.name).collect();
         return Err(CliError::usage(format!("{name} holds several scenarios: {}", names.join(", "))).hint("choose one with --variant"));

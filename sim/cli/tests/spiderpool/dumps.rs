@@ -59,11 +59,13 @@ enum What {
     PoolLeftOut,
     /// Somebody has deleted the endpoint of a live pod: its finalizer holds it.
     EndpointDeleted,
+    /// The endpoint of a pod that is gone, or that ends on a node out of reach, with the finalizer of another program.
+    EndpointHeld,
 }
 
 use What::*;
 
-const ALL: [What; 23] = [
+const ALL: [What; 24] = [
     LivePod,
     GonePod,
     EndpointOfGonePod,
@@ -87,6 +89,7 @@ const ALL: [What; 23] = [
     OwnerLeftOut,
     PoolLeftOut,
     EndpointDeleted,
+    EndpointHeld,
 ];
 
 /// The settings of a cluster, and what it holds.
@@ -200,6 +203,22 @@ impl Dump {
                 let endpoint = self.endpoint(&name, &uid, own, "Pod", one);
                 endpoint["metadata"]["deletionTimestamp"] = json!(AN_HOUR_BEFORE);
                 endpoint["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+            }
+            EndpointHeld => {
+                if two {
+                    let pod = self.pod(&name, &uid, Some(own), None);
+                    pod["spec"]["nodeName"] = json!("n1");
+                    pod["metadata"]["deletionTimestamp"] = json!(AN_HOUR_BEFORE);
+                    pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+                }
+                self.record(own, &key(&name), &uid);
+                let endpoint = self.endpoint(&name, &uid, own, "Pod", number % 2 == 0);
+                endpoint["metadata"]["finalizers"] =
+                    if one { json!(["spiderpool.spidernet.io", "example.com/audit"]) } else { json!(["example.com/audit"]) };
+                if three {
+                    endpoint["metadata"]["deletionTimestamp"] = json!(AN_HOUR_BEFORE);
+                    endpoint["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+                }
             }
             GonePod => self.record(own, &key(if one { "old-0" } else { &name }), &old),
             EndpointOfGonePod => {

@@ -8,12 +8,12 @@ use ipam_spiderpool::select::FIRST_NIC;
 use kube_machinery::FxHashSet;
 use kube_sim::node::PodNote;
 
-use super::view::{EventMask, Seen, View, addresses_of, uid_of};
+use super::view::{EventMask, Seen, View, addresses_of, is_held_by_others, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::IpamNote;
 
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
-/// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
+/// of a StatefulSet or a VM. One that is being deleted waits for nobody, except for others whose finalizers alone hold it. One whose addresses are recorded still is found by reclaim,
 /// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
 /// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
 /// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after A W26. Where the DEL of one of several
@@ -88,7 +88,13 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
             let waits = matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none();
             let is_recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid);
             let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(pool, address));
-            if is_gone && !waits && !leads_back && self.is_released(endpoint, uid) && !view.changes.touched_endpoint(key) {
+            if is_gone
+                && !waits
+                && !leads_back
+                && !is_held_by_others(endpoint)
+                && self.is_released(endpoint, uid)
+                && !view.changes.touched_endpoint(key)
+            {
                 left.push(format!("{key} of {}", view.pod_of(uid)));
             }
         }

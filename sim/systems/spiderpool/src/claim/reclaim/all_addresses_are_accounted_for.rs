@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipam_spiderpool::PoolIPAllocation;
 
 use super::super::pods_get_addresses::can_be_served;
-use super::super::view::{Pod, View, addresses_of, records_of, uid_of};
+use super::super::view::{Pod, View, addresses_of, is_held_by_others, records_of, uid_of};
 use super::super::{IpamClaim, told};
 use super::leak::{at_the_latest, is_reclaimed, leak_of, leak_of_record};
 
@@ -15,8 +15,8 @@ use super::leak::{at_the_latest, is_reclaimed, leak_of, leak_of_record};
 const YOUNG: Duration = Duration::from_secs(120);
 
 /// In the end every record is of a pod that exists and answers on the address in one place, or whose place waits for its next pod; it
-/// has an endpoint of the same UID that names the address; counts match; no endpoint is left of a pod that is gone; and no sandbox answers on
-/// an address that is not recorded for it.
+/// has an endpoint of the same UID that names the address; counts match; no endpoint is left of a pod that is gone, unless only finalizers
+/// of others hold it; and no sandbox answers on an address that is not recorded for it.
 ///
 /// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good, those
 /// that nothing could serve when they asked last, and those whose right ended so lately that reclaim may still find them. Nor are records of live pods
@@ -43,7 +43,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
         }
         for (key, endpoint) in view.endpoints.iter().filter(|(key, _)| !view.changes.touched_endpoint(key)) {
             let uid = uid_of(endpoint);
-            if view.pods.get(uid).is_some_and(|pod| pod.gone) && is_over(view, uid) {
+            if view.pods.get(uid).is_some_and(|pod| pod.gone) && is_over(view, uid) && !is_held_by_others(endpoint) {
                 wrong.push(format!("endpoint {key} is left of {}", view.pod_of(uid)));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::view::{View, addresses_of, uid_of};
+use super::super::view::{View, addresses_of, is_held_by_others, uid_of};
 use super::super::{IpamClaim, told};
 use super::leak::{Kind, at_the_latest, is_reclaimed, leak_of, recorded_leak};
 use super::places_keep_their_records::served_otherwise_since;
@@ -43,7 +43,8 @@ impl IpamClaim for RecordsOfGonePodsDisappear {
     }
 }
 
-/// In the end there is no endpoint of a pod that is gone, with the same reserve, whether a DEL came for it or not.
+/// In the end there is no endpoint of a pod that is gone, with the same reserve, whether a DEL came for it or not. One that only finalizers
+/// of others hold is theirs to let go.
 ///
 /// Broken by `orphan-endpoint-kept`, and by `finalizer-left-behind` (A) without reclaim.
 pub(crate) struct NoEndpointOutlivesItsPod;
@@ -56,7 +57,7 @@ impl IpamClaim for NoEndpointOutlivesItsPod {
             let mut named = addresses_of(endpoint).peekable();
             let is_over =
                 is_long_gone(view, uid) || named.peek().is_some() && named.all(|(.., address)| is_long_superseded(view, uid, address));
-            is_reclaimed(view) && of_known(uid) && is_over && !view.changes.touched_endpoint(key)
+            is_reclaimed(view) && of_known(uid) && is_over && !is_held_by_others(endpoint) && !view.changes.touched_endpoint(key)
         });
         told(
             "endpoints are left of pods that are gone",
@@ -69,6 +70,7 @@ impl IpamClaim for NoEndpointOutlivesItsPod {
 mod tests {
     use std::time::Duration;
 
+    use ipam_spiderpool::SpiderEndpoint;
     use k8s_openapi::api::core::v1::{Pod, PodCondition};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube_machinery::ObjectKey;
@@ -110,6 +112,28 @@ mod tests {
                 assert!(stage.pending().unwrap().contains("ns/web-0"), "{claim}");
             });
         }
+    }
+
+    #[test]
+    fn an_endpoint_that_only_finalizers_of_others_hold_is_theirs() {
+        on_stage("no-endpoint-outlives-its-pod", |stage| {
+            set_up(stage);
+            stage.pod_gone("ns/a");
+            stage.pass(Duration::from_secs(10_000));
+            let key = ObjectKey::namespaced("ns", "a");
+            stage.mark(stage.replicas[0], "ns/a");
+            for (finalizers, left, why) in [
+                (&["spiderpool.spidernet.io", "example.com/audit"][..], true, "Spiderpool's own is left"),
+                (&[], true, "nobody holds it"),
+                (&["example.com/audit"], false, "somebody else holds it"),
+            ] {
+                let finalizers = Some(finalizers.iter().map(|&name| name.to_owned()).collect());
+                stage.change::<SpiderEndpoint>(stage.replicas[0], &key, |endpoint| endpoint.metadata.finalizers = finalizers);
+                assert_eq!(stage.pending().is_some(), left, "{why}");
+            }
+            stage.change::<SpiderEndpoint>(stage.replicas[0], &key, |endpoint| endpoint.metadata.deletion_timestamp = None);
+            assert!(stage.pending().is_some(), "nobody deleted it");
+        });
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipam_spiderpool::names::FINALIZER;
 use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::{FxHashMap, ObjectKey};
 
@@ -73,6 +74,13 @@ impl Endpoints {
 /// The UID of the pod that an endpoint is for; empty if it does not say.
 pub(in super::super) fn uid_of(endpoint: &SpiderEndpoint) -> &str {
     endpoint.status.as_ref().map_or("", |status| &status.current.uid)
+}
+
+/// Whether an endpoint is being deleted and only finalizers of others hold it: Spiderpool has done its part (GL9).
+pub(in super::super) fn is_held_by_others(endpoint: &SpiderEndpoint) -> bool {
+    let meta = &endpoint.metadata;
+    let mut finalizers = meta.finalizers.iter().flatten().peekable();
+    meta.deletion_timestamp.is_some() && finalizers.peek().is_some() && finalizers.all(|name| name != FINALIZER)
 }
 
 /// The addresses of an endpoint: entry, pool, address. What cannot be read is left out.

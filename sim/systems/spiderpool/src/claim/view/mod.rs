@@ -65,7 +65,7 @@ pub(super) use agents::{Agents, Shown, ShownUpTo, Tried};
 pub(super) use applications::{Application, Applications, label};
 use beginning::Beginning;
 pub(super) use changes::Changes;
-pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
+pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, is_held_by_others, uid_of};
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use entitlement::{Reclaimed, grace, has_ended, has_ips, of_containers, sim_time, wall};
 pub(super) use health::{AFTERMATH, Health};

@@ -29,8 +29,9 @@ pub struct ShrinkReport {
     /// Who holds what since when, in the run of the smaller plan: one sentence a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<String>,
-    /// What of the smaller plan the failure needs.
-    pub needs: Needs,
+    /// What of the smaller plan the failure needs; not known if making it smaller was interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Needs>,
     /// The smaller plan.
     pub shrunk: Shrunk,
     /// What the process exits with; see [`exit`].

@@ -3,6 +3,7 @@
 use sim_harness::check::ClaimName;
 use sim_harness::plan::Plan;
 use sim_harness::world::Stage;
+use std::cell::Cell;
 use std::path::Path;
 
 use ipam_reports::shrink::{CutOff, Size};
@@ -64,7 +65,7 @@ fn failures_of_the_negative_scenarios_become_small_and_are_what_they_were() {
         let claim = scenario.expect.clone().unwrap();
         for plan in failing(&scenario, &claim, 5) {
             let Found { plan: small, violation, shrunk, needs, .. } = shrunk(&plan, &claim);
-            let Size { ops, faults, .. } = shrunk.size;
+            let (Size { ops, faults, .. }, needs) = (shrunk.size, needs.unwrap());
             assert!(ops <= 10 && faults <= 2, "{file}, seed {}: {shrunk}", plan.seed);
             assert!(shrunk.runs <= 500 && shrunk.cut_off.is_none(), "{file}, seed {}: {shrunk}", plan.seed);
             assert!(small.problems(Source::new("", "")).is_empty());
@@ -138,7 +139,8 @@ fn what_never_comes_true_keeps_its_bound_and_all_operations_before_the_faults_he
     assert_eq!(found.plan.end_at, found.plan.heal_at + plan.check.eventually[0].within.0);
     assert!(found.plan.op.iter().all(|op| op.common.at <= found.plan.heal_at), "{}", found.plan.to_toml());
     assert_eq!((found.plan.op.len(), found.plan.fault.len()), (1, 1), "{}", found.plan.to_toml());
-    assert!(found.needs.holds_without_faults && found.needs.faults[0].needed, "{}", found.needs);
+    let needs = found.needs.unwrap();
+    assert!(needs.holds_without_faults && needs.faults[0].needed, "{needs}");
     assert!(found.plan.heal_at < SimTime::from_secs(5));
 }
 
@@ -167,11 +169,42 @@ fn a_limit_keeps_the_smallest_plan_so_far() {
 }
 
 #[test]
+fn who_has_enough_waits_for_one_run_at_the_most() {
+    /// Has enough after some runs.
+    struct Enough {
+        after: u64,
+        ran: Cell<u64>,
+    }
+    impl Watch for Enough {
+        fn stop(&self) -> bool {
+            self.ran.get() >= self.after
+        }
+
+        fn ran(&self, _: bool) {
+            self.ran.set(self.ran.get() + 1);
+        }
+    }
+    let scenario = scenario("smoke/counter-faults.toml", deviating);
+    let claim = claim("no-increment-is-lost");
+    let plan = failing(&scenario, &claim, 1).remove(0);
+    let whole = shrunk(&plan, &claim).shrunk.runs;
+    for after in [1, 2, whole - 1] {
+        let watch = Enough { after, ran: Cell::new(0) };
+        let found = shrink(&plan, &nothing(), &claim, LIMITS, &watch).unwrap().unwrap();
+        assert_eq!((watch.ran.get(), found.shrunk.cut_off), (after, Some(CutOff::Interrupted)));
+        assert_eq!(found.needs, None, "it was found out of {after} runs of {whole}");
+        assert!(trial::first_violation(&outcome(&found.plan), &claim).is_some());
+        let watch = Enough { after: 1, ran: Cell::new(0) };
+        assert_eq!((needs_of(&plan, &nothing(), &claim, &watch), watch.ran.get()), (None, 1));
+    }
+}
+
+#[test]
 fn two_faults_of_which_each_is_enough_are_named_together() {
     let mut plan = failing(&scenario("negative/counter-blind-writer.toml", |_| {}), &claim("counter-never-goes-back"), 1).remove(0);
     let again = plan.fault[0].clone();
     plan.fault.push(again);
-    let needs = needs_of(&plan, &nothing(), &claim("counter-never-goes-back")).unwrap();
+    let needs = needs_of(&plan, &nothing(), &claim("counter-never-goes-back"), &Nobody).unwrap();
     assert!(needs.holds_without_faults && needs.faults.iter().all(|fault| !fault.needed));
     assert_eq!(needs.together.len(), 1, "{needs}");
 }
@@ -220,6 +253,6 @@ fn shrink_a_crash_in_a_pool() {
         let Some(Plans::Pods(pods)) = small.workload.get() else { panic!("another workload") };
         assert_eq!((pods.nodes, pods.controllers, small.cluster.api_servers), (1, 1, 1), "{shrunk}");
         assert!(shrunk.size.ops <= 3 && shrunk.size.faults == 0, "{shrunk}");
-        assert_eq!(needs.to_string(), "no fault, but the deviation byom-null-map; passes without it");
+        assert_eq!(needs.unwrap().to_string(), "no fault, but the deviation byom-null-map; passes without it");
     }
 }

@@ -19,12 +19,12 @@ fn report(shrunk: Shrunk) -> ShrinkReport {
         kind: Kind::Always,
         at: seconds(4.05),
         detail: two_owners().detail,
-        needs: Needs {
+        needs: Some(Needs {
             faults: vec![need("watch-lag(collector) at 0.000 s", true)],
             deviations: vec![need("trusts-its-cache", true)],
             holds_without_faults: true,
             together: vec![],
-        },
+        }),
         shrunk,
         exit_code: 0,
     };

@@ -8,7 +8,7 @@ use super::failure::Block;
 
 /// The whole report.
 pub fn shrink(report: &ShrinkReport, paint: Paint) -> String {
-    let (shrunk, needs) = (&report.shrunk, report.needs.to_string());
+    let (shrunk, needs) = (&report.shrunk, report.needs.as_ref().map(ToString::to_string));
     let block = Block {
         word: "FAIL",
         claim: &report.claim,
@@ -16,7 +16,7 @@ pub fn shrink(report: &ShrinkReport, paint: Paint) -> String {
         seed: report.seed,
         at: report.at,
         detail: &report.detail,
-        needs: Some(&needs),
+        needs: needs.as_deref(),
         digest: Some(shrunk.digest),
         plan: shrunk.plan.as_deref(),
         shrunk: None,

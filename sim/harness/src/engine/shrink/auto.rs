@@ -224,9 +224,10 @@ impl<'a> Explainer<'a> {
         // A negative scenario fails as it must: nobody waits for a smaller plan.
         let wanted = self.shrinks && ready.scenario.expect.is_none();
         let smaller = if wanted && !self.left.is_done() { self.make_smaller(from, &claim, ready)? } else { None };
-        let Some(Found { mut plan, violated, needs, mut shrunk, .. }) = smaller else {
-            // What it needs is known in any case.
-            let Some(needs) = needs_of(from, &ready.stage, &claim) else { return Ok(None) };
+        let smaller = smaller.and_then(|found| Some((found.needs?, found.plan, found.violated, found.shrunk)));
+        let Some((needs, mut plan, violated, mut shrunk)) = smaller else {
+            // What it needs is known in any case, unless somebody has no time left.
+            let Some(needs) = self.needs_of(from, &claim, ready) else { return Ok(None) };
             (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
             return Ok(Some(Explained::new(&failure.claim, &needs)));
         };
@@ -244,6 +245,11 @@ impl<'a> Explainer<'a> {
         failure.shrunk = Some(shrunk.clone());
         known.push(Smaller { from, violated, needs, shrunk });
         Ok(Some(explained))
+    }
+
+    fn needs_of(&self, plan: &Plan, claim: &ClaimName, ready: &Ready) -> Option<Needs> {
+        let counters = self.progress.begin(claim.as_str(), Unit::Candidates, None, 1);
+        needs_of(plan, &ready.stage, claim, &ProgressWatch { progress: self.progress, counter: &counters[0] })
     }
 
     /// `None` if there was no time to make it as small as it gets, or if the plan does not fail now: that is told as nondeterminism.

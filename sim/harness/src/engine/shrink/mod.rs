@@ -21,7 +21,7 @@ pub mod watch;
 use std::time::Instant;
 
 use ipam_reports::finding::Violation;
-use ipam_reports::shrink::{Needs, Shrunk, Size};
+use ipam_reports::shrink::{CutOff, Needs, Shrunk, Size};
 
 use super::{HarnessBug, build};
 use crate::check::ClaimName;
@@ -50,8 +50,8 @@ pub struct Found {
     pub violation: Violation,
     /// Every claim that its run violates without an excuse.
     pub violated: Vec<String>,
-    /// What it needs.
-    pub needs: Needs,
+    /// What it needs; `None` if making it smaller was interrupted.
+    pub needs: Option<Needs>,
     /// What it took; without a file.
     pub shrunk: Shrunk,
     /// How many events all runs had.
@@ -83,18 +83,16 @@ pub fn shrink(
     let violated = violated.map(|violation| violation.claim.clone()).collect();
     let mut smaller = trial.best().clone();
     smaller.recorded = Some(outcome.recorded(&smaller, build()));
-    let shrunk =
-        Shrunk { plan: None, digest: outcome.digest, size: size(&smaller), from: size(plan), runs: trial.runs, cut_off: trial.cut_off };
+    let cut_off = if needs.is_none() { Some(CutOff::Interrupted) } else { trial.cut_off };
+    let shrunk = Shrunk { plan: None, digest: outcome.digest, size: size(&smaller), from: size(plan), runs: trial.runs, cut_off };
     Ok(Some(Found { plan: smaller, violation, violated, needs, shrunk, events: trial.events }))
 }
 
-/// What a violation of `claim` by `plan` needs, without making the plan smaller.
-pub fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
-    struct Nobody;
-    impl Watch for Nobody {}
+/// What a violation of `claim` by `plan` needs, without making the plan smaller. `None` if it does not violate it, or if `watch` has enough.
+pub fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName, watch: &dyn Watch) -> Option<Needs> {
     let options = ShrinkOptions { runs: u64::MAX, events: u64::MAX, until: None };
-    let mut trial = trial::Trial::new(plan, stage, claim, options, &Nobody)?;
-    Some(needs::needs(&mut trial, plan))
+    let mut trial = trial::Trial::new(plan, stage, claim, options, watch)?;
+    needs::needs(&mut trial, plan)
 }
 
 /// How large a plan is.

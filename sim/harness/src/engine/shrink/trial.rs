@@ -88,9 +88,14 @@ impl<'a> Trial<'a> {
         true
     }
 
+    /// Whether whoever looks on has enough.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.watch.stop()
+    }
+
     fn is_over(&mut self) -> bool {
         if self.cut_off.is_none() {
-            self.cut_off = if self.watch.stop() {
+            self.cut_off = if self.is_stopped() {
                 Some(CutOff::Interrupted)
             } else if self.runs >= self.options.runs {
                 Some(CutOff::Runs)

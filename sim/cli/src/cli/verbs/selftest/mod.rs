@@ -405,15 +405,17 @@ impl Run<'_> {
         let options = ShrinkOptions { runs: SHRINK_RUNS, events: SHRINK_EVENTS, until: self.until };
         let smaller = shrink(&plan, &ready.stage, &claim, options, self).ok()??;
         // How small it got by then depends on the machine.
-        if matches!(smaller.shrunk.cut_off, Some(CutOff::Time | CutOff::Interrupted)) {
+        if smaller.shrunk.cut_off == Some(CutOff::Time) {
             return None;
         }
+        // What is interrupted does not know what it needs either.
+        let needs = smaller.needs?;
         Some(Smallest {
             claim: claim.to_string(),
             scenario: best.label(),
             seed: hit.turn.seed,
             size: smaller.shrunk.size,
-            needs: smaller.needs.to_string(),
+            needs: needs.to_string(),
         })
     }
 }

@@ -63,6 +63,13 @@ pub enum MergeError {
         /// The two results.
         results: [usize; 2],
     },
+    /// Two results are shards of different seeds.
+    Whole {
+        /// The scenario.
+        scenario: String,
+        /// The two results, each with the seeds that all its shards have together.
+        results: [(usize, SeedRange); 2],
+    },
     /// Two results both ran these seeds.
     Overlap {
         /// The scenario.
@@ -93,9 +100,13 @@ impl MergeError {
             MergeError::Cut { results: [(a, left), (b, right)] } => {
                 format!("the whole was cut differently: into {left} shards in {}, into {right} in {}", name(*a), name(*b))
             }
+            MergeError::Whole { scenario, results: [(a, left), (b, right)] } => {
+                let (a, b) = (name(*a), name(*b));
+                format!("the shards of {scenario} divide different seeds: {left} in {a}, {right} in {b}")
+            }
             MergeError::Shard { index, results: [a, b] } => format!("{} and {} are both shard {index}", name(*a), name(*b)),
-            MergeError::Overlap { scenario, seeds: SeedRange { first, last }, results: [a, b] } => {
-                let seeds = if first == last { format!("seed {first}") } else { format!("seeds {first} to {last}") };
+            MergeError::Overlap { scenario, seeds, results: [a, b] } => {
+                let seeds = if seeds.count() == 1 { format!("seed {seeds}") } else { format!("seeds {seeds}") };
                 format!("{} and {} both ran {seeds} of {scenario}", name(*a), name(*b))
             }
         }
@@ -155,7 +166,7 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     let mut joined = BTreeMap::new();
     for (key, parts) in by_scenario {
         everybody_has(&parts, results_total)?;
-        joined.insert(key, join_parts(parts)?);
+        joined.insert(key, join_parts(parts, shards.as_ref())?);
     }
     let scenarios = order.iter().filter_map(|key| joined.remove(key)).collect();
     let mut report = RunReport { build, unwritten, ..RunReport::of_shards(scenarios, interrupted, shards) };
@@ -201,7 +212,8 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
         if part.is_cut_by_seeds() {
             everybody_has(&results, results_total)?;
         }
-        whole.cases.push(GateCase { part, number, name, planned, required, skipped, result: join_parts(results)? });
+        let result = join_parts(results, whole.shards.as_ref())?;
+        whole.cases.push(GateCase { part, number, name, planned, required, skipped, result });
     }
     whole.exit_code = of_what_there_is(whole.judge(), ended, whole.shards.as_ref());
     Ok(whole)
@@ -241,12 +253,14 @@ fn everybody_has(parts: &[(usize, ScenarioResult)], results_total: usize) -> Res
     }
 }
 
-/// Joins what results say about one scenario.
-fn join_parts(parts: Vec<(usize, ScenarioResult)>) -> Result<ScenarioResult, MergeError> {
+/// Joins what results say about one scenario; `shards`: those that are there, if some are missing.
+fn join_parts(parts: Vec<(usize, ScenarioResult)>, shards: Option<&Shards>) -> Result<ScenarioResult, MergeError> {
     let scenario = || title(&parts[0].1);
     agreed(parts.iter().map(|(_, part)| part.config.as_ref())).map_err(|results| MergeError::Config { scenario: scenario(), results })?;
     let expectations: Vec<_> = parts.iter().map(|(_, part)| part.expect.clone().unwrap_or_else(|| "no claim".to_owned())).collect();
     agreed(expectations.iter().map(Some)).map_err(|results| MergeError::Expect { scenario: scenario(), results })?;
+    agreed(parts.iter().map(|(_, part)| part.shard_of.as_ref()))
+        .map_err(|results| MergeError::Whole { scenario: scenario(), results: results.map(|(part, whole)| (parts[part].0, whole)) })?;
 
     let mut ranges: Vec<_> = parts.iter().flat_map(|(index, part)| part.seed_ranges.iter().map(|&range| (range, *index))).collect();
     ranges.sort_unstable();
@@ -264,6 +278,7 @@ fn join_parts(parts: Vec<(usize, ScenarioResult)>) -> Result<ScenarioResult, Mer
         joined
     });
     let mut joined = joined.expect("a scenario is listed because a result has it");
+    joined.shard_of = joined.shard_of.filter(|_| shards.is_some());
     tell_causes_once(&mut joined.failures, joined.expect.is_some());
     if !joined.findings.is_empty() {
         joined.tell_findings();
@@ -288,8 +303,8 @@ fn tell_causes_once(failures: &mut [Failure], must_fail: bool) {
 }
 
 /// The one value that everybody who states one agrees on; else the first two who do not.
-fn agreed<'a>(values: impl Iterator<Item = Option<&'a String>>) -> Result<Option<String>, [(usize, String); 2]> {
-    let mut known: Option<(usize, &String)> = None;
+fn agreed<'a, T: Clone + PartialEq + 'a>(values: impl Iterator<Item = Option<&'a T>>) -> Result<Option<T>, [(usize, T); 2]> {
+    let mut known: Option<(usize, &T)> = None;
     for (index, value) in values.enumerate() {
         match (known, value) {
             (Some((first, expected)), Some(found)) if expected != found => return Err([(first, expected.clone()), (index, found.clone())]),
@@ -450,6 +465,15 @@ mod tests {
         assert_eq!(
             refusal(vec![result("a", 0..1), result("b", 1..2)]),
             "a (a.toml) is in result 1, but not in result 2; shards must run the same scenarios"
+        );
+        let shard = |index, first, last| {
+            let mut report = RunReport { shards: Shards::one(index, 2), ..result("a", first..last) };
+            report.scenarios[0].shard_of = Some(SeedRange { first, last: last + 4 });
+            report
+        };
+        assert_eq!(
+            refusal(vec![shard(1, 0, 5), shard(2, 15, 20)]),
+            "the shards of a (a.toml) divide different seeds: 0 to 9 in result 1, 15 to 24 in result 2"
         );
         let mut twice = result("a", 0..1);
         twice.scenarios.push(twice.scenarios[0].clone());

@@ -2,10 +2,14 @@
 //!
 //! Sums of what cannot be would look like any others.
 
+use crate::exit;
 use crate::gate::GateReport;
-use crate::run::{RunReport, ScenarioResult};
+use crate::run::{Api, RunReport, ScenarioResult};
 use crate::schema::{GateSchema, ReadError, RunSchema, read_known};
 use crate::shards::Shards;
+
+/// More than any sweep counts; the sum of two thousand such results is still a number.
+const COUNT_MAX: u64 = 1 << 53;
 
 impl RunReport {
     /// Reads the JSON form of a result that is to be joined with others.
@@ -15,7 +19,8 @@ impl RunReport {
     pub fn from_shard(text: &str) -> Result<Self, ReadError> {
         let report: Self = read_known(text, RunSchema::NAME)?;
         contradiction_of_shards(report.shards.as_ref()).map_or(Ok(()), refuse)?;
-        report.scenarios.iter().find_map(of_scenario).map_or(Ok(report), refuse)
+        report.scenarios.iter().find_map(of_scenario).map_or(Ok(()), refuse)?;
+        unexplained(report.exit_code, report.judge(), report.interrupted, report.shards.as_ref()).map_or(Ok(report), refuse)
     }
 }
 
@@ -30,12 +35,22 @@ impl GateReport {
         let too_many = report.cases.iter().find(|case| case.result.seeds > case.planned);
         let too_many =
             too_many.map(|case| format!("{} {} ran {} of {} planned seeds", case.part, case.name, case.result.seeds, case.planned));
-        too_many.or_else(|| report.cases.iter().find_map(|case| of_scenario(&case.result))).map_or(Ok(report), refuse)
+        too_many.or_else(|| report.cases.iter().find_map(|case| of_scenario(&case.result))).map_or(Ok(()), refuse)?;
+        unexplained(report.exit_code, report.judge(), report.interrupted, report.shards.as_ref()).map_or(Ok(report), refuse)
     }
 }
 
 fn refuse<T>(contradiction: String) -> Result<T, ReadError> {
     Err(ReadError { line: 0, column: 0, reason: contradiction })
+}
+
+/// What of an exit code nothing else in the result explains: one that a shard has, and those that shards which were merged before may have.
+fn unexplained(code: u8, judged: u8, interrupted: bool, shards: Option<&Shards>) -> Option<String> {
+    let explained = code == judged
+        || code == exit::unwritten(judged)
+        || shards.is_some() && code == exit::worst([judged, exit::VACUOUS])
+        || interrupted && exit::is_interruption(code);
+    (!explained).then(|| format!("its `exit_code` is {code}, but what it holds comes to {judged}"))
 }
 
 fn of_scenario(scenario: &ScenarioResult) -> Option<String> {
@@ -75,6 +90,14 @@ impl ScenarioResult {
         {
             return Some(format!("`violated` is 0, but {claim} is violated"));
         }
+        if self.excused > 0 && self.excuses.is_empty() {
+            return Some(format!("`excused` is {}, but `excuses` is empty", self.excused));
+        }
+        let Api { requests, writes, conflicts, .. } = self.api;
+        let totals = [("events", self.events), ("requests", requests), ("attempted", self.allocations.attempted)];
+        if let Some((what, count)) = totals.into_iter().find(|(_, count)| *count > COUNT_MAX) {
+            return Some(format!("`{what}` is {count}, but no sweep comes to more than {COUNT_MAX}"));
+        }
         let more =
             |what: String, count: u64, most: u64, of: &str| (count > most).then(|| format!("{what} is {count}, but `{of}` is {most}"));
         let seeds = self.seeds;
@@ -93,7 +116,19 @@ impl ScenarioResult {
         });
         let answered = self.allocations.succeeded.saturating_add(self.allocations.failed);
         let answers = more("`succeeded` and `failed` of `allocations`".to_owned(), answered, self.allocations.attempted, "attempted");
-        counts.into_iter().chain(claims).chain(excuses).chain(seen).chain(judged).chain(faults).chain([answers]).flatten().next()
+        let writes =
+            [more("`writes`".to_owned(), writes, requests, "requests"), more("`conflicts`".to_owned(), conflicts, requests, "requests")];
+        counts
+            .into_iter()
+            .chain(writes)
+            .chain(claims)
+            .chain(excuses)
+            .chain(seen)
+            .chain(judged)
+            .chain(faults)
+            .chain([answers])
+            .flatten()
+            .next()
     }
 }
 
@@ -141,8 +176,12 @@ mod tests {
             ("seed_ranges", json!([]), "`seeds` is 4, but `seed_ranges` hold 0"),
             ("seed_ranges", json!([{"first": 2, "last": 3}, {"first": 0, "last": 1}]), "its `seed_ranges` do not ascend"),
             ("violated", json!(5), "`violated` is 5, but `seeds` is 4"),
+            ("excused", json!(1), "`excused` is 1, but `excuses` is empty"),
+            ("api/writes", json!(9_999), "`writes` is 9999, but `requests` is "),
+            ("api/conflicts", json!(9_999), "`conflicts` is 9999, but `requests` is "),
+            ("events", json!(u64::MAX), "`events` is 18446744073709551615, but no sweep comes to more than 9007199254740992"),
             ("violated", json!(0), "`violated` is 0, but a is violated"),
-            ("excused", json!(5), "`excused` is 5, but `seeds` is 4"),
+            ("excused", json!(5), "`excused` is 5, but `excuses` is empty"),
             ("failures/0/seed", json!(9), "a is violated in seed 9, which did not run"),
             ("claims/0/seeds", json!(2), "`seeds` of a is 2, but `violated` is 1"),
             ("always/0/judged_in", json!(5), "`judged_in` of a is 5, but `seeds` is 4"),
@@ -152,11 +191,13 @@ mod tests {
             ("allocations/failed", json!(1), "`succeeded` and `failed` of `allocations` is 5, but `attempted` is 4"),
         ] {
             let said = refused(&format!("{of}/{path}"), value);
-            assert_eq!(said, format!("s (s.toml) contradicts itself: {expected}"), "{path}");
+            assert!(said.starts_with(&format!("s (s.toml) contradicts itself: {expected}")), "{path}: {said}");
         }
         let said = refused("/shards", json!({"total": 2, "present": [3]}));
         assert_eq!(said, "it says that it is shard 3 of 2: expected 1 to 2");
         assert_eq!(refused("/shards", json!({"total": 2, "present": []})), "it says that it is none of the 2 shards");
+        assert_eq!(refused("/exit_code", json!(0)), "its `exit_code` is 0, but what it holds comes to 1");
+        assert_eq!(refused("/exit_code", json!(130)), "its `exit_code` is 130, but what it holds comes to 1");
         assert_eq!(refused("/shards", json!({"total": 2, "present": [2, 1]})), "the numbers of its shards do not ascend");
     }
 
@@ -170,7 +211,9 @@ mod tests {
     fn a_gate_is_asked_the_same() {
         let case = GateCase { name: "s".to_owned(), planned: 4, result: scenario(), ..GateCase::default() };
         let read = |case: &GateCase| {
-            GateReport::from_shard(&serde_json::to_string(&GateReport { cases: vec![case.clone()], ..GateReport::default() }).unwrap())
+            let mut report = GateReport { cases: vec![case.clone()], ..GateReport::default() };
+            report.exit_code = report.judge();
+            GateReport::from_shard(&serde_json::to_string(&report).unwrap())
         };
         assert!(read(&case).is_ok());
         let error = read(&GateCase { planned: 3, ..case.clone() }).unwrap_err();

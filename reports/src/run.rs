@@ -103,6 +103,9 @@ pub struct ScenarioResult {
     /// Which ones: ascending, neighbours joined.
     #[serde(default)]
     pub seed_ranges: Vec<SeedRange>,
+    /// The seeds of the whole that a shard is a part of; unset = it is no shard, or all shards are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard_of: Option<SeedRange>,
     /// Number of seeds with a violation that has no excuse.
     pub violated: u64,
     /// Number of seeds with an excused violation.
@@ -262,6 +265,7 @@ impl ScenarioResult {
         self.config = self.config.take().or(other.config);
         self.why_excused = self.why_excused.take().or(other.why_excused);
         self.brought |= other.brought;
+        self.shard_of = self.shard_of.or(other.shard_of);
         tally(&mut self.seeds, other.seeds);
         self.seed_ranges.extend(other.seed_ranges);
         seeds::normalize(&mut self.seed_ranges);

@@ -1,5 +1,7 @@
 //! Which seeds a result stands for.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The seeds from `first` to `last`, both included.
@@ -40,6 +42,13 @@ impl SeedRange {
         let first = u128::from(self.first) + skipped;
         // Both ends lie within `self`, so they fit.
         Some(Self { first: first as u64, last: (first + count - 1) as u64 })
+    }
+}
+
+impl fmt::Display for SeedRange {
+    /// `7`, or `0 to 99`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{} to {}", self.first, self.last) }
     }
 }
 

@@ -251,3 +251,33 @@ fn a_plan_of_a_profile_names_the_profile_and_what_differs() {
     let (fewer, provenance) = run(&[&besides[..], &["--without", "byom-decide-once"]].concat());
     assert_eq!((fewer, &provenance.without[..]), (all - 1, &["byom-decide-once".to_owned()][..]));
 }
+
+#[test]
+fn each_output_has_a_file_of_its_own() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out = tempfile::tempdir().unwrap();
+    let file = |name: &str| out.path().join(name).display().to_string();
+    let (one, story, away) = (file("one.json"), file("story.html"), file("away/one.json"));
+    let refused = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ipam-sim"));
+        command.current_dir(&root).args(["replay", "scenarios/smoke/counter-calm.toml", "--seed", "0"]).args(more);
+        let output = command.output().unwrap();
+        assert_eq!((output.status.code(), String::from_utf8(output.stdout).unwrap().lines().count().min(1)), (Some(2), 0), "{more:?}");
+        String::from_utf8(output.stderr).unwrap().lines().next().unwrap().to_owned()
+    };
+    let both = format!("error: --perfetto and --jepsen are one file, {one}: each needs its own");
+    assert_eq!(refused(&["--perfetto", &one, "--jepsen", &one, "--html", &story]), both);
+    let plan = "scenarios/smoke/counter-calm.toml";
+    assert_eq!(refused(&["--dump", plan]), format!("error: the plan and --dump are one file, {plan}: each needs its own"));
+    assert!(refused(&["--jepsen", "-"]).contains("expected a file, and `-` is none"));
+    assert_eq!(
+        refused(&["--trace", "--format", "json"]),
+        "error: --trace prints lines for people, and --format json prints JSON: both cannot be on standard output"
+    );
+    assert!(std::fs::read_dir(out.path()).unwrap().next().is_none(), "nothing is half-done");
+    // Where a folder is missing the run is told all the same.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ipam-sim"));
+    let output = command.current_dir(&root).args(["replay", plan, "--seed", "0", "--jepsen", &away]).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && err.contains(&format!("there is no folder {}", file("away"))), "{err}");
+}

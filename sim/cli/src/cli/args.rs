@@ -190,16 +190,16 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "TIME")]
     pub until: Option<Span>,
     /// Draw the run as one HTML file: lanes, messages, writes, faults, states
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub html: Option<PathBuf>,
     /// Write the run as a trace that ui.perfetto.dev opens: processes, operations, requests, faults
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub perfetto: Option<PathBuf>,
     /// Write the history of operations for checkers such as Knossos: EDN, or JSON if FILE ends so
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub jepsen: Option<PathBuf>,
     /// Write every API object as YAML, as it is at the end or at --until
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub dump: Option<PathBuf>,
     /// Show where this run and that of another plan part
     #[arg(long, value_name = "PLAN")]
@@ -231,7 +231,7 @@ pub struct ShrinkArgs {
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::claims))]
     pub claim: Option<String>,
     /// Where to write the smaller plan [default: PLAN with -min in its name]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub out: Option<PathBuf>,
     /// Run this many candidates at most [default: 20000, of 50 million events in all]
     #[arg(long, value_name = "N", value_parser = positive)]
@@ -522,10 +522,10 @@ Examples:
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Outputs {
     /// Write JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub junit: Option<PathBuf>,
     /// Write a summary in Markdown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub summary: Option<PathBuf>,
     /// Annotate files for GitHub Actions, and add to its job summary
     #[arg(long)]
@@ -567,7 +567,7 @@ pub struct ConformanceArgs {
     #[arg(long, value_name = "FILE", default_value = "ci/conformance/allow.txt")]
     pub allow: PathBuf,
     /// Write the answers that were judged, in the form of a recording
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub out: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -688,6 +688,15 @@ fn seed(text: &str) -> Result<u64, String> {
         _ => text.parse(),
     };
     parsed.map_err(|_| format!("expected a seed from 0 to {}", u64::MAX))
+}
+
+/// A file that is written: the result goes to standard output, and nothing else does.
+pub(super) fn output_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Err("expected a file, and `-` is none: ./- is a file of that name, /dev/stdout what is printed".to_owned()),
+        "" => Err("expected a file".to_owned()),
+        file => Ok(file.into()),
+    }
 }
 
 /// The name of a network interface, as far as Linux and CNI ask for one.

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use ipam_reports::{exit, printable};
 use sim_spiderpool::workload::trace::{from_audit, from_pods};
 
+use super::args::output_file;
 use super::verbs::write_named;
 use super::{CliError, Console, say, write_out};
 
@@ -36,7 +37,7 @@ pub struct TraceFiles {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Where to write the trace [default: standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub out: Option<PathBuf>,
 }
 

@@ -134,7 +134,7 @@ impl Write for Aside {
 }
 
 /// What cannot be renamed over: a device, a pipe, a stream of the process.
-fn is_special(path: &Path) -> bool {
+pub fn is_special(path: &Path) -> bool {
     let of_the_system = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     of_the_system || fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
 }

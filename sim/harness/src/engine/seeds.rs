@@ -29,13 +29,26 @@ impl Seeds {
     /// # Errors
     /// There are not so many seeds.
     pub fn range(&self, default: u64) -> Result<Option<SeedRange>, Error> {
-        let (first, count) = (self.first, self.count.unwrap_or(default));
-        let whole = SeedRange::new(first, count)
-            .ok_or_else(|| Error::usage(format!("there are no {count} seeds from {first} on: the last seed is {}", u64::MAX)))?;
+        let whole = self.whole(default)?;
         Ok(match self.shard {
             Some(Shard { index, total }) => whole.shard(index, total),
             None => Some(whole),
         })
+    }
+
+    /// The seeds of all shards together, where the scenario itself says `default` seeds. `None` when there is one shard only, which is the whole.
+    ///
+    /// # Errors
+    /// There are not so many seeds.
+    pub fn shard_of(&self, default: u64) -> Result<Option<SeedRange>, Error> {
+        let whole = self.whole(default)?;
+        Ok(self.shard.filter(|shard| shard.total > 1).map(|_| whole))
+    }
+
+    fn whole(&self, default: u64) -> Result<SeedRange, Error> {
+        let (first, count) = (self.first, self.count.unwrap_or(default));
+        SeedRange::new(first, count)
+            .ok_or_else(|| Error::usage(format!("there are no {count} seeds from {first} on: the last seed is {}", u64::MAX)))
     }
 }
 

@@ -89,6 +89,7 @@ pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress)
             continue;
         }
         let mut result = sweep(ready, range, options.jobs, until, progress, tables.as_ref().map(|(tables, _)| tables));
+        result.shard_of = options.seeds.shard_of(ready.scenario.seeds)?;
         if let Some((tables, _)) = &tables {
             tables.finish_scenario();
         }

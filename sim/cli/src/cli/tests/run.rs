@@ -78,6 +78,16 @@ fn a_failure_without_a_plan_file_is_replayed_by_its_seed() {
 }
 
 #[test]
+fn every_cause_has_a_plan_to_replay() {
+    let claims: Vec<String> = (0..5).map(|number| format!("claim-{number}")).collect();
+    let scenario = sweep("counter", 5, &[], |seed| vec![violation(&claims[seed as usize], Kind::Always, 1.0)]);
+    let ran = ran(&running(RunReport::new(vec![scenario], false)), "run scenarios");
+    let replay = |seed: u64| format!("replay  ipam-sim replay target/ipam-sim/counter-{seed}.toml --trace\n");
+    assert!((0..5).all(|seed| ran.out.contains(&replay(seed))), "{}", ran.out);
+    assert!(ran.out.contains(&format!("also    claim-4 in 1 seed, the first is 4\n{}", replay(4))), "{}", ran.out);
+}
+
+#[test]
 fn an_interrupted_sweep_prints_the_verdict_so_far() {
     let ran = ran(&running(RunReport::new(vec![held("counter"), sweep("later", 0, &[], |_| vec![])], true)), "run scenarios");
     assert_eq!(ran.code, 130);

@@ -273,6 +273,9 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             let seeds = human::plural(finding.seeds.saturating_add(finding.unexamined), "seed", "seeds");
             let names: Vec<&str> = finding.claims.iter().map(|count| &*count.claim).collect();
             lines.push(format!("also    {} in {seeds}, the first is {}", names.join(", "), failure.seed));
+            if !found {
+                lines.push(format!("replay  {}", paint.bold(&replay_of(scenario, failure))));
+            }
             continue;
         }
         shown += 1;
@@ -340,9 +343,6 @@ fn named(finding: &Finding) -> &str {
 }
 
 fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> Block<'a> {
-    // The smaller plan is the one to look at.
-    let shrunk = failure.shrunk.as_ref();
-    let plan = shrunk.and_then(|shrunk| shrunk.plan.as_deref()).or(failure.plan.as_deref());
     Block {
         word,
         claim: &failure.claim,
@@ -353,12 +353,17 @@ fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> 
         needs: failure.needs.as_deref(),
         digest: failure.digest,
         plan: failure.plan.as_deref(),
-        shrunk,
-        replay: Some(replay_command(plan, &scenario.file, failure.seed)),
+        shrunk: failure.shrunk.as_ref(),
+        replay: Some(replay_of(scenario, failure)),
     }
 }
 
-/// The seeds that violate the same claims, and of which nobody knows by what.
+/// The command that shows a failure again: the smaller plan is the one to look at.
+fn replay_of(scenario: &ScenarioResult, failure: &Failure) -> String {
+    let smaller = failure.shrunk.as_ref().and_then(|shrunk| shrunk.plan.as_deref());
+    replay_command(smaller.or(failure.plan.as_deref()), &scenario.file, failure.seed)
+}
+
 /// The seeds of which nobody knows whether they come of the same.
 fn unexamined(finding: &Finding) -> Option<String> {
     let seeds = named_seeds(&finding.unexamined_ranges, finding.unexamined, None)?;

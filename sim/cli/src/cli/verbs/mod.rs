@@ -148,7 +148,7 @@ impl Verbs for Simulator {
 /// Writes a file that the user named, in a folder that must be there: a misspelt one is not made.
 pub(super) fn write_named(file: &Path, text: &str) -> io::Result<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        Some(_) => Err(io::ErrorKind::NotFound.into()),
+        Some(folder) => Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}", folder.display()))),
         None => output::write(file, text),
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{ReplayReport, jepsen, perfetto};
 use sim_config::time::SimTime;
-use sim_harness::engine::load;
 use sim_harness::engine::replay::{Replay, ReplayOptions, Telling};
+use sim_harness::engine::{load, output};
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
 
@@ -17,6 +17,7 @@ use crate::cli::args::{Format, ReplayArgs};
 
 /// Runs one plan and says what came of it.
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+    one_file_each(args)?;
     let wants_history = args.format == Format::Json || args.perfetto.is_some() || args.jepsen.is_some();
     let options = ReplayOptions {
         recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some() || wants_history,
@@ -65,6 +66,29 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     report.unwritten = unwritten;
     report.exit_code = report.judge();
     Ok(report)
+}
+
+/// Refuses files that would overwrite each other or what is read, and lines that JSON would swallow.
+fn one_file_each(args: &ReplayArgs) -> Result<(), CliError> {
+    if args.trace && args.format == Format::Json {
+        return Err(CliError::usage("--trace prints lines for people, and --format json prints JSON: both cannot be on standard output")
+            .hint("`history` of the JSON has every event; without --format json, --trace prints them"));
+    }
+    let read = [("the plan", Some(&args.file)), ("--against", args.against.as_ref())];
+    let written = [
+        ("--html", args.html.as_ref()),
+        ("--perfetto", args.perfetto.as_ref()),
+        ("--jepsen", args.jepsen.as_ref()),
+        ("--dump", args.dump.as_ref()),
+    ];
+    let all: Vec<_> = read.into_iter().chain(written).filter_map(|(what, file)| Some((what, file?))).collect();
+    for (index, (what, file)) in all.iter().enumerate() {
+        let is_output = written.iter().any(|(name, _)| name == what);
+        if let Some((other, _)) = all[..index].iter().find(|(_, known)| is_output && known == file && !output::is_special(file)) {
+            return Err(CliError::usage(format!("{other} and {what} are one file, {}: each needs its own", file.display())));
+        }
+    }
+    Ok(())
 }
 
 fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> CliError {

@@ -163,8 +163,10 @@ impl Collector<'_> {
     }
 
     fn sweep(&mut self, part: Part, name: &str, ready: Arc<Ready>, first: u64, seeds: u64) {
-        let of_shard = |seeds: u64| match (SeedRange::new(first, seeds.max(1)), self.args.part) {
-            (Some(whole), Some(Shard { index, total })) if part.is_cut_by_seeds() => whole.shard(index, total),
+        let shard = self.args.part.filter(|shard| part.is_cut_by_seeds() && shard.total > 1);
+        let whole = |seeds: u64| SeedRange::new(first, seeds.max(1));
+        let of_shard = |seeds: u64| match (whole(seeds), shard) {
+            (Some(whole), Some(Shard { index, total })) => whole.shard(index, total),
             (whole, _) => whole,
         };
         let left = of_shard(seeds);
@@ -177,7 +179,7 @@ impl Collector<'_> {
         };
         let planned = left.map_or(0, count);
         let until_found = ready.scenario.expect.is_some() && !part.is_cut_by_seeds();
-        let result = empty_result(&ready);
+        let result = ScenarioResult { shard_of: shard.and(whole(seeds)), ..empty_result(&ready) };
         self.add(part, name, (planned, required), result, || Job::Sweep(Sweep { ready, left, until_found }));
     }
 

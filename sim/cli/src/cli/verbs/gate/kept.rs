@@ -14,6 +14,10 @@ use sim_harness::world::Stage;
 /// The mark of a plan whose digest holds for every build, until somebody records it again.
 const KEPT: &str = "kept";
 
+/// What is to be said of a digest that is another one, but the same each time.
+const CHANGED: &str = ", and so did the next: either its behaviour changed, and the plan is to be recorded anew if that is meant, or this \
+                       machine behaves otherwise than the one that recorded it";
+
 /// Runs a plan that once failed.
 pub(super) fn regression(case: &mut GateCase, plan: &Plan, stage: &Stage, out: &Path) {
     let began = Instant::now();
@@ -48,7 +52,9 @@ pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
     // Whether its claims hold is not asked: some were kept because they do not.
     record.violations.clear();
     if record.problems.is_empty() && record.digest != recorded.digest {
-        let message = format!("the kept digest is {}, this run gave {}", recorded.digest, record.digest);
+        let again = run_plan(plan, stage, RunOptions::default()).is_ok_and(|again| again.digest == record.digest);
+        let message =
+            format!("the kept digest is {}, this run gave {}{}", recorded.digest, record.digest, if again { CHANGED } else { "" });
         record.problems = vec![problem(case, plan, ProblemKind::Nondeterminism, message)];
     }
     case.result.add(record);

@@ -6,7 +6,25 @@ use super::{Role, Timeline};
 use crate::{Provenance, human, printable};
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// A file for each thing that the page shows or does. They share one scope, in this order.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("page/data.js"),
+    include_str!("page/elements.js"),
+    include_str!("page/layout.js"),
+    include_str!("page/filter.js"),
+    include_str!("page/link.js"),
+    include_str!("page/header.js"),
+    include_str!("page/tools.js"),
+    include_str!("page/rows.js"),
+    include_str!("page/lanes.js"),
+    include_str!("page/overview.js"),
+    include_str!("page/panel.js"),
+    include_str!("page/moving.js"),
+    include_str!("page/theme.js"),
+    include_str!("page/main.js"),
+    "})();\n",
+);
 
 /// The file's text.
 ///

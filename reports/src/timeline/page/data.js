@@ -1,0 +1,63 @@
+// The timeline, and what is looked up in it.
+
+const T = JSON.parse(document.getElementById("data").textContent);
+const E = T.events, first = T.first, lanes = T.lanes, end = Math.max(T.simulated_s * 1e6, 1);
+const at = (number) => E[number - first];
+const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
+
+const clock = (micros) => (micros / 1e6).toFixed(6);
+const span = (micros) => {
+  if (micros < 1e3) return `${micros} \u00b5s`;
+  if (micros < 1e6) return `${+(micros / 1e3).toPrecision(3)} ms`;
+  if (micros < 120e6) return `${+(micros / 1e6).toPrecision(3)} s`;
+  const seconds = Math.round(micros / 1e6), hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60;
+  return hours ? `${hours} h${minutes ? ` ${minutes} min` : ""}` : `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
+};
+const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+const group = { request: "request", answer: "answer", commit: "commit", deliver: "deliver", note: "note", begin: "fault", end: "fault", fire: "fault" };
+const kindOf = (event) => group[event.k] || "process";
+const isBad = (event) => event.k === "crash" || event.k === "panic" || (event.e && event.e !== "ok");
+const laneName = (event) => (event.l === undefined ? "fault" : lanes[event.l].name);
+// Who is behind an event: of a write the client, not the server that carried it out.
+const whose = (number) => {
+  const event = at(number), call = event.k === "commit" && callOf.get(number);
+  return call ? lanes[call.l].name : laneName(event);
+};
+const haystack = E.map((event, i) => `#${first + i} ${laneName(event)} ${event.p === undefined ? "" : lanes[event.p].name} ${event.x} ${event.d || ""}`.toLowerCase());
+
+const faultSlots = slots(T.faults, (fault) => fault.from, (fault) => fault.to);
+const busy = new Set(E.flatMap((event) => [event.l, event.p]));
+
+// Gives each interval the first slot that is free, so that none lie on one another.
+function slots(intervals, from, to) {
+  const free = [], of = [];
+  for (const interval of intervals) {
+    let slot = free.findIndex((until) => until <= from(interval));
+    if (slot < 0) slot = free.length;
+    free[slot] = to(interval) === undefined ? Infinity : to(interval);
+    of.push(slot);
+  }
+  return { of, count: free.length };
+}
+const callSlot = new Map();
+lanes.forEach((_, lane) => {
+  const own = T.calls.filter((call) => call.l === lane && call.a !== undefined);
+  const { of } = slots(own, (call) => call.q, (call) => call.a);
+  own.forEach((call, i) => callSlot.set(call, of[i]));
+});
+const callOf = new Map();
+for (const call of T.calls) for (const part of [call.q, ...(call.c || []), ...(call.a === undefined ? [] : [call.a])]) callOf.set(part, call);
+
+const boxes = new Map();
+T.violations.forEach((violation) => {
+  const key = `${violation.from} ${violation.to}`;
+  if (!boxes.has(key)) boxes.set(key, { from: violation.from, to: violation.to, violations: [] });
+  boxes.get(key).violations.push(violation);
+});
+const violatedAt = new Map();
+for (const box of boxes.values()) violatedAt.set(box.to, [...(violatedAt.get(box.to) || []), ...box.violations]);
+const effects = new Map();
+E.forEach((event, i) => (event.b || []).forEach((cause) => {
+  if (!effects.has(cause.event)) effects.set(cause.event, []);
+  effects.get(cause.event).push(first + i);
+}));

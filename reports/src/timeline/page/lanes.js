@@ -50,7 +50,7 @@ function picture(from, to, tied) {
     svg(box, "rect", { x: x - 5, y: band[0], width: 11, height: band[1] - band[0], rx: 2, fill: "var(--bg)", stroke: "var(--fault)" });
     svg(box, "rect", { x: x - 5, y: band[0], width: 11, height: band[1] - band[0], rx: 2, fill: "url(#struck)", opacity: 0.28 });
     const room = Math.min(band[1], height) - Math.max(band[0], 0);
-    const top = Math.max(0, (stage.scrollTop / ROW - from) * ROW), bottom = Math.min(height, top + stage.clientHeight - head());
+    const top = Math.max(0, (stage.scrollTop / ROW - from) * ROW), bottom = Math.min(height, top + stage.clientHeight - headHeight);
     const visible = [Math.max(band[0], top), Math.min(band[1], bottom)];
     if (room > fault.name.length * 6.4 + 10) label(box, x + 0.5, clamp((visible[0] + visible[1]) / 2, band[0] + fault.name.length * 3.3 + 4, band[1] - fault.name.length * 3.3 - 4), fault.name, "var(--fault)");
   });

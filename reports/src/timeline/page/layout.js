@@ -6,32 +6,25 @@ const view = el("div", { id: "window" });
 const aside = el("aside", { "aria-live": "polite" });
 const overview = svg(null, "svg", { id: "overview", role: "img", "aria-label": "the whole run by time" });
 
-const ROW = 22, HEAD = 146, NO_W = 52, TIME_W = 88, STORE_W = 58;
-// Below this width of the list the lanes are left out.
-const NARROW = 560;
-// And below this one they take less of it.
-const MEDIUM = 860;
-// How tall the head of the list is: without lanes it has no names.
-const head = () => (document.body.classList.contains("narrow") ? 24 : HEAD);
+const ROW = 22, NO_W = 52, TIME_W = 88, STORE_W = 58;
+// Where the lanes would leave less than this to the texts, they are left out.
+const TEXT_MIN = 300;
+// In a list narrower than this the lanes take less of it, in one wider than that the names may take more.
+const MEDIUM = 860, WIDE = 1300;
 
 const shownSlots = Math.min(faultSlots.count, 6);
 const gutter = T.faults.length ? shownSlots * 14 + 10 : 4;
 const LEFT = TIME_W + NO_W;
 // The column of names; in a list that is not wide it leaves room to the texts.
-const whoWidth = () => Math.min(stage.clientWidth < MEDIUM ? 76 : 116, Math.max(40, ...lanes.map((lane) => lane.name.length * 6.4 + 8)));
-let widths = [], lefts = [], lanesWidth = 0;
+const whoWidth = () => {
+  const most = stage.clientWidth < MEDIUM ? 76 : stage.clientWidth > WIDE ? 170 : 116;
+  return Math.min(most, Math.max(40, ...lanes.map((lane) => lane.name.length * 6.4 + 8)));
+};
+// `headHeight`: that of the names above the list. Without lanes there are none.
+let widths = [], lefts = [], lanesWidth = 0, headHeight = 0;
 const xOf = (lane) => lefts[lane] + widths[lane] / 2;
 // The lanes take what the texts can spare; those in which nothing happens take little.
 function layout() {
-  // Where there is no room for both, the text is what counts.
-  const narrow = stage.clientWidth < NARROW;
-  document.body.classList.toggle("narrow", narrow);
-  if (narrow) {
-    widths = lanes.map(() => 0);
-    lefts = lanes.map(() => 0);
-    lanesWidth = 0;
-    return;
-  }
   const quiet = lanes.filter((lane, i) => lane.role !== "store" && !busy.has(i)).length, loud = Math.max(1, lanes.length - quiet - 1);
   const medium = stage.clientWidth < MEDIUM;
   const room = (stage.clientWidth - LEFT) * (medium ? 0.36 : 0.5) - gutter - STORE_W - quiet * 16;
@@ -39,4 +32,14 @@ function layout() {
   widths = lanes.map((lane, i) => (lane.role === "store" ? STORE_W : busy.has(i) ? each : 16));
   lefts = widths.map((_, i) => gutter + widths.slice(0, i).reduce((sum, width) => sum + width, 0));
   lanesWidth = gutter + widths.reduce((sum, width) => sum + width, 0) + 6;
+  headHeight = innerHeight < 700 ? 90 : 162;
+  // Where there is no room for both, the text is what counts.
+  const narrow = stage.clientWidth - LEFT - lanesWidth < TEXT_MIN;
+  document.body.classList.toggle("narrow", narrow);
+  if (narrow) {
+    widths = lanes.map(() => 0);
+    lefts = lanes.map(() => 0);
+    lanesWidth = 0;
+    headHeight = 24;
+  }
 }

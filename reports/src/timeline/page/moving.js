@@ -2,7 +2,7 @@
 
 function go(number, center) {
   state.cursor = number;
-  const row = rowOf(number), top = row * ROW, height = stage.clientHeight - head();
+  const row = rowOf(number), top = row * ROW, height = stage.clientHeight - headHeight;
   if (center || top < stage.scrollTop || top > stage.scrollTop + height - 2 * ROW) {
     stage.scrollTop = center ? top - height / 2 : top < stage.scrollTop ? top - ROW : top - height + 3 * ROW;
   }
@@ -33,7 +33,7 @@ document.addEventListener("keydown", (key) => {
     return;
   }
   if (key.ctrlKey || key.metaKey || key.altKey) return;
-  const page = Math.max(1, Math.floor((stage.clientHeight - head()) / ROW) - 2);
+  const page = Math.max(1, Math.floor((stage.clientHeight - headHeight) / ROW) - 2);
   const jump = (forward) => {
     const stops = [...new Set(T.violations.map((violation) => violation.to))].sort((a, b) => a - b);
     const next = forward ? stops.find((number) => number > state.cursor) : stops.reverse().find((number) => number < state.cursor);

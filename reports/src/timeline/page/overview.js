@@ -33,7 +33,7 @@ function drawOverview() {
     }
   }
   const low = rows.slice(clamp(Math.floor(stage.scrollTop / ROW), 0, rows.length)).find((row) => row.event !== undefined);
-  const high = rows.slice(0, clamp(Math.ceil((stage.scrollTop + stage.clientHeight - head()) / ROW), 0, rows.length)).reverse().find((row) => row.event !== undefined);
+  const high = rows.slice(0, clamp(Math.ceil((stage.scrollTop + stage.clientHeight - headHeight) / ROW), 0, rows.length)).reverse().find((row) => row.event !== undefined);
   if (low && high) svg(overview, "rect", { x: x(E[low.event].t) - 3, y: 3, width: Math.max(6, x(E[high.event].t) - x(E[low.event].t) + 6), height: base - 2, rx: 3, fill: "var(--accent-soft)", stroke: "var(--accent)" });
   for (const violated of boxes.values()) {
     const here = x(at(violated.to).t);

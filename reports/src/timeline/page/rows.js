@@ -1,11 +1,11 @@
 // The list of events: the names above it and the rows in sight.
 
 function heads() {
-  const names = el("div", { class: "names", style: `width:${lanesWidth}px;height:${HEAD}px` });
+  const names = el("div", { class: "names", style: `width:${lanesWidth}px;height:${headHeight}px` });
   if (T.faults.length) names.append(el("span", { class: "faults", style: `left:${gutter / 2 - 8}px` }, "faults"));
   lanes.forEach((lane, i) => {
-    const quiet = busy.has(i) ? "" : " quiet";
-    const button = el("button", { class: lane.role + quiet, style: `left:${xOf(i) - 8}px;width:16px`, "aria-pressed": String(state.lane === i), title: `${lane.name}: only this one`, onclick: () => {
+    const quiet = busy.has(i) ? "" : " quiet", width = Math.min(16, widths[i]);
+    const button = el("button", { class: lane.role + quiet, style: `left:${xOf(i) - width / 2}px;width:${width}px;max-height:${headHeight - 12}px`, "aria-pressed": String(state.lane === i), title: `${lane.name}: only this one`, onclick: () => {
       state.lane = state.lane === i ? null : i;
       names.querySelectorAll("button").forEach((other, k) => other.setAttribute("aria-pressed", String(k === state.lane)));
       refilter();
@@ -31,7 +31,7 @@ function draw() {
   whoW = whoWidth();
   for (let r = from; r < to; r += 1) list.push(rowElement(rows[r], (r - from) * ROW, tied));
   if (!rows.length) list.push(el("div", { class: "empty" }, "No event passes these filters."));
-  view.replaceChildren(...list, picture(from, to, tied));
+  view.replaceChildren(...list, ...(lanesWidth ? [picture(from, to, tied)] : []));
   drawOverview();
 }
 

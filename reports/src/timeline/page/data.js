@@ -13,6 +13,7 @@ const span = (micros) => {
   const seconds = Math.round(micros / 1e6), hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60;
   return hours ? `${hours} h${minutes ? ` ${minutes} min` : ""}` : `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
 };
+const seconds = (at_s) => `${(Math.floor(at_s * 1e3 + 1e-6) / 1e3).toFixed(3)} s`;
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 const group = { request: "request", answer: "answer", commit: "commit", deliver: "deliver", note: "note", begin: "fault", end: "fault", fire: "fault" };
 const kindOf = (event) => group[event.k] || "process";
@@ -54,8 +55,16 @@ T.violations.forEach((violation) => {
   if (!boxes.has(key)) boxes.set(key, { from: violation.from, to: violation.to, violations: [] });
   boxes.get(key).violations.push(violation);
 });
+// What is violated at an event, each with its own time: a deadline passes when nothing happens. What says the same is told once.
 const violatedAt = new Map();
-for (const box of boxes.values()) violatedAt.set(box.to, [...(violatedAt.get(box.to) || []), ...box.violations]);
+for (const violation of T.violations) {
+  const { claim, excuse, detail = [], at_s } = violation, text = [claim, excuse || "", ...detail].join("\n");
+  if (!violatedAt.has(violation.to)) violatedAt.set(violation.to, []);
+  const told = violatedAt.get(violation.to), same = told.find((one) => one.text === text && one.violation.at_s === at_s);
+  if (same) same.times += 1;
+  else told.push({ violation, text, times: 1, at: Math.round(at_s * 1e6) });
+}
+const claimOf = ({ violation, times }) => `\u2717 ${violation.claim}${times > 1 ? ` \u00d7${times}` : ""}`;
 const effects = new Map();
 E.forEach((event, i) => (event.b || []).forEach((cause) => {
   if (!effects.has(cause.event)) effects.set(cause.event, []);

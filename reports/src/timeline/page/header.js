@@ -9,13 +9,12 @@ function header() {
     if (!byClaim.has(key)) byClaim.set(key, []);
     byClaim.get(key).push(violation);
   }
-  const when = (violation) => `${(Math.floor(violation.at_s * 1e3 + 1e-6) / 1e3).toFixed(3)} s`;
   const jumps = [...byClaim.values()].map((times) => {
     const [violation] = times, more = times.length > 1 ? ` \u00d7${times.length}` : "";
-    const title = times.map((one) => [when(one), ...(one.detail || []).slice(0, 2)].join("  ")).join("\n");
+    const title = [...new Set(times.map((one) => [seconds(one.at_s), ...(one.detail || []).slice(0, 2)].join("  ")))].join("\n");
     const next = () => (times.find((one) => one.to > state.cursor) || violation).to;
     return el("button", { class: violation.excuse ? "jump excused" : "jump", title, onclick: () => go(next(), true) },
-      `\u2717 ${violation.claim}  ${when(violation)}${more}${violation.excuse ? " (excused)" : ""}`);
+      `\u2717 ${violation.claim}  ${seconds(violation.at_s)}${more}${violation.excuse ? " (excused)" : ""}`);
   });
   const theme = el("button", { title: "light or dark (t)", onclick: toggleTheme }, "\u25d0 theme");
   return el("header", {}, [

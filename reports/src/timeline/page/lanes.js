@@ -26,7 +26,7 @@ function picture(from, to, tied) {
     if (band[1] - band[0] > 60) label(box, x, clamp((band[0] + band[1]) / 2, 30, height - 30), name, "var(--dim)");
   }
   // What lies in several frames is not redder for it.
-  const bands = [...boxes.values()].map((violated) => clip(y(rowOf(violated.from)) + 1, y(endOf(violated.to)) - 1)).filter(inSight);
+  const bands = [...boxes.values()].filter(isTold).map((violated) => clip(y(rowOf(violated.from)) + 1, y(endOf(violated.to)) - 1)).filter(inSight);
   const across = { x: gutter - 2, width: lanesWidth - gutter - 2, rx: 6 };
   const joined = [];
   for (const [low, high] of [...bands].sort(([one], [other]) => one - other)) {
@@ -54,7 +54,7 @@ function picture(from, to, tied) {
     const visible = [Math.max(band[0], top), Math.min(band[1], bottom)];
     if (room > fault.name.length * 6.4 + 10) label(box, x + 0.5, clamp((visible[0] + visible[1]) / 2, band[0] + fault.name.length * 3.3 + 4, band[1] - fault.name.length * 3.3 - 4), fault.name, "var(--fault)");
   });
-  for (let r = from; r < to; r += 1) if (rows[r].event !== undefined && !rows[r].violation) mark(box, E[rows[r].event], middle(r));
+  for (let r = from; r < to; r += 1) if (rows[r].event !== undefined && !rows[r].told) mark(box, E[rows[r].event], middle(r));
   const cursor = at(state.cursor);
   if (cursor && cursor.l !== undefined && isShown(state.cursor)) {
     const x = xOf(cursor.l), there = middle(rowOf(state.cursor));

@@ -32,7 +32,7 @@ function layout() {
   widths = lanes.map((lane, i) => (lane.role === "store" ? STORE_W : busy.has(i) ? each : 16));
   lefts = widths.map((_, i) => gutter + widths.slice(0, i).reduce((sum, width) => sum + width, 0));
   lanesWidth = gutter + widths.reduce((sum, width) => sum + width, 0) + 6;
-  headHeight = innerHeight < 700 ? 90 : 162;
+  headHeight = Math.min(innerHeight < 700 ? 90 : 162, Math.max(...lanes.map((lane) => lane.name.length)) * 6.4 + 24);
   // Where there is no room for both, the text is what counts.
   const narrow = stage.clientWidth - LEFT - lanesWidth < TEXT_MIN;
   document.body.classList.toggle("narrow", narrow);

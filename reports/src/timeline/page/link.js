@@ -7,12 +7,12 @@ function keepLink() {
   add("lane", state.lane === null ? null : lanes[state.lane].name);
   add("object", state.object);
   if (state.followed) parts.push("followed");
-  if (state.chain) parts.push("causes");
+  add("causes", state.chainOf);
   try { history.replaceState(null, "", `#${parts.join("&")}`); } catch { /* Some places do not let a page change its address. */ }
 }
 function resetFilters() {
-  Object.assign(state, { text: "", hidden: new Set(), lane: null, object: null, followed: false, chain: null });
-  search.value = "";
+  Object.assign(state, { text: "", hidden: new Set(), lane: null, object: null, followed: false });
+  showCauses(null);
 }
 function takeLink() {
   const [number, ...parts] = location.hash.slice(1).split("&");
@@ -20,14 +20,12 @@ function takeLink() {
   const value = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
   for (const [name, text] of parts.map((part) => part.split("="))) {
     const said = value(text || "");
-    if (name === "text") state.text = search.value = said.toLowerCase();
+    if (name === "text") state.text = said;
     if (name === "hide") said.split(",").filter((kind) => toggles.has(kind)).forEach((kind) => state.hidden.add(kind));
     if (name === "lane" && lanes.some((lane) => lane.name === said)) state.lane = lanes.findIndex((lane) => lane.name === said);
     if (name === "object" && T.objects[Number(said)]) state.object = Number(said);
     if (name === "followed" && T.followed) state.followed = true;
-    if (name === "causes") state.chain = chainOf(state.cursor);
+    if (name === "causes") showCauses(/^\d+$/.test(said) && at(Number(said)) ? Number(said) : state.cursor);
   }
-  for (const [kind, button] of toggles) button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
-  for (const [name, button] of pressed) button.setAttribute("aria-pressed", String(Boolean(state[name])));
-  objects.value = state.object === null ? "" : String(state.object);
+  showFilters();
 }

@@ -12,9 +12,10 @@ function go(number, center) {
   keepLink();
 }
 function step(by, same) {
-  let row = rowOf(state.cursor);
+  // Where the event is hidden, this is the row after it.
+  let row = rowOf(state.cursor) - (by > 0 && !isShown(state.cursor) ? 1 : 0);
   const lane = same && at(state.cursor) ? at(state.cursor).l : undefined;
-  const isStop = (candidate) => candidate && candidate.event !== undefined && !candidate.violation && (lane === undefined || E[candidate.event].l === lane);
+  const isStop = (candidate) => candidate && candidate.event !== undefined && !candidate.told && (lane === undefined || E[candidate.event].l === lane);
   const sign = Math.sign(by);
   for (let left = Math.abs(by), last = row; left > 0; left -= 1, last = row) {
     do row += sign; while (rows[row] && !isStop(rows[row]));
@@ -29,7 +30,11 @@ function refilter() {
 
 document.addEventListener("keydown", (key) => {
   if (key.target === search || key.target.tagName === "SELECT") {
-    if (key.key === "Escape") { search.value = ""; state.text = ""; refilter(); stage.focus(); }
+    if (key.key === "Escape") { search.value = state.text = ""; refilter(); stage.focus(); }
+    if (key.key === "Enter" && key.target === search) {
+      if (!isShown(state.cursor)) step(1);
+      stage.focus();
+    }
     return;
   }
   if (key.ctrlKey || key.metaKey || key.altKey) return;

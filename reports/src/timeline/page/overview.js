@@ -57,6 +57,6 @@ function niceStep(whole, most) {
 overview.addEventListener("click", (click) => {
   const frame = overview.getBoundingClientRect(), there = click.clientX - frame.left;
   const off = (row) => Math.abs(overviewX(E[row.event].t, 14, frame.width - 14) - there);
-  const shown = rows.filter((row) => row.event !== undefined && !row.violation);
+  const shown = rows.filter((row) => row.event !== undefined && !row.told);
   if (shown.length) go(first + shown.reduce((best, row) => (off(row) < off(best) ? row : best)).event, true);
 });

@@ -7,7 +7,7 @@ function heads() {
     const quiet = busy.has(i) ? "" : " quiet", width = Math.min(16, widths[i]);
     const button = el("button", { class: lane.role + quiet, style: `left:${xOf(i) - width / 2}px;width:${width}px;max-height:${headHeight - 12}px`, "aria-pressed": String(state.lane === i), title: `${lane.name}: only this one`, onclick: () => {
       state.lane = state.lane === i ? null : i;
-      names.querySelectorAll("button").forEach((other, k) => other.setAttribute("aria-pressed", String(k === state.lane)));
+      showFilters();
       refilter();
     } }, lane.name);
     names.append(button);
@@ -50,19 +50,19 @@ function rowElement(row, y, tied) {
     return el("div", { class: "row pause", style: place }, [el("span", { class: "gap", style: `width:${LEFT + lanesWidth}px` }), el("span", { class: "text" }, el("span", {}, `${span(row.gap)} later`))]);
   }
   const number = first + row.event, event = E[row.event];
-  if (row.violation) {
-    const detail = (row.violation.detail || [])[0] || "";
-    const text = `\u2717 ${row.violation.claim}: ${detail}`;
-    return el("div", { class: "row violated", style: place, title: [row.violation.claim, ...(row.violation.detail || [])].join("\n"), onclick: () => go(number) },
-      [el("span", { class: "gap", style: `width:${LEFT}px` }), blank, el("span", { class: "text" }, text)]);
+  const time = (micros) => {
+    const [whole, part] = clock(micros).split(".");
+    return el("span", { class: "time mono", style: `width:${TIME_W}px` }, row.fresh ? [el("b", {}, whole), `.${part}`] : "");
+  };
+  if (row.told) {
+    const { violation } = row.told, [said = ""] = violation.detail || [];
+    return el("div", { class: "row violated", style: place, title: row.told.text, onclick: () => go(number) },
+      [time(row.told.at), el("span", { class: "gap", style: `width:${NO_W}px` }), blank, el("span", { class: "text" }, `${claimOf(row.told)}: ${said}`)]);
   }
   const kind = isBad(event) ? "k-bad" : `k-${kindOf(event)}`;
   const marks = ["row", number === state.cursor ? "at" : "", tied.has(number) ? "tied" : ""].join(" ");
-  const [whole, part] = clock(event.t).split(".");
-  const time = row.fresh ? [el("b", {}, whole), `.${part}`] : "";
   return el("div", { class: marks, style: place, title: event.d || event.x, onclick: () => go(number) }, [
-    el("span", { class: "time mono", style: `width:${TIME_W}px` }, time),
-    el("span", { class: "no mono", style: `width:${NO_W}px` }, `#${number}`), blank,
+    time(event.t), el("span", { class: "no mono", style: `width:${NO_W}px` }, `#${number}`), blank,
     el("span", { class: "text" }, [el("span", { class: "who", style: `width:${whoW}px` }, whose(number)), el("span", { class: kind }, event.x)]),
   ]);
 }

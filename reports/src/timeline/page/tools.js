@@ -1,7 +1,8 @@
 // The filters.
 
+const clear = el("button", { id: "clear", title: "show every event", onclick: () => { resetFilters(); showFilters(); refilter(); } }, "\u2715 all filters");
 const count = el("span", { class: "count" });
-const search = el("input", { type: "search", placeholder: "filter: text, process, #number", "aria-label": "filter", oninput: () => { state.text = search.value.trim().toLowerCase(); refilter(); } });
+const search = el("input", { type: "search", placeholder: "filter: text, process, #number", "aria-label": "filter", oninput: () => { state.text = search.value.trim(); refilter(); } });
 
 // What shows the filters: the buttons of kinds, those of `only`, the list of objects.
 const toggles = new Map(), pressed = new Map();
@@ -30,12 +31,28 @@ function tools() {
     return button;
   };
   const followed = T.followed && only(`only ${T.followed}`, "only what touched it", () => (state.followed = !state.followed));
-  const chain = only("only its causes", "only the event at the cursor and what it came of (c)", () => {
-    state.chain = state.chain ? null : chainOf(state.cursor);
+  const chain = only(CAUSES, "only the event at the cursor and its causes (c)", () => {
+    showCauses(state.chain ? null : state.cursor);
     return Boolean(state.chain);
   });
   chain.id = "chain";
   pressed.set("chain", chain);
   if (followed) pressed.set("followed", followed);
-  return el("div", { class: "tools", role: "toolbar" }, [search, ...kinds, objects, followed, chain, count]);
+  return el("div", { class: "tools", role: "toolbar" }, [search, ...kinds, objects, followed, chain, clear, count]);
+}
+
+const CAUSES = "only its causes";
+function showCauses(number) {
+  state.chainOf = number;
+  state.chain = number === null ? null : causesOf(number);
+  document.getElementById("chain").textContent = number === null ? CAUSES : `only the causes of #${number}`;
+}
+
+// Brings what shows the filters in line with the state.
+function showFilters() {
+  search.value = state.text;
+  objects.value = state.object === null ? "" : String(state.object);
+  for (const [kind, button] of toggles) button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
+  for (const [name, button] of pressed) button.setAttribute("aria-pressed", String(Boolean(state[name])));
+  document.querySelectorAll("#heads .names button").forEach((button, i) => button.setAttribute("aria-pressed", String(i === state.lane)));
 }

@@ -1,6 +1,7 @@
 // The timeline, and what is looked up in it.
 
-const T = JSON.parse(document.getElementById("data").textContent);
+// Arrows that are typed become real ones. The data escape `<` and `>`.
+const T = JSON.parse(document.getElementById("data").textContent.replace(/ -\\u003e /g, " \u2192 ").replace(/ \\u003c- /g, " \u2190 "));
 const E = T.events, first = T.first, lanes = T.lanes, end = Math.max(T.simulated_s * 1e6, 1);
 const at = (number) => E[number - first];
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
@@ -10,9 +11,13 @@ const span = (micros) => {
   if (micros < 1e3) return `${micros} \u00b5s`;
   if (micros < 1e6) return `${+(micros / 1e3).toPrecision(3)} ms`;
   if (micros < 120e6) return `${+(micros / 1e6).toPrecision(3)} s`;
-  const seconds = Math.round(micros / 1e6), hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60;
-  return hours ? `${hours} h${minutes ? ` ${minutes} min` : ""}` : `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
+  return minutes(micros);
 };
+const minutes = (micros) => {
+  const whole = Math.round(micros / 1e6), hours = Math.floor(whole / 3600), left = Math.floor(whole / 60) % 60;
+  return hours ? `${hours} h${left ? ` ${left} min` : ""}` : `${left} min${whole % 60 ? ` ${whole % 60} s` : ""}`;
+};
+const ordinal = (n) => n + (/(?<!1)[123]$/.test(n) ? ["st", "nd", "rd"][n % 10 - 1] : "th");
 const seconds = (at_s) => `${(Math.floor(at_s * 1e3 + 1e-6) / 1e3).toFixed(3)} s`;
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 const group = { request: "request", answer: "answer", commit: "commit", deliver: "deliver", note: "note", begin: "fault", end: "fault", fire: "fault" };

@@ -36,7 +36,7 @@ function filter() {
   rowAt = new Int32Array(E.length + 1);
   endAt = new Int32Array(E.length);
   passes = new Uint8Array(E.length);
-  words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
+  words = state.text.toLowerCase().replace(/->/g, "\u2192").replace(/<-/g, "\u2190").split(/\s+/).filter(Boolean);
   const long = Math.min(Math.max(end / 50, 1e5), 1e6);
   let before = null, shown = 0;
   const pause = (time) => before !== null && time - before >= long && rows.push({ gap: time - before });

@@ -31,6 +31,7 @@ function header() {
 
 function provenance(from) {
   const row = (name, ...value) => [el("dt", {}, name), el("dd", {}, value)];
+  const worded = (fault) => fault.replace(/^(crash-at-write\(.*\)) (\d+)$/, (_, what, nth) => `${what} at its ${ordinal(nth)} write`);
   const listed = (names) => names.length ? names.join(", ") : "none";
   return el("details", { class: "provenance" }, [
     el("summary", {}, "where it comes from"),
@@ -38,9 +39,11 @@ function provenance(from) {
       ...row("replay", el("code", {}, from.replay)),
       ...row("profile", from.profile + ((from.without || []).length ? ` without ${from.without.join(", ")}` : "")),
       ...row("mutations", listed([...(from.profile === "upstream" ? ["all of upstream"] : []), ...(from.mutations || [])])),
-      ...row("faults", listed(from.faults || [])),
+      ...row("faults", (from.faults || []).length ? el("ul", {}, from.faults.map((fault) => el("li", {}, worded(fault)))) : "none"),
       ...(from.shrunk_from ? row("shrunk from", el("code", {}, from.shrunk_from)) : []),
-      ...row("version", `${from.version}, build ${from.build}`),
+      // The name of a build begins with the version.
+      ...row("version", from.build.startsWith(from.version) ? from.build : `${from.version}, build ${from.build}`),
+      ...row("digest", el("code", {}, T.digest)),
     ]),
   ]);
 }

@@ -64,9 +64,12 @@ fn without_script(timeline: &Timeline, title: &str) -> String {
     let (events, processes) = (human::plural(timeline.total, "event", "events"), human::plural(processes, "process", "processes"));
     let _ = write!(text, "</ul>\n<p>{events}, {processes}, {} simulated.</p>\n", human::duration(timeline.simulated));
     if let Some(from @ Provenance { faults, version, build, .. }) = &timeline.provenance {
-        let faults = if faults.is_empty() { "none".to_owned() } else { escape(&faults.join(", ")) };
-        let _ = writeln!(text, "<p>By {}; faults: {faults}.</p>", escape(&from.behaviour()));
-        let _ = writeln!(text, "<p>Version {}, build {}.</p>", escape(version), escape(build));
+        let listed: String = faults.iter().map(|fault| format!("<li>{}</li>\n", escape(fault))).collect();
+        let faults = if faults.is_empty() { " none.</p>".to_owned() } else { format!("</p>\n<ul>\n{listed}</ul>") };
+        let _ = writeln!(text, "<p>By {}; faults:{faults}", escape(&from.behaviour()));
+        // The name of a build usually begins with the version.
+        let version = if build.starts_with(version.as_str()) { String::new() } else { format!("Version {}. ", escape(version)) };
+        let _ = writeln!(text, "<p>{version}Build {}.</p>", escape(build));
     }
     let _ = write!(text, "<p><code>{}</code></p>\n</noscript>\n", escape(&timeline.replay));
     text
@@ -118,6 +121,16 @@ mod tests {
             violations: vec![Violated { violation, from: 0, to: 0 }],
             ..Timeline::default()
         }
+    }
+
+    #[test]
+    fn each_fault_has_its_line_and_the_version_is_said_once() {
+        let faults = vec!["partition(a, <b>) at 1.000 s".to_owned(), "crash(c) at 2.000 s".to_owned()];
+        let from = Provenance { version: "0.1.0".into(), build: "0.1.0-abc".into(), faults, ..Provenance::default() };
+        let page = page(&Timeline { provenance: Some(from), ..Timeline::default() });
+        let text = between(&page, "<noscript>", "</noscript>");
+        assert!(text.contains("<li>partition(a, &lt;b&gt;) at 1.000 s</li>\n<li>crash(c) at 2.000 s</li>"), "{text}");
+        assert_eq!(text.matches("0.1.0").count(), 1, "{text}");
     }
 
     /// Everything between `open` and `close`, which must both be there once.

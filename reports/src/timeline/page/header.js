@@ -41,7 +41,7 @@ function provenance(from) {
       ...row("mutations", listed([...(from.profile === "upstream" ? ["all of upstream"] : []), ...(from.mutations || [])])),
       ...row("faults", (from.faults || []).length ? el("ul", {}, from.faults.map((fault) => el("li", {}, worded(fault)))) : "none"),
       ...(from.shrunk_from ? row("shrunk from", el("code", {}, from.shrunk_from)) : []),
-      // The name of a build begins with the version.
+      // The name of a build usually begins with the version.
       ...row("version", from.build.startsWith(from.version) ? from.build : `${from.version}, build ${from.build}`),
       ...row("digest", el("code", {}, T.digest)),
     ]),

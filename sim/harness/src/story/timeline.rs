@@ -52,7 +52,7 @@ pub fn timeline(index: &Index<'_>, wanted: &Wanted<'_>) -> Timeline {
             human::plural(total as u64, "event", "events"),
             shown.start,
             shown.end - 1,
-            if shown.start > 0 { "; of what came before it only knows how the objects were" } else { "" }
+            if shown.start > 0 { "; of earlier events only the objects' state is known" } else { "" }
         ));
     }
     let picture = Picture::new(index, shown.clone(), wanted);

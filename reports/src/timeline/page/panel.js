@@ -24,7 +24,7 @@ function objectCard(object, number) {
   if (version === null) return null;
   const body = el("table", {}, el("tbody", {}));
   // Of a path only what tells it from others. A name that is too long for its column stands in one line with a short value, above a long one.
-  const short = (name) => name.replace(/^(?:data\.)?spec\.(?:template\.(?:metadata\.|spec\.)?|selector\.matchLabels\.)/, "\u2026");
+  const short = (name) => name.replace(/^(?:data\.)?spec\.template\.(?:metadata\.|spec\.)?/, "\u2026").replace(/^(?:data\.)?spec\.selector\.matchLabels\./, "\u2026selector.");
   const line = (name, value, mark) => {
     const long = short(name).length > (aside.clientWidth < 330 ? 14 : 20), fits = short(name).length + value.length <= 34;
     body.firstChild.append(el("tr", { class: `${mark}${long ? (fits ? " tight" : " long") : ""}` }, [

@@ -124,19 +124,44 @@ fn browser() -> Option<PathBuf> {
     names.iter().flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name))).find(|file| file.is_file())
 }
 
-/// The markup that the page's program has made of a link, in a window of this width.
-fn shown(browser: &Path, page: &Path, link: &str, width: u32) -> String {
+/// The document that the page's program has made of a link, in a window of this size.
+fn document(browser: &Path, page: &Path, link: &str, (width, height): (u32, u32)) -> String {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(browser)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("--window-size={width},900"))
+        .arg(format!("--window-size={width},{height}"))
         .arg(format!("file://{}{link}", page.display()))
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let (_, app) = text.split_once("<div id=\"app\">").unwrap_or_else(|| panic!("{link}: {}", String::from_utf8_lossy(&output.stderr)));
+    assert!(text.contains("<div id=\"app\">"), "{link}: {}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// The markup that the page's program has made of a link, in a window of this width.
+fn shown(browser: &Path, page: &Path, link: &str, width: u32) -> String {
+    let text = document(browser, page, link, (width, 900));
+    let (_, app) = text.split_once("<div id=\"app\">").unwrap();
     app.split_once("<noscript").unwrap().0.to_owned()
+}
+
+/// What the body of a function returns that runs in the page once its program has, in a window of this size.
+fn measured(browser: &Path, page: &Path, link: &str, size: (u32, u32), body: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let probed = folder.path().join("story.html");
+    let text = std::fs::read_to_string(page).unwrap();
+    let (before, _) = text.rsplit_once("</body>").unwrap();
+    let probe = format!(
+        "<style>* {{ transition: none !important; }}</style>\n<script>\nconst measured = (() => {{ {body} }})();\n\
+         const note = document.createElement(\"pre\");\nnote.id = \"measured\";\nnote.textContent = JSON.stringify(measured);\n\
+         document.body.append(note);\n</script>\n"
+    );
+    std::fs::write(&probed, format!("{before}{probe}</body>\n</html>\n")).unwrap();
+    let document = document(browser, &probed, link, size);
+    let said = between(&document, "<pre id=\"measured\">", "</pre>");
+    let said = said.first().unwrap_or_else(|| panic!("{link}: nothing was measured"));
+    serde_json::from_str(&said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).unwrap()
 }
 
 /// What stands between two texts, wherever it does.
@@ -204,5 +229,160 @@ fn a_link_shows_its_event_and_its_filters() {
         // A narrow window shows the same row of the event at the cursor.
         let narrow = shown(&browser, page, &format!("#{number}"), 500);
         assert!(narrow.contains("class=\"row at\"") || narrow.contains("class=\"row at "), "the event is in sight");
+    }
+}
+
+/// How much room there is: what the list and the panel show, and what stands over their edges.
+const ROOM: &str = r##"
+    const list = document.getElementById("stage"), panel = document.querySelector("aside");
+    const names = [...document.querySelectorAll("#heads .names button")].map((button) => button.getBoundingClientRect()).filter((box) => box.width);
+    names.sort((one, other) => one.left - other.left);
+    // A part of a title is cut only where it has a line of its own, and never stands over the edge.
+    const titles = [...panel.querySelectorAll(".object > div")].flatMap((title) => [...title.children].filter((part) =>
+        part.getBoundingClientRect().right > title.getBoundingClientRect().right
+            || (part.scrollWidth > part.clientWidth + 1 && part.clientWidth < title.clientWidth - 24 && part.tagName !== "BUTTON")));
+    return {
+        text: Math.min(...[...document.querySelectorAll(".row:not(.pause) .text")].map((text) => text.clientWidth)),
+        list: list.clientHeight,
+        sideways: document.documentElement.scrollWidth > innerWidth || list.scrollWidth > list.clientWidth || panel.scrollWidth > panel.clientWidth,
+        overlapping: names.filter((box, i) => i > 0 && box.left < names[i - 1].right - 0.5).length,
+        titles: titles.map((part) => part.textContent),
+        negative: [...document.querySelectorAll("rect")].filter((rect) => rect.getAttribute("width") < 0 || rect.getAttribute("height") < 0).length,
+    };
+"##;
+
+#[test]
+fn texts_have_room_in_every_window() {
+    let Some(browser) = browser() else {
+        return println!("no browser is installed: nothing was measured");
+    };
+    for page in pages() {
+        let data = data(page);
+        // The object whose title takes most room is the first of the panel at an event that is about it.
+        let first = data["first"].as_u64().unwrap();
+        let title = |event: &Value| {
+            let object = &data["objects"][usize::try_from(event["o"].as_u64().unwrap()).unwrap()];
+            object["kind"].as_str().unwrap().len() + object["name"].as_str().unwrap().len()
+        };
+        let about = (first..).zip(list(&data, "events")).filter(|(_, event)| event["o"].is_u64()).max_by_key(|(_, event)| title(event));
+        let link = format!("#{}", about.unwrap().0);
+        for size in [(500, 600), (600, 900), (700, 500), (1000, 900), (1110, 900), (1400, 900)] {
+            let room = measured(&browser, page, &link, size, ROOM);
+            let whole = format!("{} at {size:?}: {room}", page.display());
+            assert!(room["text"].as_u64().unwrap() >= 290, "the texts have room in {whole}");
+            assert!(room["list"].as_u64().unwrap() >= 250, "the list has room in {whole}");
+            assert_eq!(room["sideways"], false, "nothing scrolls sideways in {whole}");
+            assert_eq!(room["overlapping"], 0, "no name of a lane stands on another in {whole}");
+            assert_eq!(room["titles"], serde_json::json!([]), "titles keep within their objects in {whole}");
+            assert_eq!(room["negative"], 0, "every rectangle has a size in {whole}");
+        }
+    }
+}
+
+#[test]
+fn what_is_filtered_can_be_told_shared_and_undone() {
+    let Some(browser) = browser() else {
+        return println!("no browser is installed: no filter was looked at");
+    };
+    let [page, _] = pages();
+    let data = data(page);
+    let (events, first) = (list(&data, "events"), data["first"].as_u64().unwrap());
+    let count = |shown: &str| between(shown, "<span class=\"count\">", "</span>")[0].to_owned();
+    let heading = |shown: &str| between(shown, "<h2>", "</h2>")[0].to_owned();
+
+    // A narrow window has no lanes: the count names the one that is shown, and a button shows the others again.
+    let lane =
+        data["lanes"][usize::try_from(events.iter().find_map(|event| event["l"].as_u64()).unwrap()).unwrap()]["name"].as_str().unwrap();
+    let undone = r#"
+        const count = () => document.querySelector(".count").textContent, button = document.getElementById("clear");
+        const before = count(), offered = button.offsetParent !== null;
+        button.click();
+        const off = document.querySelectorAll(".toggle:not(.only)[aria-pressed=false]").length;
+        return { before, offered, after: count(), off, hidden: button.offsetParent === null, link: location.hash };
+    "#;
+    let told = measured(&browser, page, &format!("#{first}&lane={lane}&hide=request"), (500, 900), undone);
+    assert!(told["before"].as_str().unwrap().ends_with(&format!(" events, {lane} only")), "{told}");
+    assert_eq!((&told["offered"], &told["hidden"], &told["off"]), (&Value::Bool(true), &Value::Bool(true), &Value::from(0)), "{told}");
+    assert_eq!(told["link"], format!("#{first}"), "{told}");
+    let all = told["after"].as_str().unwrap();
+    assert!(all.ends_with(" events") && !all.contains(" of "), "{told}");
+
+    // A link shows the causes of the event for which they were asked, wherever the cursor has gone since.
+    let whose = (first..).zip(events).filter(|(_, event)| !list(event, "b").is_empty()).last().unwrap().0;
+    let asked = shown(&browser, page, &format!("#{whose}&causes={whose}"), 1400);
+    let moved = shown(&browser, page, &format!("#{first}&causes={whose}"), 1400);
+    assert!(heading(&moved).starts_with(&format!("#{first} at ")), "{}", heading(&moved));
+    assert_eq!(count(&moved), count(&asked));
+    assert_ne!(count(&shown(&browser, page, &format!("#{first}&causes={first}"), 1400)), count(&asked), "another event has other causes");
+
+    // A number is that event, and not every number that begins with it.
+    let number = (first + 12).to_string();
+    let longer = (first..).take(events.len()).filter(|other| other.to_string().starts_with(&number)).count();
+    assert!(longer > 1, "only #{number} begins so");
+    assert!(count(&shown(&browser, page, &format!("#{first}&text=%23{number}"), 1400)).starts_with("1 of "));
+
+    // A violation stays in the list whatever kinds are hidden, with the time at which it was one.
+    let violation = &data["violations"][0];
+    let kinds = "request,answer,commit,deliver,note,fault,process";
+    let bare = shown(&browser, page, &format!("#{}&hide={kinds}", violation["to"]), 1400);
+    assert!(count(&bare).starts_with("0 of "), "{}", count(&bare));
+    let at = format!("{:.6}", violation["at_s"].as_f64().unwrap());
+    let (seconds, micros) = at.split_once('.').unwrap();
+    let claim = violation["claim"].as_str().unwrap();
+    let rows: Vec<&str> = bare.split("<div class=\"row violated\"").skip(1).collect();
+    let time = format!("<b>{seconds}</b>.{micros}</span>");
+    assert!(rows.iter().any(|row| row.contains(&time) && row.contains(claim)), "{claim} at {at}: {rows:?}");
+}
+
+/// Texts whose contrast with what lies behind them is below 4.5 (WCAG 2, level AA), in either theme. Texts of pictures are left out.
+const FAINT: &str = r##"
+    const parse = (color) => {
+        const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);
+        return color.startsWith("color(") ? [r * 255, g * 255, b * 255, a] : [r, g, b, a];
+    };
+    const over = (above, below, opacity = 1) => [0, 1, 2].map((i) => above[i] * above[3] * opacity + below[i] * (1 - above[3] * opacity)).concat(1);
+    const luminance = (color) => {
+        const [r, g, b] = color.slice(0, 3).map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const contrast = (one, other) => {
+        const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+        return (light + 0.05) / (dark + 0.05);
+    };
+    const faint = [];
+    let looked = 0;
+    for (const button of document.querySelectorAll(".toggle:not(.only)")) if (/answers|faults/.test(button.textContent)) button.click();
+    for (const details of document.querySelectorAll("details")) details.open = true;
+    for (const theme of ["light", "dark"]) {
+        document.documentElement.dataset.theme = theme;
+        for (const element of document.querySelectorAll("#app *")) {
+            const own = [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.textContent).join("").trim();
+            if (!own || element.closest("svg") || !element.getClientRects().length) continue;
+            const around = [];
+            for (let each = element; each; each = each.parentElement) around.unshift(getComputedStyle(each));
+            // What is half transparent lets through what lies behind it, its text too.
+            let back = [255, 255, 255, 1], behind = back, opacity = 1;
+            for (const style of around) {
+                if (style.opacity < 1) [behind, opacity] = [back, opacity * style.opacity];
+                back = over(parse(style.backgroundColor), back);
+            }
+            const text = over(parse(getComputedStyle(element).color), back);
+            const ratio = contrast(over(text, behind, opacity), over(back, behind, opacity));
+            looked += 1;
+            if (ratio < 4.5) faint.push(`${theme}: ${ratio.toFixed(2)} ${element.className} ${own.slice(0, 30)}`);
+        }
+    }
+    return { looked, faint };
+"##;
+
+#[test]
+fn every_text_stands_out_in_both_themes() {
+    let Some(browser) = browser() else {
+        return println!("no browser is installed: no colour was looked at");
+    };
+    for page in pages() {
+        let found = measured(&browser, page, "", (1400, 900), FAINT);
+        assert!(found["looked"].as_u64().unwrap() > 100, "{found}");
+        assert_eq!(found["faint"], serde_json::json!([]), "{}", page.display());
     }
 }

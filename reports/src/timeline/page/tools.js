@@ -1,6 +1,6 @@
 // The filters.
 
-const clear = el("button", { id: "clear", title: "show every event", onclick: () => { resetFilters(); showFilters(); refilter(); } }, "\u2715 all filters");
+const clear = el("button", { id: "clear", title: "show every event", onclick: () => { resetFilters(); showFilters(); refilter(); stage.focus(); } }, "\u2715 all filters");
 const count = el("span", { class: "count" });
 const search = el("input", { type: "search", placeholder: "filter: text, process, #number", "aria-label": "filter", oninput: () => { state.text = search.value.trim(); refilter(); } });
 

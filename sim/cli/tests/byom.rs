@@ -17,7 +17,7 @@ use sim_harness::world::{Outcome, Stage, run};
 
 fn scenarios(file: &str) -> Vec<Scenario> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file);
-    Scenario::read(&path).unwrap_or_else(|problems| panic!("{problems}")).each()
+    Scenario::read_each(&path).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn row(file: &str, name: &str) -> Scenario {

@@ -108,9 +108,9 @@ struct Compared {
 
 /// Runs seeds of a scenario both ways.
 fn compare(file: &str, seeds: std::ops::Range<u64>) -> Compared {
-    let scenario = Scenario::read(&root().join("scenarios").join(file)).unwrap_or_else(|problems| panic!("{problems}"));
+    let scenarios = Scenario::read_each(&root().join("scenarios").join(file)).unwrap_or_else(|problems| panic!("{problems}"));
     let mut compared = Compared::default();
-    for scenario in scenario.each() {
+    for scenario in scenarios {
         for seed in seeds.clone() {
             let plan = scenario.draw(seed);
             let [(deferred, verdict), (at_once, verdict_at_once)] = [false, true].map(|told_at_once| observed(&plan, told_at_once));

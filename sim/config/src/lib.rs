@@ -11,6 +11,7 @@ pub mod expected;
 pub mod kinds;
 mod locate;
 pub mod manifest;
+mod merge;
 pub mod node;
 pub mod phase_time;
 pub mod problem;

@@ -1,9 +1,11 @@
-//! Where in a TOML file something stands that only shows to be wrong when the whole file is read, and what the command line puts into its place.
+//! What a TOML file says, for itself or for one of its variants and with what the command line puts into its place; and where something stands that only
+//! shows to be wrong when the whole file is read.
 
 use serde::de::DeserializeOwned;
 
 use super::decode::decode;
 use super::expected::Language;
+use super::merge::{Both, merge};
 use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
 use super::toml;
@@ -24,6 +26,9 @@ impl Setting {
     }
 }
 
+/// The list of a file's variants.
+const VARIANT: &str = "variant";
+
 /// The line of what no file holds: it stands in the argument whose number, from 1 on, is the column.
 const OF_ARGUMENT: u32 = 0;
 
@@ -36,7 +41,7 @@ pub struct Source<'a> {
     pub text: &'a str,
     /// What stands for some of its values.
     set: &'a [Setting],
-    /// Which row of `[[variant]]` it is read for, whose values come before those of the file as a whole.
+    /// Which row of `[[variant]]` it is read for: that row is laid over the rest of the file.
     variant: Option<usize>,
 }
 
@@ -52,7 +57,8 @@ impl<'a> Source<'a> {
         Self { set, ..self }
     }
 
-    /// The same for a row of `[[variant]]`, from 0 on.
+    /// The same for a row of `[[variant]]`, from 0 on. Tables of the row and of the file as a whole are merged, key by key; every other value of the row
+    /// replaces that of the file, and so does a table of another `kind`. A file without rows is itself.
     #[must_use]
     pub const fn of_variant(self, variant: Option<usize>) -> Self {
         Self { variant, ..self }
@@ -63,10 +69,55 @@ impl<'a> Source<'a> {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, Problems> {
-        let decoded = decode(self.file, &self.tree()?, Language::Toml);
-        decoded.map(|decoded| decoded.value).map_err(|problems| {
+        self.decode_in(&toml::parse(self.file, self.text)?, &Problems::new())
+    }
+
+    /// Decodes what the file stands for: each row of `[[variant]]` whose number is `wanted`, laid over the rest of the file, or the file itself if it has
+    /// no rows. Each comes with the source in which to place what else is wrong with it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file as a whole, which has to be a `T` as well, and with the wanted rows. What is wrong with what they share is
+    /// told once.
+    pub fn decode_each<T: DeserializeOwned>(self, wanted: impl Fn(usize) -> bool) -> Result<Vec<(Self, T)>, Problems> {
+        let root = toml::parse(self.file, self.text)?;
+        let rows = match root.get(VARIANT).map(|node| &node.value) {
+            Some(Value::List(rows)) => rows.len(),
+            _ => 0,
+        };
+        if rows == 0 {
+            let own = self.decode_in(&root, &Problems::new())?;
+            return Ok(if wanted(0) { vec![(self, own)] } else { Vec::new() });
+        }
+        // The command line changes the scenarios that the file stands for, of which it is none.
+        let shared = self.with(&[]).decode_in::<T>(&root, &Problems::new()).err().unwrap_or_default();
+        let mut problems = shared.clone();
+        let mut each = Vec::new();
+        for number in (0..rows).filter(|number| wanted(*number)) {
+            let source = self.of_variant(Some(number));
+            match source.decode_in(&root, &shared) {
+                Ok(decoded) => each.push((source, decoded)),
+                Err(of_row) => problems.merge(&of_row),
+            }
+        }
+        problems.sort();
+        problems.or(each)
+    }
+
+    /// Decodes the file that `root` is; `shared` is what is known to be wrong with it as a whole.
+    fn decode_in<T: DeserializeOwned>(self, root: &Node, shared: &Problems) -> Result<T, Problems> {
+        let (tree, both) = self.settled(root)?;
+        decode(self.file, &tree, Language::Toml).map(|decoded| decoded.value).map_err(|problems| {
             let mut placed = Problems::new();
-            problems.iter().for_each(|problem| placed.push(self.placed(problem.clone())));
+            for problem in &problems {
+                let mut problem = self.placed(problem.clone());
+                // What is wrong only with a merged table is so by what is its own.
+                if let Some((_, own)) = both.iter().find(|(shared, _)| Some(*shared) == problem.at)
+                    && !shared.iter().any(|known| *known == problem)
+                {
+                    problem.at = Some(*own);
+                }
+                placed.push(problem);
+            }
             placed
         })
     }
@@ -90,18 +141,14 @@ impl<'a> Source<'a> {
     /// A problem with a text value, or with the key of that name.
     pub fn problem_of_text(&self, value: impl std::fmt::Display, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
         let value = value.to_string();
-        let found = self.tree().ok().and_then(|tree| {
-            let of_variant = self.row(&tree).and_then(|row| text_in(row, &value));
-            of_variant.or_else(|| text_in(&tree, &value)).or_else(|| entry_in(&tree, &[&value]).map(|entry| entry.at))
-        });
+        let found = self.tree().ok().and_then(|tree| text_in(&tree, &value).or_else(|| entry_in(&tree, &[&value]).map(|entry| entry.at)));
         self.problem_at(found, wrong.into(), right.into())
     }
 
     /// A problem with a text of row `number` of the list `list`: where the value of `key` is that text or has it in it, or else with the row.
     pub fn problem_of_row(&self, (list, number): (&str, usize), key: &str, text: &str, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
-            let rows = self.row(&tree).and_then(|row| row.get(list)).or_else(|| tree.get(list))?;
-            let Value::List(rows) = &rows.value else { return None };
+            let Value::List(rows) = &tree.get(list)?.value else { return None };
             let row = rows.get(number)?;
             Some(row.get(key).and_then(|value| text_in(value, text)).unwrap_or(row.at))
         });
@@ -111,8 +158,7 @@ impl<'a> Source<'a> {
     /// The same wherever in the row the text or number is.
     pub fn problem_in_row(&self, (list, number): (&str, usize), text: &str, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
-            let rows = self.row(&tree).and_then(|row| row.get(list)).or_else(|| tree.get(list))?;
-            let Value::List(rows) = &rows.value else { return None };
+            let Value::List(rows) = &tree.get(list)?.value else { return None };
             let row = rows.get(number)?;
             let key = || entry_in(row, &[text]).map(|entry| entry.at);
             Some(text_in(row, text).or_else(|| number_in(row, text)).or_else(key).unwrap_or(row.at))
@@ -122,8 +168,7 @@ impl<'a> Source<'a> {
 
     fn of_entry(&self, path: &[&str], place: fn(&Entry) -> Position, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
-            let of_variant = self.row(&tree).and_then(|row| entry_at(row, path));
-            let found = of_variant.or_else(|| entry_at(&tree, path)).or_else(|| entry_in(&tree, path)).map(place);
+            let found = entry_at(&tree, path).or_else(|| entry_in(&tree, path)).map(place);
             // What is missing is missing from its table.
             let tables = || (1..path.len()).rev().find_map(|length| entry_at(&tree, &path[..length])).map(|entry| entry.at);
             found.or_else(tables)
@@ -147,21 +192,32 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The file as a tree, with what stands for some of its values.
+    /// The file as a tree, with its variant laid over it and with what stands for some of its values.
     fn tree(&self) -> Result<Node, Problems> {
-        let mut root = toml::parse(self.file, self.text)?;
+        Ok(self.settled(&toml::parse(self.file, self.text)?)?.0)
+    }
+
+    /// The same of the file that `root` is, and which of its tables are merged.
+    fn settled(&self, root: &Node) -> Result<(Node, Vec<Both>), Problems> {
+        let (mut tree, mut both) = (root.clone(), Vec::new());
+        if let Some(row) = self.row(root) {
+            if let Some(entries) = tree.entries_mut() {
+                entries.retain(|entry| entry.key != VARIANT);
+            }
+            tree = merge(&tree, row, &mut both);
+        }
         for (number, setting) in (1..).zip(self.set) {
             let at = Position { line: OF_ARGUMENT, column: number };
-            assign(&mut root, setting, at).map_err(|wrong| Problem::of_file(&setting.argument(), wrong, ""))?;
+            assign(&mut tree, setting, at).map_err(|wrong| Problem::of_file(&setting.argument(), wrong, ""))?;
         }
-        root.number();
-        Ok(root)
+        tree.number();
+        Ok((tree, both))
     }
 
     /// The row of `[[variant]]` that the file is read for.
     fn row<'n>(&self, root: &'n Node) -> Option<&'n Node> {
-        match &root.get("variant")?.value {
-            Value::List(rows) => rows.get(self.variant?),
+        match &root.get(VARIANT)?.value {
+            Value::List(rows) => rows.get(self.variant?).filter(|row| matches!(row.value, Value::Table(_))),
             _ => None,
         }
     }
@@ -173,6 +229,9 @@ fn assign(root: &mut Node, Setting { key, value }: &Setting, at: Position) -> Re
     let mut node = parsed.unwrap_or_else(|| Node::new(at, Value::String(value.clone())));
     node.move_to(at);
     let mut path: Vec<&str> = key.split('.').collect();
+    if path.first() == Some(&VARIANT) {
+        return Err("a value is set in every variant, and none of them by itself; --variant chooses one".to_owned());
+    }
     let last = path.pop().unwrap_or_default();
     let mut inside = root;
     for part in path {
@@ -267,6 +326,102 @@ mod tests {
         assert_eq!(of_row(source, 1, "app"), "s.toml:4:1: w");
         assert_eq!(of_row(source.of_variant(Some(0)), 0, "app"), "s.toml:8:15: w");
         assert_eq!(of_row(source, 2, "app"), "s.toml: w");
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        name: String,
+        cluster: Cluster,
+        #[serde(default)]
+        variant: Vec<Row>,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Cluster {
+        nodes: u32,
+        #[serde(default)]
+        tags: Vec<String>,
+        delay: Delay,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    enum Delay {
+        Always(u32),
+        Between { low: u32, high: u32 },
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Row {
+        name: String,
+    }
+
+    const FILE: &str = "name = 'f'\n[cluster]\nnodes = 2\ntags = ['a']\ndelay = { between = { low = 1, high = 5 } }\n";
+
+    fn each(text: &str) -> Result<Vec<File>, String> {
+        let each = Source::new("f.toml", text).decode_each(|_| true).map_err(|problems| problems.to_string())?;
+        Ok(each.into_iter().map(|(_, file)| file).collect())
+    }
+
+    #[test]
+    fn a_variant_is_laid_over_the_file() {
+        let rows = "[[variant]]\nname = 'a'\ncluster = { nodes = 3 }\n[[variant]]\nname = 'b'\n[variant.cluster]\ntags = []\ndelay.between.low = 4\n\
+                    [[variant]]\nname = 'c'\ncluster.delay.always = 7\n";
+        let file = |name: &str, nodes, tags: &[&str], delay| File {
+            name: name.to_owned(),
+            cluster: Cluster { nodes, tags: tags.iter().map(|&tag| tag.to_owned()).collect(), delay },
+            variant: Vec::new(),
+        };
+        let expected = [
+            file("a", 3, &["a"], Delay::Between { low: 1, high: 5 }),
+            file("b", 2, &[], Delay::Between { low: 4, high: 5 }),
+            file("c", 2, &["a"], Delay::Always(7)),
+        ];
+        assert_eq!(each(&format!("{FILE}{rows}")).unwrap(), expected);
+        assert_eq!(each(FILE).unwrap(), [file("f", 2, &["a"], Delay::Between { low: 1, high: 5 })]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_variant_stands_where_it_is_written() {
+        let rows = "[[variant]]\nname = 'a'\ncluster = { nodez = 3, nodes = 'x' }\n[[variant]]\nname = 'b'\n\
+                    [[variant]]\nname = 'c'\n[variant.cluster]\ndelay.between.lov = 1\n\
+                    [[variant]]\nname = 'd'\ncluster.delay = { always = 1, between = { low = 2 } }\n";
+        insta::assert_snapshot!(each(&format!("{FILE}{rows}")).unwrap_err(), @r#"
+        f.toml:8:13: unknown key `nodez`; did you mean `nodes`?
+        f.toml:8:32: `cluster.nodes` is the string "x"; expected a whole number from 0 to 4294967295
+        f.toml:14:15: unknown key `lov`; did you mean `low`?
+        "#);
+    }
+
+    #[test]
+    fn what_is_wrong_with_what_variants_share_is_told_once() {
+        let rows = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\ncluster = { tags = [] }\n[[variant]]\ncluster = { nodes = 5 }\n";
+        let text = FILE.replace("tags", "tagz").replace("nodes = 2\n", "") + rows;
+        insta::assert_snapshot!(each(&text).unwrap_err(), @r"
+        f.toml:2:1: missing key `nodes` in `cluster`
+        f.toml:3:1: unknown key `tagz`; did you mean `tags`?
+        f.toml:10:1: missing key `name` in `variant[2]`
+        ");
+    }
+
+    #[test]
+    fn a_setting_is_one_of_every_wanted_variant() {
+        let text = format!("{FILE}[[variant]]\nname = 'a'\ncluster = {{ nodes = 3 }}\n[[variant]]\nname = 'b'\n");
+        let given = |key: &str| [Setting { key: key.to_owned(), value: "9".to_owned() }];
+        let read = |given: &[Setting], wanted: &dyn Fn(usize) -> bool| {
+            let each = Source::new("f.toml", &text).with(given).decode_each::<File>(wanted).map_err(|problems| problems.to_string())?;
+            Ok(each.into_iter().map(|(_, file)| (file.name, file.cluster.nodes)).collect::<Vec<_>>())
+        };
+        assert_eq!(read(&given("cluster.nodes"), &|_| true).unwrap(), [("a".to_owned(), 9), ("b".to_owned(), 9)]);
+        assert_eq!(read(&given("cluster.nodes"), &|number| number == 1).unwrap(), [("b".to_owned(), 9)]);
+        assert_eq!(
+            read(&given("cluster.nodez"), &|_| true),
+            Err("--set cluster.nodez=9: unknown key `nodez`; did you mean `nodes`?".to_owned())
+        );
+        let of_rows = "--set variant=9: a value is set in every variant, and none of them by itself; --variant chooses one";
+        assert_eq!(read(&given("variant"), &|_| true), Err(of_rows.to_owned()));
     }
 
     #[test]

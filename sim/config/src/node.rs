@@ -14,6 +14,8 @@ pub struct Node {
     pub value: Value,
     /// Its number.
     pub id: u32,
+    /// True for a value of a merged table that is there only because the shared part of the file has it.
+    pub(crate) inherited: bool,
     end: u32,
 }
 
@@ -59,7 +61,7 @@ pub enum Step<'a> {
 impl Node {
     /// A value at `at`, not numbered yet.
     pub fn new(at: Position, value: Value) -> Self {
-        Self { at, value, id: 0, end: 0 }
+        Self { at, value, id: 0, inherited: false, end: 0 }
     }
 
     /// Numbers the tree; needed once after it was built or changed.

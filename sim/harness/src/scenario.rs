@@ -1,6 +1,7 @@
 //! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
 
 mod cluster;
+mod variant;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::system::systems;
 use crate::workload::{Misnamed, WorkloadDraft, problems_of_ops};
 
 pub use cluster::{CapacityDraft, ClusterDraft, KnobsDraft};
+pub use variant::Variant;
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,61 +81,9 @@ pub struct Scenario {
     pub swarm: Option<Swarm>,
     /// What is claimed.
     pub check: Checks,
-    /// Variations: the file then stands for each of them, and not for itself.
+    /// Variants: the file then stands for each of them, and not for itself. Empty in a scenario that was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variant: Vec<Variant>,
-}
-
-/// A variation of a scenario: each key that it has replaces that of the scenario as a whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Variant {
-    /// Its name, unique among scenarios.
-    pub name: String,
-    /// Why it exists.
-    pub why: String,
-    /// In place of `seeds` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seeds: Option<u64>,
-    /// In place of `expect` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect: Option<ClaimName>,
-    /// In place of `profile` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
-    /// In place of `deviations` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deviations: Option<Vec<DeviationName>>,
-    /// In place of `excuses` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub excuses: Option<Vec<String>>,
-    /// In place of `why_excused` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_excused: Option<String>,
-    /// In place of `phases` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phases: Option<Phases>,
-    /// In place of `max_events` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_events: Option<u64>,
-    /// In place of `cluster` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<ClusterDraft>,
-    /// In place of `workload` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workload: Option<WorkloadDraft>,
-    /// In place of `op` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub op: Option<Vec<Op>>,
-    /// In place of `fault` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<Vec<DraftFault>>,
-    /// In place of `swarm` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub swarm: Option<Swarm>,
-    /// In place of `check` of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<Checks>,
 }
 
 fn default_seeds() -> u64 {
@@ -172,41 +122,68 @@ pub enum Heal {
 impl Open for Heal {}
 
 impl Scenario {
-    /// Reads a scenario file. `settings` replace values of it, by dotted key.
+    /// Reads the file of one scenario.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Everything that is wrong with it; it stands for several.
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let (file, text) = input_toml::text(path)?;
         Self::parse(path, Source::new(&file, &text))
     }
 
-    /// Reads the text of a scenario file; manifests are found relative to `path`.
+    /// Reads the text of the file of one scenario; manifests are found relative to `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; it stands for several.
+    pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
+        let each = Self::parse_each(path, source, |_| true)?;
+        let wrong = format!("the file stands for {} scenarios", each.len());
+        match <[_; 1]>::try_from(each) {
+            Ok([(_, only)]) => Ok(only),
+            Err(_) => Err(source.problem("variant", wrong, "a file of one scenario").into()),
+        }
+    }
+
+    /// Reads a file: the scenarios that it stands for, which are its variants or itself.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
-        let mut scenario: Scenario = source.decode()?;
+    pub fn read_each(path: &Path) -> Result<Vec<Self>, Problems> {
+        let (file, text) = input_toml::text(path)?;
+        let each = Self::parse_each(path, Source::new(&file, &text), |_| true)?;
+        Ok(each.into_iter().map(|(_, scenario)| scenario).collect())
+    }
+
+    /// Reads the text of a file: of the scenarios that it stands for those whose number, from 0 on, is `wanted`, each with the source in which to place
+    /// what else is wrong with it. Manifests are found relative to `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file as a whole and with the wanted scenarios.
+    pub fn parse_each<'a>(path: &Path, source: Source<'a>, wanted: impl Fn(usize) -> bool) -> Result<Vec<(Source<'a>, Self)>, Problems> {
         let mut problems = Problems::new();
-        for (number, one) in scenario.each().into_iter().enumerate() {
-            let source = source.of_variant((!scenario.variant.is_empty()).then_some(number));
-            problems.merge(&one.problems(path, source));
+        let mut each = source.decode_each::<Self>(wanted)?;
+        for (source, scenario) in &mut each {
+            scenario.apply_profile();
+            problems.merge(&scenario.complete(path, *source));
         }
-        scenario.resolve_paths(path);
+        problems.sort();
+        problems.or(each)
+    }
+
+    /// Checks it as a whole, and reads the files that it names; says everything that is wrong.
+    fn complete(&mut self, path: &Path, source: Source<'_>) -> Problems {
+        let mut problems = self.problems(path, source);
         if problems.is_empty() {
             let folder = path.parent().unwrap_or(Path::new(""));
-            let of_variants = scenario.variant.iter_mut().enumerate();
-            let of_variants = of_variants.filter_map(|(row, variant)| variant.workload.as_mut().map(|workload| (Some(row), workload)));
-            for (row, workload) in of_variants.chain([(None, &mut scenario.workload)]) {
-                problems.collect(workload.draft_mut().read_files(source.of_variant(row), folder));
+            for manifest in &mut self.cluster.manifests {
+                *manifest = folder.join(&*manifest).display().to_string();
             }
+            problems.collect(self.workload.draft_mut().read_files(source, folder));
         }
         if problems.is_empty() {
-            for one in scenario.each() {
-                problems.collect(one.left_out().map_err(Problems::from));
-            }
+            problems.collect(self.left_out().map_err(Problems::from));
         }
-        problems.or(scenario)
+        problems
     }
 
     /// The names in operations that nothing can have in any run, once the workload knows the cluster that it works on; `objects` are what
@@ -227,70 +204,12 @@ impl Scenario {
         self.workload.draft().left_out(safety.saturating_add(liveness))
     }
 
-    /// The scenarios that the file stands for: its variations, or itself.
-    pub fn each(&self) -> Vec<Scenario> {
-        let whole = Scenario { variant: Vec::new(), ..self.clone() };
-        if self.variant.is_empty() {
-            return vec![whole.with_profile()];
-        }
-        let of = |variant: &Variant| {
-            let Variant {
-                name,
-                why,
-                seeds,
-                expect,
-                profile,
-                deviations,
-                excuses,
-                why_excused,
-                phases,
-                max_events,
-                cluster,
-                workload,
-                op,
-                fault,
-                swarm,
-                check,
-            } = variant.clone();
-            Scenario {
-                name,
-                why,
-                seeds: seeds.unwrap_or(whole.seeds),
-                expect: expect.or_else(|| whole.expect.clone()),
-                profile: profile.or(whole.profile),
-                deviations: deviations.unwrap_or_else(|| whole.deviations.clone()),
-                excuses: excuses.unwrap_or_else(|| whole.excuses.clone()),
-                why_excused: why_excused.or_else(|| whole.why_excused.clone()),
-                phases: phases.unwrap_or_else(|| whole.phases.clone()),
-                max_events: max_events.or(whole.max_events),
-                cluster: cluster.unwrap_or_else(|| whole.cluster.clone()),
-                workload: workload.unwrap_or_else(|| whole.workload.clone()),
-                op: op.unwrap_or_else(|| whole.op.clone()),
-                fault: fault.unwrap_or_else(|| whole.fault.clone()),
-                swarm: swarm.or_else(|| whole.swarm.clone()),
-                check: check.unwrap_or_else(|| whole.check.clone()),
-                variant: Vec::new(),
-            }
-        };
-        self.variant.iter().map(of).map(Scenario::with_profile).collect()
-    }
-
-    /// The same with the deviations of its profile.
-    fn with_profile(mut self) -> Self {
+    /// Takes the deviations of its profile in place of the profile.
+    fn apply_profile(&mut self) {
         if self.profile.take() == Some(Profile::Upstream) {
             self.deviations.extend(deviation::upstream());
             self.deviations.sort();
             self.deviations.dedup();
-        }
-        self
-    }
-
-    /// Manifests are named relative to the scenario.
-    fn resolve_paths(&mut self, path: &Path) {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let of_variants = self.variant.iter_mut().filter_map(|variant| variant.cluster.as_mut());
-        for manifest in of_variants.chain([&mut self.cluster]).flat_map(|cluster| &mut cluster.manifests) {
-            *manifest = folder.join(&*manifest).display().to_string();
         }
     }
 
@@ -326,6 +245,9 @@ impl Scenario {
             if let Some(swarm) = &self.swarm {
                 problems.append(swarm.problems(source, &inventory));
             }
+        }
+        if !self.variant.is_empty() {
+            problems.push(source.problem("variant", "a variant has no variants", "another row of the file"));
         }
         problems.append(problems_of_excuses(source, &self.excuses));
         if self.why_excused.is_some() && self.excuses.is_empty() {

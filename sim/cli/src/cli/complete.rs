@@ -29,8 +29,8 @@ pub(super) fn claims() -> Vec<CompletionCandidate> {
 /// The scenarios under the folder `scenarios`, each with the question that it asks. Files that cannot be read are passed over.
 pub(super) fn scenarios() -> Vec<CompletionCandidate> {
     let files = scenario::find(&[PathBuf::from(SCENARIOS)]).unwrap_or_default();
-    let read = files.iter().filter_map(|file| Scenario::read(file).ok());
-    read.flat_map(|scenario| scenario.each()).map(|scenario| offered(scenario.name, scenario.why)).collect()
+    let read = files.iter().filter_map(|file| Scenario::read_each(file).ok());
+    read.flatten().map(|scenario| offered(scenario.name, scenario.why)).collect()
 }
 
 /// Scenario files by their paths; and by the beginning of a scenario's name, which need not be its folder's.

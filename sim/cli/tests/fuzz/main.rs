@@ -218,7 +218,7 @@ fn scenarios_that_are_run() {
 #[test]
 fn plans() {
     let plan = |file: PathBuf| {
-        let scenario = Scenario::read(&file).unwrap().each().remove(0);
+        let scenario = Scenario::read_each(&file).unwrap().remove(0);
         let mut plan = scenario.draw(1);
         plan.max_events = Some(20_000);
         plan.to_toml().into_bytes()

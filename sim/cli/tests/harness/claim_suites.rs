@@ -68,7 +68,7 @@ fn each_invariant_is_named_by_a_scenario_that_must_hold() {
         for file in
             scenario::find(&[format!("{}/../../scenarios/{folder}", env!("CARGO_MANIFEST_DIR")).into()]).expect("the folder is there")
         {
-            let scenarios = Scenario::read(&file).expect("it is right").each();
+            let scenarios = Scenario::read_each(&file).expect("it is right");
             let holding = scenarios.iter().filter(|scenario| scenario.expect.is_none());
             named.extend(holding.flat_map(|scenario| always(&scenario.check)).filter_map(|(name, required)| required.then_some(name)));
         }

@@ -297,8 +297,8 @@ fn a_picture_has_every_process_every_event_and_the_interval_that_was_violated() 
 
 #[test]
 fn a_panic_is_shown_where_it_happens() {
-    let all = Scenario::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/negative/byom.toml")).unwrap();
-    let scenario = all.each().into_iter().find(|scenario| scenario.name == "byom-null-map").unwrap();
+    let all = Scenario::read_each(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/negative/byom.toml")).unwrap();
+    let scenario = all.into_iter().find(|scenario| scenario.name == "byom-null-map").unwrap();
     let run = (0..20).map(|seed| Recorded::of(&scenario, seed, 120)).find(|run| !run.outcome.violations.is_empty()).unwrap();
     let wanted = Wanted { followed: None, violations: &run.outcome.violations, heal_at: run.plan.heal_at, ended_at: run.outcome.ended_at };
     let picture = timeline(&run.index(), &wanted);

@@ -7,6 +7,7 @@ mod budget;
 mod linear;
 mod places;
 mod smaller;
+mod variants;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -371,9 +371,9 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
     fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
         let result = match &self.node.value {
             Value::String(name) => visitor.visit_enum(Variant { name, content: None }),
-            Value::Table(entries) => match entries.as_slice() {
-                [Entry { key, node, .. }] => visitor.visit_enum(Variant { name: key, content: Some(self.child(node)) }),
-                _ => Err(none_of(variants)),
+            Value::Table(entries) => match chosen(entries) {
+                Some(Entry { key, node, .. }) => visitor.visit_enum(Variant { name: key, content: Some(self.child(node)) }),
+                None => Err(none_of(variants)),
             },
             _ => Err(none_of(variants)),
         };
@@ -522,6 +522,13 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
         tuple tuple_struct map struct enum identifier ignored_any
     }
+}
+
+/// The entry of a table that chooses a variant of an enum: the only one. In a merged table the own one stands for what it is laid over, as any value does
+/// that is no table.
+fn chosen(entries: &[Entry]) -> Option<&Entry> {
+    let only = |mut entries: Box<dyn Iterator<Item = _> + '_>| entries.next().filter(|_| entries.next().is_none());
+    only(Box::new(entries.iter())).or_else(|| only(Box::new(entries.iter().filter(|entry| !entry.node.inherited))))
 }
 
 /// A name that chooses a variant of an enum, and what the variant holds.

@@ -106,8 +106,8 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
     let mut ready: Vec<Ready> = Vec::new();
     for file in files {
         let wanted = |one: &Scenario| options.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
-        let read = ScenarioFile::read(&file, &options.set).and_then(|read| {
-            let settled = read.settle(wanted, |scenario| {
+        let read = ScenarioFile::open(&file, &options.set).and_then(|open| {
+            let settled = open.settle(open.read(wanted)?, |scenario| {
                 options.deviations.apply_to(scenario);
                 let Some(stage) = &brought else { return stage_of(scenario) };
                 scenario.cluster.manifests.clone_from(&manifests);
@@ -116,7 +116,7 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
             settled.map_err(|mut problems| {
                 if brought.is_some() {
                     let wrong = "the scenario's operations refer to objects that are missing from --manifests";
-                    problems.push(Problem::of_file(&read.name(), wrong, "edit the operations, or drop this scenario"));
+                    problems.push(Problem::of_file(&open.name(), wrong, "edit the operations, or drop this scenario"));
                 }
                 problems
             })
@@ -168,29 +168,25 @@ fn same_name(file: &str, name: &str) -> Problem {
 /// # Errors
 /// Everything that is wrong with the file and its manifests.
 pub fn variants(file: &Path, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<Ready>, Problems> {
-    let settled = ScenarioFile::read(file, &[])?.settle(wanted, stage_of)?;
+    let open = ScenarioFile::open(file, &[])?;
+    let settled = open.settle(open.read(wanted)?, stage_of)?;
     Ok(settled.into_iter().map(|(ready, _)| ready).collect())
 }
 
-/// A scenario file as it was read, with its text, in which problems are located.
+/// The text of a scenario file, in which problems are located.
 struct ScenarioFile<'a> {
     path: &'a Path,
     /// What it is called in problems.
     title: String,
     text: String,
     settings: &'a [Setting],
-    scenario: Scenario,
 }
 
 impl<'a> ScenarioFile<'a> {
-    /// Reads one file, with the values of `settings` instead of its own.
-    fn read(path: &'a Path, settings: &'a [Setting]) -> Result<Self, Problems> {
+    /// A file, with the values of `settings` instead of its own.
+    fn open(path: &'a Path, settings: &'a [Setting]) -> Result<Self, Problems> {
         let (title, text) = input_toml::text(path)?;
-        let source = Source::new(&title, &text);
-        let own = Scenario::parse(path, source)?;
-        // The file itself must be right before anything in it is replaced: a setting must not hide what is wrong with it.
-        let scenario = if settings.is_empty() { own } else { Scenario::parse(path, source.with(settings))? };
-        Ok(Self { path, title, text, settings, scenario })
+        Ok(Self { path, title, text, settings })
     }
 
     /// Its path as it was named.
@@ -198,22 +194,35 @@ impl<'a> ScenarioFile<'a> {
         self.path.display().to_string()
     }
 
-    /// Each scenario that it stands for and that is `wanted`, in the cluster that `stage` says, and what its workload found there.
+    /// Each scenario that it stands for and that is `wanted`, with the source of its problems.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, also with what is not wanted.
+    fn read(&self, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<(Source<'_>, Scenario)>, Problems> {
+        let source = Source::new(&self.title, &self.text);
+        let mut own = Scenario::parse_each(self.path, source, |_| true)?;
+        if self.settings.is_empty() {
+            own.retain(|(_, one)| wanted(one));
+            return Ok(own);
+        }
+        // The file itself was right before anything in it is replaced: a setting must not hide what is wrong with it. And it need only suit what is wanted.
+        Scenario::parse_each(self.path, source.with(self.settings), |number| own.get(number).is_some_and(|(_, one)| wanted(one)))
+    }
+
+    /// These scenarios, each in the cluster that `stage` says, and what its workload found there.
     ///
     /// # Errors
     /// What is wrong with their manifests; operations that name what nothing can be called there.
     fn settle(
         &self,
-        wanted: impl Fn(&Scenario) -> bool,
+        scenarios: Vec<(Source<'_>, Scenario)>,
         mut stage: impl FnMut(&mut Scenario) -> Result<Stage, Problems>,
     ) -> Result<Vec<(Ready, Adoption)>, Problems> {
         let mut problems = Problems::new();
         let mut all = Vec::new();
-        for (number, mut one) in self.scenario.each().into_iter().enumerate().filter(|(_, one)| wanted(one)) {
+        for (source, mut one) in scenarios {
             let stage = stage(&mut one)?;
             let adoption = one.workload.draft_mut().adopt(&stage.objects);
-            let variant = (!self.scenario.variant.is_empty()).then_some(number);
-            let source = Source::new(&self.title, &self.text).with(self.settings).of_variant(variant);
             let mut of_variant = Problems::new();
             for Misnamed { op, key, misfit: Misfit { found, wrong, right } } in one.misnamed(&stage.objects) {
                 of_variant.push(source.problem_of_row(("op", op), key, &found, wrong, right));

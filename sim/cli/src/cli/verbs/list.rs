@@ -74,7 +74,7 @@ fn scenarios(args: &ListArgs) -> Result<Vec<ScenarioEntry>, Problems> {
     let mut problems = Problems::new();
     let mut entries = Vec::new();
     for file in scenario::find(&args.paths)? {
-        for scenario in problems.collect(Scenario::read(&file)).iter().flat_map(Scenario::each) {
+        for scenario in problems.collect(Scenario::read_each(&file)).into_iter().flatten() {
             entries.push(ScenarioEntry {
                 name: scenario.name,
                 file: file.display().to_string(),

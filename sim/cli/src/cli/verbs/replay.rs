@@ -130,7 +130,7 @@ fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
 /// Reads a plan file.
 pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
     Plan::read(file).map_err(|problems| {
-        if Scenario::read(file).is_err() {
+        if Scenario::read_each(file).is_err() {
             return problems.into();
         }
         let file = file.display();

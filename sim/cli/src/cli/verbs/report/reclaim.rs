@@ -135,8 +135,8 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let mut all = match &args.scenario {
         Some(file) => load::scenarios(&args.form.load_options(file))?,
         None => {
-            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT))?;
-            scenario.each().into_iter().map(|one| Ready::new(DEFAULT_FILE, one)).collect::<Result<Vec<_>, _>>()?
+            let each = Scenario::parse_each(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT), |_| true)?;
+            each.into_iter().map(|(_, one)| Ready::new(DEFAULT_FILE, one)).collect::<Result<Vec<_>, _>>()?
         }
     };
     for ready in &mut all {

@@ -199,7 +199,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Scenario)>, Problems> {
     let mut all = Vec::new();
     for file in scenario::find(paths)? {
         let name = file.display().to_string();
-        all.extend(problems.collect(Scenario::read(&file)).iter().flat_map(Scenario::each).map(|scenario| (name.clone(), scenario)));
+        all.extend(problems.collect(Scenario::read_each(&file)).into_iter().flatten().map(|scenario| (name.clone(), scenario)));
     }
     problems.or(all)
 }

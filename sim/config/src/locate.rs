@@ -392,6 +392,7 @@ mod tests {
         f.toml:8:13: unknown key `nodez`; did you mean `nodes`?
         f.toml:8:32: `cluster.nodes` is the string "x"; expected a whole number from 0 to 4294967295
         f.toml:14:15: unknown key `lov`; did you mean `low`?
+        f.toml:17:17: `cluster.delay` is a table; expected one of `always`, `between`
         "#);
     }
 

@@ -47,6 +47,9 @@ pub struct Violation {
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
+    /// The number of the event that broke it, in the trace of the run; unset = a time passed in which something should have happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
     /// The documented case that excuses it.
     pub excuse: Option<String>,
     /// Who holds what since when: one sentence a line.

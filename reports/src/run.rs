@@ -235,7 +235,7 @@ impl ScenarioResult {
         violations.dedup_by(|later, first| later.excuse == first.excuse && later.claim == first.claim);
         self.violated += u64::from(violations.iter().any(|violation| violation.excuse.is_none()));
         self.excused += u64::from(violations.iter().any(|violation| violation.excuse.is_some()));
-        for Violation { claim, kind, at, excuse, detail, needs } in violations {
+        for Violation { claim, kind, at, excuse, detail, needs, .. } in violations {
             match excuse {
                 Some(excuse) => join_counts(&mut self.excuses, [ExcuseCount { excuse, claim, seeds: 1, first_seed: seed }]),
                 None => {
@@ -477,7 +477,7 @@ pub(crate) mod tests {
 
     pub(crate) fn violation(claim: &str, kind: Kind, excuse: Option<&str>) -> Violation {
         let at = Seconds::from_micros(41_207_000);
-        Violation { claim: claim.into(), kind, at, excuse: excuse.map(str::to_owned), detail: vec![], needs: None }
+        Violation { claim: claim.into(), kind, at, event: None, excuse: excuse.map(str::to_owned), detail: vec![], needs: None }
     }
 
     /// The contract of the design, section 6: names and types of the fields that stay.

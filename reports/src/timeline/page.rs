@@ -109,6 +109,7 @@ mod tests {
             claim: "no-<b>".into(),
             kind: Kind::Always,
             at: Seconds::from_micros(5),
+            event: Some(0),
             excuse: None,
             detail: vec!["web & \"db\" </script><script>alert(1)</script>".into()],
             needs: None,

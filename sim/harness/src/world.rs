@@ -244,7 +244,7 @@ impl<'a> World<'a> {
             detail.push(of + &requests + &said);
         }
         let at = Seconds::from_micros(spin.from.as_micros());
-        Violation { claim: SPEND.to_owned(), kind: Kind::Eventually, at, excuse: None, detail, needs: None }
+        Violation { claim: SPEND.to_owned(), kind: Kind::Eventually, at, event: None, excuse: None, detail, needs: None }
     }
 
     fn outcome(&self, options: RunOptions) -> Outcome {

@@ -62,6 +62,8 @@ pub struct Claims {
     /// Those that look at events themselves, by their place in `watching`.
     of_events: Vec<usize>,
     groups: Vec<Grouped>,
+    /// How many events there were, those that no claim asks for included.
+    seen: u64,
     /// What they have reported.
     pub findings: Findings,
     /// Who is down or cut off for good.
@@ -144,6 +146,8 @@ impl Claims {
 
     /// Something happened.
     pub fn observe(&mut self, event: &Event<'_>) {
+        let number = self.seen;
+        self.seen += 1;
         let kind = event.kind.interest();
         if !self.interest.meets(kind) {
             return;
@@ -151,6 +155,7 @@ impl Claims {
         self.judge_due(event.at, false);
         self.findings.at = event.at;
         self.findings.event += 1;
+        self.findings.number = Some(number);
         if let EventKind::Answer { client, verb, outcome, .. } = event.kind
             && outcome != Outcome::Ok
         {
@@ -174,6 +179,7 @@ impl Claims {
         while let Some((at, index)) = self.findings.next_due(now, at_the_end) {
             self.findings.at = at;
             self.findings.event += 1;
+            self.findings.number = None;
             self.findings.asks(index);
             match &mut self.watching[index].judge {
                 Judge::Events(_, claim) => claim.overdue(at, &mut self.findings),
@@ -204,6 +210,7 @@ impl Claims {
         self.judge_due(now, false);
         self.findings.at = now;
         self.findings.event += 1;
+        self.findings.number = None;
         self.groups.iter_mut().for_each(|grouped| grouped.group.tick(now));
         for (index, _watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
             if let Some(missing) = self.missing(index) {
@@ -274,6 +281,7 @@ impl Claims {
                 claim: self.watching[*index].def.name.to_owned(),
                 kind: self.watching[*index].def.kind,
                 at: Seconds::from_micros(found.at.as_micros()),
+                event: found.number,
                 excuse: found.excuse.filter(|excuse| excuses.iter().any(|admitted| admitted == excuse)).map(str::to_owned),
                 detail: found.detail.clone(),
                 needs: None,

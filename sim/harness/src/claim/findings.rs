@@ -15,6 +15,8 @@ pub struct Findings {
     pub(crate) at: SimTime,
     /// Counts what claims are asked about.
     pub event: u64,
+    /// The number of the event that they are asked about, in the trace of the run; `None` = a time has passed.
+    pub number: Option<u64>,
     /// The claim that observes.
     pub current: usize,
     /// With the claim that is violated.
@@ -34,6 +36,8 @@ pub struct Found {
     pub(crate) at: SimTime,
     /// Counts what claims were asked about until then.
     pub event: u64,
+    /// The number of the event that broke the claim; `None` = a time passed.
+    pub number: Option<u64>,
     pub(crate) excuse: Option<&'static str>,
     pub(crate) detail: Vec<String>,
 }
@@ -81,7 +85,7 @@ impl Findings {
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;
             let detail = detail().iter().map(|line| readable(line)).collect();
-            self.violations.push((self.current, Found { at: self.at, event: self.event, excuse, detail }));
+            self.violations.push((self.current, Found { at: self.at, event: self.event, number: self.number, excuse, detail }));
         }
     }
 

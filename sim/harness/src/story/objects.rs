@@ -3,6 +3,7 @@
 //! Systems tell of their own types by [`System::touches`](crate::system::System::touches) and
 //! [`System::fields`](crate::system::System::fields); pods and all others are told here.
 
+use ipam_reports::human;
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::object::Obj;
 use kube_sim::trace::entity::{Entity, Touch};
@@ -86,7 +87,7 @@ fn leaves(value: &Value, path: &str, fields: &mut Vec<(String, String)>) {
             let items: Vec<String> = items.iter().map(plain).collect();
             fields.push((path.to_owned(), items.join(", ")));
         }
-        Value::Array(items) => fields.push((path.to_owned(), format!("{} entries", items.len()))),
+        Value::Array(items) => fields.push((path.to_owned(), human::plural(items.len() as u64, "entry", "entries"))),
         Value::Null => {}
         value => fields.push((path.to_owned(), plain(value))),
     }

@@ -102,15 +102,8 @@ fn interval(index: &Index<'_>, violation: &Violation, heal_at: SimTime) -> Optio
         let from = records.partition_point(|record| record.at < heal_at).min(last);
         return Some(from..last);
     }
-    // Claims are broken by what happens to the state or by what an actor says, seldom by anything else of the same moment.
-    let moment = (0..=last).rev().take_while(|&event| records[event].at == records[last].at);
-    let weight = |event: &usize| match records[*event].what {
-        What::Process { change: ProcessChange::Panicked, .. } => 3,
-        What::Commit { .. } => 2,
-        What::Note { .. } => 1,
-        _ => 0,
-    };
-    let to = moment.max_by_key(weight).unwrap_or(last);
+    // What broke it; where a time has passed, the last that happened before.
+    let to = violation.event.map_or(last, |event| usize::try_from(event).unwrap_or(last).min(last));
     // A write comes of what was read; a word of what happened before to the same allocation or address.
     let from = index.causes[to].iter().map(|cause| cause.event as usize).filter(|&event| event < to).map(|event| {
         let call = records[event].call.and_then(|call| index.calls.get(&call));

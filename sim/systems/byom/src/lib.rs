@@ -1,4 +1,11 @@
 //! The BYOM pool: adaptors share the VMs of one pool that is kept in a ConfigMap.
+//!
+//! What is particular to it in a simulation, around the production code of `ipam-byom`:
+//!
+//! * [`workload`]: adaptors with their callers, VMs, operators; what a scenario may say of them, and what they note while they run
+//! * [`claim`]: what must hold, judged from writes and notes alone
+//! * [`metrics`]: figures of a run for reports
+//! * [`mutations`]: named ways to make `ipam-byom` misbehave
 
 pub mod claim;
 mod config_map;

@@ -10,7 +10,7 @@ pub(super) fn seconds(seconds: f64) -> Seconds {
 }
 
 pub(super) fn violation(claim: &str, kind: Kind, at: f64) -> Violation {
-    Violation { claim: claim.into(), kind, at: seconds(at), excuse: None, detail: vec![], needs: None }
+    Violation { claim: claim.into(), kind, at: seconds(at), event: None, excuse: None, detail: vec![], needs: None }
 }
 
 pub(super) fn two_owners() -> Violation {

@@ -1,5 +1,7 @@
 //! B I9: no record is left behind.
 
+use ipam_reports::human;
+
 use super::view::{Sandbox, Seen, View};
 use super::{Findings, PoolClaim};
 
@@ -30,7 +32,8 @@ impl PoolClaim for NoRecordIsLeftBehind {
             return None;
         }
         let more = if leaked.len() > TOLD { format!(", and {} more", leaked.len() - TOLD) } else { String::new() };
-        Some(format!("{} records belong to nobody: {}{more}", leaked.len(), leaked[..leaked.len().min(TOLD)].join(", ")))
+        let count = human::plural(leaked.len() as u64, "record belongs", "records belong");
+        Some(format!("{count} to nobody: {}{more}", leaked[..leaked.len().min(TOLD)].join(", ")))
     }
 }
 
@@ -49,7 +52,7 @@ mod tests {
             stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
             assert_eq!(stage.pending(), None);
             stage.refused(adaptor, "b");
-            assert!(stage.pending().unwrap().starts_with("1 records belong to nobody: 10.0.0.2 (b: asked for by adaptor-0"));
+            assert!(stage.pending().unwrap().starts_with("1 record belongs to nobody: 10.0.0.2 (b: asked for by adaptor-0"));
             stage.edit(adaptor, |document| give_back(document, "b"));
             assert_eq!(stage.pending(), None);
         });

@@ -72,11 +72,14 @@ impl PoolClaim for RecoveryListsWhatIsConfigured {
         findings.exercised();
         if !expected().eq(document.available.iter()) {
             findings.violated(|| {
-                let list = |addresses: &mut dyn Iterator<Item = &Address>| addresses.map(Address::text).collect::<Vec<_>>().join(", ");
+                let list = |addresses: &mut dyn Iterator<Item = &Address>| {
+                    let addresses: Vec<_> = addresses.map(Address::text).collect();
+                    if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") }
+                };
                 vec![
                     format!("{} has recovered with VM_POOL_IPS={setting}", view.name(*process)),
                     format!("of these addresses no record has: {}", list(&mut expected())),
-                    format!("the list of version {} is: {}", document.version, list(&mut document.available.iter())),
+                    format!("available in version {}: {}", document.version, list(&mut document.available.iter())),
                 ]
             });
         }

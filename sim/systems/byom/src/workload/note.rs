@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_byom::{Address, Effort, PoolConfig, Recovered};
+use ipam_reports::{Seconds, human};
 use kube_sim::trace::entity::{About, Entity};
 use kube_sim::trace::{Note, Step};
 
@@ -303,6 +304,18 @@ pub(crate) fn short(id: &str) -> Cow<'_, str> {
     }
 }
 
+fn time(took: Duration) -> String {
+    human::duration(Seconds::from(took))
+}
+
+/// What a call asked of the API server.
+fn requests(effort: &Effort) -> String {
+    let [reads, writes, conflicts] =
+        [(effort.reads, "read", "reads"), (effort.writes, "write", "writes"), (effort.conflicts, "conflict", "conflicts")]
+            .map(|(count, one, many)| human::plural(count.into(), one, many));
+    format!("{reads}, {writes}, {conflicts}")
+}
+
 impl fmt::Display for PoolNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -311,38 +324,24 @@ impl fmt::Display for PoolNote {
             PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
             PoolNote::Asked { id } => write!(f, "asks for an address for {}", short(id)),
             PoolNote::Allocated { id, address, effort, took } => {
-                write!(
-                    f,
-                    "is given {address} for {} in {took:?} ({} reads, {} writes, {} conflicts)",
-                    short(id),
-                    effort.reads,
-                    effort.writes,
-                    effort.conflicts
-                )
+                write!(f, "is given {address} for {} in {} ({})", short(id), time(*took), requests(effort))
             }
             PoolNote::Refused { id, why, effort, took } => {
-                write!(
-                    f,
-                    "is given nothing for {}: {why} after {took:?} ({} reads, {} writes, {} conflicts)",
-                    short(id),
-                    effort.reads,
-                    effort.writes,
-                    effort.conflicts
-                )
+                write!(f, "is given nothing for {}: {why} after {} ({})", short(id), time(*took), requests(effort))
             }
             PoolNote::Told { id, address } => write!(f, "tells {} its address {address}", short(id)),
             PoolNote::Running { id, pod } => write!(f, "runs pod {pod} as {}", short(id)),
             PoolNote::Ended { id, pod } => write!(f, "ends {} of pod {pod}", short(id)),
             PoolNote::ReleaseBegun { id, by } => write!(f, "releases {} ({})", short(id), by.text()),
-            PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {} in {took:?}", short(id)),
+            PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {} in {}", short(id), time(*took)),
             PoolNote::ReleaseEnded { id, failure: Some(failure), took, .. } => {
-                write!(f, "cannot release {}: {failure} after {took:?}", short(id))
+                write!(f, "cannot release {}: {failure} after {}", short(id), time(*took))
             }
-            PoolNote::RecoverBegun => f.write_str("brings the pool in line with its configuration"),
+            PoolNote::RecoverBegun => f.write_str("reconciles the pool with its configuration"),
             PoolNote::RecoverEnded { result: Ok(recovered), .. } => {
-                write!(f, "has brought the pool in line: {} in use, {} available", recovered.in_use, recovered.available)
+                write!(f, "has reconciled the pool: {} in use, {} available", recovered.in_use, recovered.available)
             }
-            PoolNote::RecoverEnded { result: Err(failure), .. } => write!(f, "cannot bring the pool in line: {failure}"),
+            PoolNote::RecoverEnded { result: Err(failure), .. } => write!(f, "cannot reconcile the pool: {failure}"),
             PoolNote::Vm { address, change } => match change {
                 VmChange::Given { id, tenant: None, going_down: false } => write!(f, "VM {address} takes the user data of {}", short(id)),
                 VmChange::Given { id, tenant, going_down } => {

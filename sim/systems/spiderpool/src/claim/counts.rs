@@ -45,7 +45,7 @@ impl IpamClaim for TotalCountsComeRight {
             let (has, count) = (total(pool)?, pool.object.status.as_ref().and_then(|status| status.total_ip_count));
             (count != Some(has)).then(|| format!("{name} has {has} addresses and {}", says("totalIPCount", count)))
         });
-        told("pools do not count their addresses right", wrong.collect())
+        told(["pool does not count its addresses right", "pools do not count their addresses right"], wrong.collect())
     }
 }
 

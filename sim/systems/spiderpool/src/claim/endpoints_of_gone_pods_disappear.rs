@@ -98,7 +98,7 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
                 left.push(format!("{key} of {}", view.pod_of(uid)));
             }
         }
-        told("endpoints are left of pods that are gone", left)
+        told(["endpoint is left of a pod that is gone", "endpoints are left of pods that are gone"], left)
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
             assert_eq!(stage.pending(), None, "a record leads to it");
             stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert!(stage.pending().unwrap().starts_with("1 endpoints are left of pods that are gone: ns/a of"));
+            assert!(stage.pending().unwrap().starts_with("1 endpoint is left of a pod that is gone: ns/a of"));
             stage.endpoint_gone(stage.agent, "ns/a");
             assert_eq!(stage.pending(), None);
         });

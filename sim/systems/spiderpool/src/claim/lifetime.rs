@@ -90,7 +90,10 @@ pub(crate) struct EmptyTerminatingPoolsDisappear;
 impl IpamClaim for EmptyTerminatingPoolsDisappear {
     fn pending(&self, view: &View) -> Option<String> {
         let empty = view.pools.iter().filter(|(_, pool)| pool.is_terminating() && pool.records().is_empty());
-        told("terminating pools have no record and are still there", empty.map(|(name, _)| name.to_string()).collect())
+        told(
+            ["terminating pool has no record and is still there", "terminating pools have no record and are still there"],
+            empty.map(|(name, _)| name.to_string()).collect(),
+        )
     }
 }
 
@@ -180,7 +183,7 @@ mod tests {
             });
             assert_eq!(stage.pending(), None);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert_eq!(stage.pending().unwrap(), "1 terminating pools have no record and are still there: p");
+            assert_eq!(stage.pending().unwrap(), "1 terminating pool has no record and is still there: p");
             stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
             assert_eq!(stage.pending(), None);
         });

@@ -44,6 +44,7 @@ mod testing;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipam_reports::human;
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 use sim_harness::check::Excuse;
@@ -167,16 +168,16 @@ fn violated(findings: &mut Findings, by_hand: bool, detail: impl FnOnce() -> Vec
 /// How many of a number of things are told.
 const TOLD: usize = 5;
 
-/// A sentence about the first of several things; none if there is none.
-fn told(what: &str, mut things: Vec<String>) -> Option<String> {
+/// A sentence about the first of several things: `1 pod has`, or `3 pods have`; none if there is none.
+fn told([one, many]: [&str; 2], mut things: Vec<String>) -> Option<String> {
     if things.is_empty() {
         return None;
     }
     things.sort_unstable();
     let more = if things.len() > TOLD { format!(", and {} more", things.len() - TOLD) } else { String::new() };
-    let count = things.len();
+    let count = human::plural(things.len() as u64, one, many);
     things.truncate(TOLD);
-    Some(format!("{count} {what}: {}{more}", things.join(", ")))
+    Some(format!("{count}: {}{more}", things.join(", ")))
 }
 
 /// A request for addresses that was answered with some.

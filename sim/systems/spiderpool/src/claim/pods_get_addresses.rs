@@ -36,7 +36,7 @@ impl IpamClaim for PodsGetAddresses {
             });
             format!("{} ({last})", pod.key)
         });
-        told("pods have no address", waiting.collect())
+        told(["pod has no address", "pods have no address"], waiting.collect())
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_pod_waits_until_a_sandbox_of_it_answers() {
         with_pod(|stage| {
-            assert_eq!(stage.pending().unwrap(), "1 pods have no address: ns/a (nobody answered a request for it)");
+            assert_eq!(stage.pending().unwrap(), "1 pod has no address: ns/a (nobody answered a request for it)");
             stage.sandbox("s", "ns/a", "a");
             assert!(stage.pending().is_some());
             stage.attach("s", "eth0", &["10.0.0.1"]);

@@ -19,7 +19,7 @@ impl IpamClaim for QueuedRequestsAreServed {
         let waiting = view.agents.waiting().filter(|(_, since)| view.at >= *since + LONG);
         let within_reach = waiting.filter(|(process, _)| !view.out_of_reach.names.contains(&*view.name(*process)));
         told(
-            "requests wait for their turn",
+            ["request waits for its turn", "requests wait for their turn"],
             within_reach.map(|(process, since)| format!("one of {} since {since}", view.name(process))).collect(),
         )
     }
@@ -38,7 +38,7 @@ mod tests {
             stage.say(stage.agent, IpamNote::Queued { ticket: 7 });
             assert_eq!(stage.pending(), None);
             stage.pass(LONG);
-            assert!(stage.pending().unwrap().starts_with("1 requests wait for their turn: one of agent-0 since"));
+            assert!(stage.pending().unwrap().starts_with("1 request waits for its turn: one of agent-0 since"));
             stage.say(stage.agent, IpamNote::Unqueued { ticket: 7 });
             assert_eq!(stage.pending(), None);
             stage.say(stage.agent, IpamNote::Queued { ticket: 8 });

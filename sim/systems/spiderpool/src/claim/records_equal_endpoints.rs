@@ -56,7 +56,7 @@ impl IpamClaim for RecordsEqualEndpoints {
                 }
             }
         }
-        told("addresses are recorded or in an endpoint only", wrong)
+        told(["address is only recorded, or only in an endpoint", "addresses are only recorded, or only in an endpoint"], wrong)
     }
 }
 

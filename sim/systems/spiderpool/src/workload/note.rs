@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::oracle::Opinion;
 
+use ipam_reports::{Seconds, human};
 use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
@@ -373,21 +374,29 @@ impl fmt::Display for IpamNote {
             IpamNote::Tried { pool, outcome: Ok(ip), nic, .. } => write!(f, "takes {ip} from pool {pool} for {nic}"),
             IpamNote::Tried { pool, outcome: Err(refusal), nic, .. } => write!(f, "gets nothing from pool {pool} for {nic}: {refusal}"),
             IpamNote::AddEnded { pod, nic, result: Ok(given), how, conflicts, took, .. } => {
-                write!(f, "gives {pod} for {nic}")?;
+                write!(f, "gives {pod}")?;
                 for given in given.iter() {
-                    write!(f, " {} {} ({})", given.nic, given.address, given.pool)?;
+                    write!(f, " {} ({}) for {},", given.address, given.pool, given.nic)?;
                 }
-                write!(f, ", {} in {took:?} ({conflicts} conflicts)", how.text())
+                if given.is_empty() {
+                    write!(f, " nothing for {nic},")?;
+                }
+                write!(f, " {} in {} ({})", how.text(), time(*took), plural(*conflicts))
             }
             IpamNote::AddEnded { pod, nic, result: Err(refusal), took, conflicts, .. } => {
-                write!(f, "gives {pod} nothing for {nic}: {refusal} after {took:?} ({conflicts} conflicts)")
+                write!(f, "gives {pod} nothing for {nic}: {refusal} after {} ({})", time(*took), plural(*conflicts))
             }
             IpamNote::DelBegun { pod, nic, container, .. } => write!(f, "CNI DEL {nic} of {pod} (sandbox {container})"),
             IpamNote::DelEnded { pod, nic, ok: true, .. } => write!(f, "CNI DEL done: {nic} of {pod}"),
             IpamNote::DelEnded { pod, nic, ok: false, .. } => write!(f, "cannot release {nic} of {pod}"),
             IpamNote::ReleaseBegun { pod, what, cause, .. } => {
-                write!(f, "releases of {pod} ({})", cause.text())?;
-                what.iter().try_for_each(|(pool, ip)| write!(f, " {ip} ({pool})"))
+                f.write_str("releases")?;
+                let mut before = " ";
+                for (pool, ip) in what.iter() {
+                    write!(f, "{before}{ip} ({pool})")?;
+                    before = ", ";
+                }
+                write!(f, " of {pod}: {}", cause.text())
             }
             IpamNote::ReleaseEnded { pod, cause, ok: true, .. } => write!(f, "has released the addresses of {pod} ({})", cause.text()),
             IpamNote::ReleaseEnded { pod, cause, ok: false, .. } => write!(f, "cannot release the addresses of {pod} ({})", cause.text()),
@@ -395,6 +404,14 @@ impl fmt::Display for IpamNote {
             IpamNote::Unqueued { ticket } => write!(f, "request {ticket} has its pools"),
         }
     }
+}
+
+fn time(took: Duration) -> String {
+    human::duration(Seconds::from(took))
+}
+
+fn plural(conflicts: u32) -> String {
+    human::plural(conflicts.into(), "conflict", "conflicts")
 }
 
 impl How {

@@ -59,7 +59,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
                 }
             }
         }
-        told("things do not fit together", wrong)
+        told(["thing does not fit the rest", "things do not fit together"], wrong)
     }
 }
 

@@ -39,7 +39,7 @@ impl IpamClaim for RecordsOfGonePodsDisappear {
         let superseded = of_all
             .filter(|(uid, (_, address))| is_long_superseded(view, uid, *address))
             .map(|(uid, (pool, address))| format!("{address} of {pool} for {}, whose successor has other addresses", view.pod_of(uid)));
-        told("records are left of pods that are gone", left.chain(superseded).collect())
+        told(["record is left of a pod that is gone", "records are left of pods that are gone"], left.chain(superseded).collect())
     }
 }
 
@@ -60,7 +60,7 @@ impl IpamClaim for NoEndpointOutlivesItsPod {
             is_reclaimed(view) && of_known(uid) && is_over && !is_held_by_others(endpoint) && !view.changes.touched_endpoint(key)
         });
         told(
-            "endpoints are left of pods that are gone",
+            ["endpoint is left of a pod that is gone", "endpoints are left of pods that are gone"],
             left.map(|(key, endpoint)| format!("{key} of {}", view.pod_of(uid_of(endpoint)))).collect(),
         )
     }

@@ -22,7 +22,7 @@ impl IpamClaim for AutoPoolsAreWhatIsSetAside {
             let what = if !excess.is_empty() { ("has", excess) } else { ("lacks", lack) };
             (!what.1.is_empty()).then(|| format!("{name} {} {}", what.0, first(&what.1)))
         });
-        told("pools are not what is set aside for them", other.collect())
+        told(["pool is not what is set aside for it", "pools are not what is set aside for them"], other.collect())
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
             stage.set_aside(by, "s", "auto", &["10.0.0.1-10.0.0.3"]);
             assert_eq!(stage.pending(), None, "there is no pool");
             stage.auto_pool(by, "auto", "u", &["10.0.0.1-10.0.0.2"]);
-            assert_eq!(stage.pending().unwrap(), "1 pools are not what is set aside for them: auto lacks 10.0.0.3");
+            assert_eq!(stage.pending().unwrap(), "1 pool is not what is set aside for it: auto lacks 10.0.0.3");
             stage.resize(by, "auto", &["10.0.0.1-10.0.0.3"]);
             assert_eq!(stage.pending(), None);
             stage.give_back(by, "s", "auto");

@@ -35,7 +35,7 @@ impl IpamClaim for NoAddressIsServedFromTheYoungerPool {
             if let Some(older) = view.pools.overlaps.older(&change.pool, address) {
                 findings.violated(|| {
                     let line = format!("{address} is given away from {}, and {older} had it before", change.pool);
-                    let story = told("pools overlap older ones", view.pools.overlaps.pairs());
+                    let story = told(["pool overlaps an older one", "pools overlap older ones"], view.pools.overlaps.pairs());
                     [vec![line, view.story_of_write(change)], story.into_iter().collect()].concat()
                 });
             }

@@ -25,7 +25,7 @@ impl IpamClaim for SubnetAddressesAreAccountedFor {
             let lines = if subnet.is_terminating() { ended(view, subnet) } else { account(view, subnet) };
             lines.into_iter().map(move |line| format!("{name} {line}"))
         });
-        told("subnets are not accounted for", wrong.collect())
+        told(["subnet is not accounted for", "subnets are not accounted for"], wrong.collect())
     }
 }
 

@@ -23,7 +23,7 @@ impl IpamClaim for WorkloadsGetThePoolsTheyAskFor {
                 Some(format!("{} {name} for {} {}: {why}", application.kind(), demand.nic, demand.family))
             })
         });
-        told("pools are not as workloads ask for them", lacking.collect())
+        told(["pool is not as its workload asks for it", "pools are not as their workloads ask for them"], lacking.collect())
     }
 }
 

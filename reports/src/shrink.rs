@@ -128,7 +128,7 @@ impl fmt::Display for Size {
         let actors = human::plural(self.actors, "actor", "actors");
         write!(f, "{ops}, {faults}, {actors}")?;
         if self.deviations > 0 {
-            write!(f, ", {}", human::plural(self.deviations, "deviation", "deviations"))?;
+            write!(f, ", {}", human::plural(self.deviations, "mutation", "mutations"))?;
         }
         write!(f, ", {}", human::duration(self.time))
     }
@@ -219,7 +219,7 @@ impl fmt::Display for Needs {
     /// What the line `needs` of a failure block says.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(|part| part.what.clone()).collect::<Vec<_>>();
-        let deviations: Vec<String> = needed(&self.deviations).into_iter().map(|name| format!("the deviation {name}")).collect();
+        let deviations: Vec<String> = needed(&self.deviations).into_iter().map(|name| format!("the mutation {name}")).collect();
         let faults = needed(&self.faults);
         if !self.holds_without_faults {
             f.write_str("no fault")?;
@@ -294,9 +294,9 @@ mod tests {
             Needs { faults: parts(faults), deviations: parts(deviations), holds_without_faults, together }.to_string()
         };
         assert_eq!(text(&[], &[], false, &[]), "no fault");
-        assert_eq!(text(&[("a", false)], &[("d", true), ("e", false)], false, &[]), "no fault, but the deviation d; passes without it");
+        assert_eq!(text(&[("a", false)], &[("d", true), ("e", false)], false, &[]), "no fault, but the mutation d; passes without it");
         assert_eq!(text(&[("a", true), ("b", false)], &[], true, &[]), "a; passes without it");
-        assert_eq!(text(&[("a", true)], &[("d", true)], true, &[]), "a and the deviation d; passes without either");
+        assert_eq!(text(&[("a", true)], &[("d", true)], true, &[]), "a and the mutation d; passes without either");
         assert_eq!(text(&[("a", true), ("b", true), ("c", true)], &[], true, &[]), "a, b and c; passes without any one of them");
         assert_eq!(text(&[("a", false), ("b", false)], &[], true, &[["a", "b"]]), "a or b; passes without both");
         assert_eq!(text(&[("a", false), ("b", false), ("c", false)], &[], true, &[]), "some of its 3 faults; passes without all of them");

@@ -113,7 +113,7 @@ fn the_negative_scenarios_find_their_violations_and_the_replay_command_reproduce
 fn a_hardened_scenario_with_a_deviation_fails_with_exit_code_1() {
     let folder = Folder::new("deviation");
     let out_dir = folder.0.display().to_string();
-    let args = ["run", "scenarios/smoke/counter-calm.toml", "--seeds", "20", "--deviation", "counter-decides-once", "--out", &out_dir];
+    let args = ["run", "scenarios/smoke/counter-calm.toml", "--seeds", "20", "--mutation", "counter-decides-once", "--out", &out_dir];
     let (code, out, _) = run(&args);
     assert_eq!(code, 1, "{out}");
     assert!(
@@ -171,7 +171,7 @@ fn json(args: &[&str]) -> (i32, serde_json::Value) {
 fn the_first_failure_of_each_claim_is_shrunk_and_its_plan_replays() {
     let folder = Folder::new("shrunk");
     let out_dir = folder.0.display().to_string();
-    let args = ["run", "scenarios/smoke/counter-faults.toml", "--seeds", "12", "--deviation", "counter-decides-once", "--out", &out_dir];
+    let args = ["run", "scenarios/smoke/counter-faults.toml", "--seeds", "12", "--mutation", "counter-decides-once", "--out", &out_dir];
     let (code, report) = json(&[&args[..], &["--format", "json", "--jobs", "1"]].concat());
     assert_eq!(code, 1);
     let failures = report["scenarios"][0]["failures"].as_array().unwrap();
@@ -397,9 +397,9 @@ fn a_cluster_in_which_no_address_is_given_proves_nothing() {
 #[test]
 fn a_name_that_is_none_is_told_with_the_nearest() {
     for args in [
-        vec!["run", "scenarios/smoke/counter-calm.toml", "--deviation", "counter-decide-once"],
+        vec!["run", "scenarios/smoke/counter-calm.toml", "--mutation", "counter-decide-once"],
         vec!["run", "scenarios/smoke/counter-calm.toml", "--without", "counter-decide-once"],
-        vec!["selftest", "--deviation", "counter-decide-once"],
+        vec!["selftest", "--mutation", "counter-decide-once"],
     ] {
         let (code, _, err) = run(&args);
         assert!(code == 2 && err.contains("the nearest is `counter-decides-once`"), "{args:?}: {err}");
@@ -571,7 +571,7 @@ fn bad_manifests_and_paths_are_refused() {
     assert!(code == 2 && err.contains("missing.toml:9:14: the manifest gone.yaml does not exist"), "{err}");
     assert_eq!(run(&["run", "no-such-folder"]).0, 2);
     assert_eq!(run(&["replay", "scenarios/smoke/counter-calm.toml"]).0, 2, "a scenario without a seed is no plan");
-    assert_eq!(run(&["run", "scenarios/smoke", "--deviation", "nonsense"]).0, 2);
+    assert_eq!(run(&["run", "scenarios/smoke", "--mutation", "nonsense"]).0, 2);
     let (code, _, err) = run(&["run", "scenarios/smoke", "--set", "workload.clients=many"]);
     assert!(code == 2 && err.contains("workload.clients"), "{err}");
 }
@@ -631,7 +631,7 @@ fn every_crash_point_of_a_small_scenario_is_tried() {
 
     // A client that decides once loses increments whatever crashes; the plan of such a run replays.
     let other = folder.0.join("deviating").display().to_string();
-    let deviating = ["--deviation", "counter-decides-once", "--seeds", "10", "--no-shrink", "--out", &other];
+    let deviating = ["--mutation", "counter-decides-once", "--seeds", "10", "--no-shrink", "--out", &other];
     let args = [&["run", &file, "--every-crash-point"][..], &deviating[..]].concat();
     let (code, out, _) = run(&args);
     assert_eq!(code, 1, "{out}");
@@ -686,7 +686,7 @@ fn a_mutation_is_found_by_placing_disturbances_and_its_plan_replays() {
     let folder = Folder::new("placements-found");
     let (file, out_dir) = (folder.file("small.toml", SMALL), folder.0.display().to_string());
     // Undisturbed, these clients take turns: seed 3 loses nothing.
-    let args = ["run", &file, "--deviation", "counter-decides-once", "--seed", "3", "--out", &out_dir, "--force", "--no-shrink"];
+    let args = ["run", &file, "--mutation", "counter-decides-once", "--seed", "3", "--out", &out_dir, "--force", "--no-shrink"];
     assert_eq!(run(&args).0, 0, "the seed must hold without disturbances");
     let (code, out, _) = run(&[&args[..], &["--exhaustive", "1"]].concat());
     assert_eq!(code, 1, "{out}");
@@ -744,11 +744,11 @@ fn shells_are_offered_the_names_that_there_are() {
         let output = command.args(["--", "ipam-sim"]).args(line).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(offered(&["run", "--deviation", "counter-"]).starts_with("counter-decides-once\t"));
+    assert!(offered(&["run", "--mutation", "counter-"]).starts_with("counter-decides-once\t"));
     assert!(offered(&["shrink", "--claim", "no-increment"]).contains("no-increment-is-lost\tno two increments are acknowledged"));
     assert!(offered(&["run", "--variant", "unreachable-node-is"]).contains("unreachable-node-is-probed\t"));
     assert!(offered(&["run", "counter-ca"]).contains("scenarios/smoke/counter-calm.toml"));
     let faults = offered(&["run", "--set", "swarm.only"]);
     assert!(faults.contains("swarm.only=[\"partition\"]\t"), "{faults}");
-    assert!(offered(&["run", "--deviation", "no-such-"]).is_empty());
+    assert!(offered(&["run", "--mutation", "no-such-"]).is_empty());
 }

@@ -191,7 +191,7 @@ fn a_checker_that_knows_only_the_history_finds_a_lost_increment() {
         values.len() - distinct.len()
     };
     assert_eq!(doubled(&[]), 0);
-    assert!(doubled(&["--deviation", "counter-decides-once"]) > 0);
+    assert!(doubled(&["--mutation", "counter-decides-once"]) > 0);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_kept_plan_says_where_it_comes_from() {
     let out = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let plans = out.path().display().to_string();
-    let run = ["run", "scenarios/smoke/counter-faults.toml", "--deviation", "counter-decides-once", "--seeds", "6", "--out", &plans];
+    let run = ["run", "scenarios/smoke/counter-faults.toml", "--mutation", "counter-decides-once", "--seeds", "6", "--out", &plans];
     Command::new(env!("CARGO_BIN_EXE_ipam-sim")).current_dir(&root).args(run).output().unwrap();
     let plan = |name: &str| sim_harness::plan::Plan::read(&out.path().join(name)).unwrap();
     let whole = plan("counter-faults-2.toml");
@@ -240,7 +240,7 @@ fn a_plan_of_a_profile_names_the_profile_and_what_differs() {
         (plan.deviations.len(), plan.recorded.unwrap().provenance.unwrap())
     };
     // Nothing upstream does breaks the counter: what does comes on top.
-    let besides = ["--deviation", "counter-decides-once"];
+    let besides = ["--mutation", "counter-decides-once"];
     let (all, provenance) = run(&besides);
     assert!(all > 50, "{all} mutations are on");
     assert_eq!((&*provenance.profile, &provenance.mutations[..]), ("upstream", &["counter-decides-once".to_owned()][..]));

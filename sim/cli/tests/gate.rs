@@ -97,7 +97,7 @@ fn a_gate_asks_every_part_and_passes_where_all_is_right() {
 #[test]
 fn a_deviation_shuts_the_gate_and_the_replay_command_gives_the_digest() {
     let site = Site::new("fails");
-    let line = "gate --times 1 --deviation counter-decides-once --junit out/gate.xml --summary out/gate.md --github";
+    let line = "gate --times 1 --mutation counter-decides-once --junit out/gate.xml --summary out/gate.md --github";
     let (code, out, err) = site.run(line);
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
     let marks: Vec<_> = out.lines().filter(|line| line.starts_with("::error file=scenarios/")).collect();
@@ -122,7 +122,7 @@ fn timeless(mut report: GateReport) -> GateReport {
 #[test]
 fn two_shards_merged_equal_the_gate_on_one_machine() {
     let site = Site::new("shards");
-    for flags in ["", "--deviation counter-decides-once"] {
+    for flags in ["", "--mutation counter-decides-once"] {
         let whole = site.gate(flags);
         for index in [1, 2] {
             let (_, out, _) = site.run(&format!("gate --times 1 --format json --shard {index}/2 {flags}"));

@@ -182,7 +182,7 @@ fn a_full_disk_never_hides_a_verdict() {
     let site = Site::new();
     site.write("small.toml", &ENDLESS.replace("seeds = 100000000", "seeds = 3"));
     let full = || Stdio::from(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
-    let (deviates, small) = (["--deviation", "counter-decides-once"], ["run", "small.toml", "--no-shrink"]);
+    let (deviates, small) = (["--mutation", "counter-decides-once"], ["run", "small.toml", "--no-shrink"]);
     for format in ["json", "text"] {
         for (more, verdict, code) in [(&[][..], "All held", 2), (&deviates, "Violated", 1)] {
             let args = [&small[..], &["--format", format], more].concat();

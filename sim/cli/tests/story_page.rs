@@ -36,7 +36,7 @@ fn pages() -> &'static [PathBuf; 2] {
     PAGES.get_or_init(|| {
         [
             page_of("byom", &["scenarios/smoke/byom-two.toml", "--profile", "upstream", "--seed", "1"]),
-            page_of("spiderpool", &["scenarios/chaos/spiderpool-swarm.toml", "--deviation", "one-record-per-pod", "--seeds", "4"]),
+            page_of("spiderpool", &["scenarios/chaos/spiderpool-swarm.toml", "--mutation", "one-record-per-pod", "--seeds", "4"]),
         ]
     })
 }

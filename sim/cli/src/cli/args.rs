@@ -59,9 +59,9 @@ pub enum Verb {
     Replay(ReplayArgs),
     /// Make a failing plan smaller, and say what its failure needs
     Shrink(ShrinkArgs),
-    /// See how soon each known deviation is noticed: the kill matrix
+    /// See how soon each known mutation is noticed: the kill matrix
     Selftest(SelftestArgs),
-    /// Show what there is: scenarios, claims, faults, deviations
+    /// Show what there is: scenarios, claims, faults, mutations
     List(ListArgs),
     /// Validate scenarios, plans and manifests without running them
     Check(CheckArgs),
@@ -116,10 +116,10 @@ pub struct RunArgs {
     /// Your own cluster instead of the scenario's, as kubectl prints it
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub manifests: Vec<PathBuf>,
-    /// Make the system deviate (see `list deviations`); repeatable
-    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
-    pub deviation: Vec<String>,
-    /// Leave out a deviation that the scenario or profile turns on; repeatable
+    /// Turn on a mutation of the system (see `list mutations`); repeatable
+    #[arg(long = "mutation", alias = "deviation", value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
+    pub mutation: Vec<String>,
+    /// Turn off a mutation that the scenario or profile turns on; repeatable
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub without: Vec<String>,
     /// The behaviour to run: hardened, or as upstream is
@@ -258,9 +258,9 @@ pub struct SelftestArgs {
     /// Scenario files, or folders of them: negative ones, swarms and the folder `control`
     #[arg(value_name = "PATH", default_value = "scenarios")]
     pub paths: Vec<PathBuf>,
-    /// Only this deviation, and no control group; repeatable
-    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
-    pub deviation: Vec<String>,
+    /// Only this mutation, and no control group; repeatable
+    #[arg(long = "mutation", alias = "deviation", value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
+    pub mutation: Vec<String>,
     /// Try each in scenarios that must hold, not in those about it
     #[arg(long)]
     pub must_hold: bool,
@@ -297,7 +297,7 @@ impl Default for SelftestArgs {
     fn default() -> Self {
         Self {
             paths: vec![PathBuf::from("scenarios")],
-            deviation: Vec::new(),
+            mutation: Vec::new(),
             must_hold: false,
             manifests: Vec::new(),
             seeds: FOUND_WITHIN,
@@ -315,11 +315,11 @@ impl Default for SelftestArgs {
 const SELFTEST_EXAMPLES: &str = "\
 Examples:
   ipam-sim selftest
-  ipam-sim selftest --deviation byom-decide-once --seeds 200 --ranges 10
+  ipam-sim selftest --mutation byom-decide-once --seeds 200 --ranges 10
   ipam-sim selftest --must-hold --ranges 1 --budget 60s --format json > matrix.json
   ipam-sim selftest scenarios/chaos/spiderpool-swarm.toml --must-hold --manifests cluster.yaml
 
-Fails (1) if a deviation that a claim or a crash must find is not found within 2000 seeds, if fewer
+Fails (1) if a mutation that a claim or a crash must find is not found within 2000 seeds, if fewer
 than two thirds of them are found within 200, or if a claim reports one of the control group. With
 --must-hold, if fewer than nine of ten are found, or half of them not within 100 runs.";
 
@@ -357,17 +357,17 @@ pub struct FormArgs {
     /// The form of Spiderpool: hardened, or as upstream is
     #[arg(long, value_name = "PROFILE", value_parser = profile(), default_value = HARDENED)]
     pub profile: Profile,
-    /// With this deviation of Spiderpool's, too; repeatable
-    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
-    pub deviation: Vec<String>,
-    /// Without this deviation of the profile; repeatable
+    /// With this mutation of Spiderpool, too; repeatable
+    #[arg(long = "mutation", alias = "deviation", value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
+    pub mutation: Vec<String>,
+    /// Without this mutation of the profile; repeatable
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub without: Vec<String>,
 }
 
 impl Default for FormArgs {
     fn default() -> Self {
-        Self { settings: None, profile: Profile::Hardened, deviation: Vec::new(), without: Vec::new() }
+        Self { settings: None, profile: Profile::Hardened, mutation: Vec::new(), without: Vec::new() }
     }
 }
 
@@ -480,9 +480,9 @@ pub struct GateArgs {
     /// Do part K of N, K from 1; /N takes K from the job; join with `merge`
     #[arg(long, value_name = "K/N")]
     pub shard: Option<ShardChoice>,
-    /// Make the system deviate in every part that must hold; repeatable
-    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
-    pub deviation: Vec<String>,
+    /// Turn on a mutation in every part that must hold; repeatable
+    #[arg(long = "mutation", alias = "deviation", value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
+    pub mutation: Vec<String>,
     /// The behaviour that must hold: hardened, or as upstream is
     #[arg(long, value_name = "PROFILE", value_parser = profile())]
     pub profile: Option<Profile>,
@@ -638,9 +638,9 @@ pub enum What {
     /// Faults.
     #[value(help = None)]
     Faults,
-    /// Deviations.
-    #[value(help = None)]
-    Deviations,
+    /// Mutations.
+    #[value(help = None, alias = "deviations")]
+    Mutations,
 }
 
 /// What `--shard` says: the part itself, or only how many there are, while the job's environment knows which one this is.

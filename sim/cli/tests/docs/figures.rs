@@ -45,8 +45,8 @@ fn times_and_rates_are_left_out_and_nothing_else() {
             "ok  reclaim       50  16 h 40 min    15,339          1     41  06626c8c  50 excused",
         ),
         (
-            "All held: 1 scenario, 50 seeds, 33 min 20 s of bad weather in 2.1 ms.",
-            "All held: 1 scenario, 50 seeds, 33 min 20 s of bad weather in 1 min 2 s.",
+            "All held: 1 scenario, 50 seeds, 33 min 20 s simulated in 2.1 ms.",
+            "All held: 1 scenario, 50 seeds, 33 min 20 s simulated in 1 min 2 s.",
         ),
         ("ok  regressions     17     17      293    58 ms  17 held", "ok  regressions     17     17      29  1 min 58 s  17 held"),
         (
@@ -60,7 +60,7 @@ fn times_and_rates_are_left_out_and_nothing_else() {
     for (one, other) in [
         (pairs[0].0, "ok  byom-two     200     1 d 16 h    22,100        421    2,253  9215e5d7"),
         (pairs[0].0, "ok  byom-two     200     1 d 16 h    22,100        420    2,253  9215e5d8"),
-        (pairs[2].0, "All held: 1 scenario, 50 seeds, 33 min 21 s of bad weather in 2.1 ms."),
+        (pairs[2].0, "All held: 1 scenario, 50 seeds, 33 min 21 s simulated in 2.1 ms."),
         (pairs[3].0, "ok  regressions     17     18      293    58 ms  17 held"),
         ("shrunk to 4 operations, 59 ms in 70 runs", "shrunk to 4 operations, 58 ms in 70 runs"),
     ] {

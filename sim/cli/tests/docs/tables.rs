@@ -125,9 +125,9 @@ fn mutations(sandbox: &Sandbox) -> String {
     let sentences = [
         "Named ways in which the system under test can be made to behave differently from its hardened form:",
         "each known upstream bug, and some bugs that nobody has made yet.",
-        "`--deviation NAME` switches one on, `--without NAME` switches one off, and `--profile upstream` switches on those",
+        "`--mutation NAME` switches one on, `--without NAME` switches one off, and `--profile upstream` switches on those",
         "that upstream has ([concepts](../concepts.md#mutation-and-profile)).",
-        "The command line has the same list: `ipam-sim list deviations`.",
+        "The command line has the same list: `ipam-sim list mutations`.",
         REFERENCES,
     ];
     let mut page = head("Mutations", &sentences);

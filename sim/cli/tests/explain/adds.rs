@@ -138,7 +138,7 @@ fn what_speaks_against_reuse_is_told_and_upstream_looks_at_none_of_it() {
         assert_eq!(of_upstream.error.map(|error| error.class), upstream.is_none().then(|| "data-broken".to_owned()));
     }
     // One habit of upstream is enough.
-    let disabled = Scene::restarted(", disable: true", OLD, of_set()).record("--deviation static-reuse-skips-filter");
+    let disabled = Scene::restarted(", disable: true", OLD, of_set()).record("--mutation static-reuse-skips-filter");
     assert_eq!(only(&disabled).address.as_deref(), Some("10.1.0.5/24"));
 }
 
@@ -186,7 +186,7 @@ fn a_pool_that_overlaps_another_one_serves_nobody_but_upstreams_pods() {
     let report = scene.record("");
     assert_eq!((only(&report).address.as_deref(), report.error.as_ref().unwrap().class.as_str()), (None, "exhausted"));
     assert!(report.families().all(|(_, family)| family.supplies.iter().all(|supply| supply.unavailable.as_deref() == Some("overlap"))));
-    for flags in ["--profile upstream", "--deviation overlap-admitted-forever"] {
+    for flags in ["--profile upstream", "--mutation overlap-admitted-forever"] {
         assert_eq!(only(&scene.record(flags)).address.as_deref(), Some("10.1.0.1/24"), "{flags}");
     }
 }

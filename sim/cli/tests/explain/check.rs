@@ -109,9 +109,9 @@ spec: {subnet: fd00::/64, ips: ['fd00::1']}
         [""; 0],
         "upstream's way of comparing does not ask"
     );
-    assert_eq!(refused("--deviation manual-pool-ignores-preallocation"), [""; 0]);
+    assert_eq!(refused("--mutation manual-pool-ignores-preallocation"), [""; 0]);
     assert_eq!(refused(&format!("--settings {path}/settings.txt")), ["SpiderIPPool/taken", "SpiderIPPool/six"]);
-    let wrong = [format!("--settings {path}/wrong.txt"), "--deviation none-such".to_owned()];
+    let wrong = [format!("--settings {path}/wrong.txt"), "--mutation none-such".to_owned()];
     let wrong = wrong.map(|args| super::run("check", &format!("{path}/cluster.yaml {args}")).0);
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(wrong, [2, 2]);

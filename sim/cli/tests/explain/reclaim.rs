@@ -69,5 +69,5 @@ fn wrong_questions_are_refused() {
     insta::assert_snapshot!(refused("--reclaim --now noon --manifests ../../scenarios/dumps/reclaim.yaml"), @"error: invalid value 'noon' for '--now <TIME>': failed to parse four digit integer as year: invalid digit, expected 0-9 but got n");
     insta::assert_snapshot!(refused("--now 2026-01-15T12:00:00Z --pod a/b --manifests ../../scenarios/dumps/reclaim.yaml"), @"error: the argument '--now <TIME>' cannot be used with '--pod <NS/NAME>'");
     insta::assert_snapshot!(refused("--reclaim --pod a/b --manifests ../../scenarios/dumps/reclaim.yaml"), @"error: the argument '--reclaim' cannot be used with '--pod <NS/NAME>'");
-    insta::assert_snapshot!(refused("--reclaim --deviation frees-all --manifests ../../scenarios/dumps/reclaim.yaml").split(';').next().unwrap(), @"error: Spiderpool has no deviation `frees-all`");
+    insta::assert_snapshot!(refused("--reclaim --mutation frees-all --manifests ../../scenarios/dumps/reclaim.yaml").split(';').next().unwrap(), @"error: Spiderpool has no mutation `frees-all`");
 }

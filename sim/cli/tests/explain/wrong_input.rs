@@ -63,7 +63,7 @@ fn what_was_asked_for_must_be_there() {
         (format!("--pod-file {none}"), "none.yaml:1:1: holds no Pod"),
         (format!("--manifests {two}"), "required"),
         (format!("--manifests {two} --pod a/b/c"), "expected NS/NAME"),
-        (format!("--manifests {two} --pod a --deviation byom-decide-once"), "Spiderpool has no deviation `byom-decide-once`"),
+        (format!("--manifests {two} --pod a --mutation byom-decide-once"), "Spiderpool has no mutation `byom-decide-once`"),
         (format!("--manifests {two} --pod a --master here"), "--master"),
         (format!("--manifests {MANIFESTS}/gone --pod a"), "cannot be read: no such file"),
     ] {

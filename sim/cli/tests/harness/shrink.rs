@@ -253,6 +253,6 @@ fn shrink_a_crash_in_a_pool() {
         let Some(Plans::Pods(pods)) = small.workload.get() else { panic!("another workload") };
         assert_eq!((pods.nodes, pods.controllers, small.cluster.api_servers), (1, 1, 1), "{shrunk}");
         assert!(shrunk.size.ops <= 3 && shrunk.size.faults == 0, "{shrunk}");
-        assert_eq!(needs.unwrap().to_string(), "no fault, but the deviation byom-null-map; passes without it");
+        assert_eq!(needs.unwrap().to_string(), "no fault, but the mutation byom-null-map; passes without it");
     }
 }

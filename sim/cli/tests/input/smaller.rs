@@ -9,7 +9,7 @@ fn smaller_plans_are_the_same_whatever_the_number_of_workers() {
         let out = scratch(&format!("jobs-{jobs}"));
         let folder = out.display().to_string();
         let (code, told, err) =
-            ipam_sim(&["run", &file, "--seeds", "40", "--jobs", jobs, "--deviation", "counter-decides-once", "--out", &folder]);
+            ipam_sim(&["run", &file, "--seeds", "40", "--jobs", jobs, "--mutation", "counter-decides-once", "--out", &folder]);
         assert_eq!(code, 1, "{told}{err}");
         let mut plans: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
         plans.retain(|plan| plan.to_string_lossy().ends_with("-min.toml"));

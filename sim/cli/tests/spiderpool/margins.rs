@@ -71,8 +71,8 @@ fn scans_of_standbys_and_reads_of_owners_are_counted() {
         effort
     };
     let hardened = effort("effort", &[]);
-    let scan_once = effort("effort-standbys", &["--deviation", "standbys-scan-once"]);
-    let ask_always = effort("effort-owners", &["--deviation", "owner-asked-for-every-event"]);
+    let scan_once = effort("effort-standbys", &["--mutation", "standbys-scan-once"]);
+    let ask_always = effort("effort-owners", &["--mutation", "owner-asked-for-every-event"]);
     // Nine minutes of intervals of 30 s, and what restarts begin anew.
     assert!(hardened.standby_scans > 2 * scan_once.standby_scans, "{hardened:?} {scan_once:?}");
     assert!(scan_once.standby_scans > 0 && hardened.scans > hardened.standby_scans, "{hardened:?} {scan_once:?}");

@@ -121,7 +121,7 @@ impl DeviationName {
     /// What may have been meant by a name that is none.
     pub fn advice(name: &str) -> String {
         let known = DEVIATIONS.get().iter().map(|deviation| deviation.name);
-        format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known))
+        format!("the nearest is `{}`, and `ipam-sim list mutations` shows all", nearest(name, known))
     }
 
     /// The name.
@@ -139,6 +139,6 @@ impl fmt::Display for DeviationName {
 impl<'de> Deserialize<'de> for DeviationName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no deviation `{name}`; {}", Self::advice(&name))))
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no mutation `{name}`; {}", Self::advice(&name))))
     }
 }

@@ -253,7 +253,7 @@ fn because(this: &Plan, other: &Plan) -> Option<String> {
         return Some(format!("the seeds are {} and {}", this.seed, other.seed));
     }
     if this.deviations != other.deviations {
-        return Some("the deviations differ".to_owned());
+        return Some("the mutations differ".to_owned());
     }
     if this.cluster != other.cluster || this.workload != other.workload {
         return Some("the clusters or workloads differ".to_owned());

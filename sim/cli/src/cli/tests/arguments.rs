@@ -61,7 +61,7 @@ fn run_args(line: &str) -> RunArgs {
 #[test]
 fn every_flag_of_run_is_plain_data() {
     let line = "a.toml dir --seeds 1000 --from 0x10 --budget 1.5s --jobs 4 --shard 2/4 --set cluster.nodes=5 --set x= \
-        --manifests p.yaml q.yaml --deviation d1 --deviation d2 --without f1 --profile upstream --format json --out o --no-shrink";
+        --manifests p.yaml q.yaml --mutation d1 --mutation d2 --without f1 --profile upstream --format json --out o --no-shrink";
     let expected = RunArgs {
         scenarios: vec!["a.toml".into(), "dir".into()],
         seeds: Some(1_000),
@@ -73,7 +73,7 @@ fn every_flag_of_run_is_plain_data() {
         shard: Some(ShardChoice::Is(Shard { index: 2, total: 4 })),
         set: vec![Setting { key: "cluster.nodes".into(), value: "5".into() }, Setting { key: "x".into(), value: String::new() }],
         manifests: vec!["p.yaml".into(), "q.yaml".into()],
-        deviation: vec!["d1".into(), "d2".into()],
+        mutation: vec!["d1".into(), "d2".into()],
         without: vec!["f1".into()],
         profile: Some(Profile::Upstream),
         every_crash_point: false,
@@ -90,7 +90,7 @@ fn every_flag_of_run_is_plain_data() {
 
 #[test]
 fn every_flag_of_gate_is_plain_data() {
-    let line = "ipam-sim gate --budget 60s --times 3 --jobs 2 --shard /4 --deviation d --profile hardened --scenarios s --regressions r \
+    let line = "ipam-sim gate --budget 60s --times 3 --jobs 2 --shard /4 --mutation d --profile hardened --scenarios s --regressions r \
         --digests d --junit j.xml --summary s.md --github --out o --format json";
     let read = |line: &str| match Cli::read(line.split_whitespace().map(OsString::from)) {
         Ok(Cli { verb: Verb::Gate(args), .. }) => args,
@@ -101,7 +101,7 @@ fn every_flag_of_gate_is_plain_data() {
         times: 3,
         jobs: Some(2),
         shard: Some(ShardChoice::Of(4)),
-        deviation: vec!["d".into()],
+        mutation: vec!["d".into()],
         profile: Some(Profile::Hardened),
         scenarios: "s".into(),
         regressions: "r".into(),

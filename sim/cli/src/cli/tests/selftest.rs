@@ -60,7 +60,7 @@ fn the_matrix_says_how_soon_each_deviation_is_found() {
     let Ran { code, out, .. } = ran(&selftesting(report(&[Some(150), Some(90), Some(1_900)], false)), "selftest");
     assert_eq!(code, 0);
     insta::assert_snapshot!(out, @r"
-        deviation     found by  scenario               median  found in  first claim        needs at least
+        mutation      found by  scenario               median  found in  first claim        needs at least
     ok  decides-once  claim     lost-update                 3    3 of 3  no-update-is-lost  2 operations, 1 fault
                                 lost-update + swarm   > 2,000    1 of 3  no-update-is-lost
     ok  rare-race     claim     race                      150    3 of 3  no-update-is-lost
@@ -78,7 +78,7 @@ fn what_is_missed_and_a_false_alarm_fail() {
     let Ran { code, out, .. } = ran(&selftesting(report(&[None, Some(90), None], true)), "selftest --seeds 2000 --ranges 3");
     assert_eq!(code, 1);
     insta::assert_snapshot!(out, @r"
-            deviation     found by  scenario               median  found in  first claim        needs at least
+            mutation      found by  scenario               median  found in  first claim        needs at least
     ok      decides-once  claim     lost-update                 3    3 of 3  no-update-is-lost  2 operations, 1 fault
                                     lost-update + swarm   > 2,000    1 of 3  no-update-is-lost
     MISSED  rare-race     claim     race                  > 2,000    1 of 3  no-update-is-lost

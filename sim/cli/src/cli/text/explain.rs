@@ -26,7 +26,7 @@ fn head(report: &ExplainReport, paint: Paint) -> String {
     }
     if let Some(deviations) = &report.deviations {
         let deviations = if deviations.is_empty() { "none".to_owned() } else { deviations.join(", ") };
-        text += &paint.dim(&format!("deviations: {deviations}"));
+        text += &paint.dim(&format!("mutations: {deviations}"));
         text.push('\n');
     }
     text

@@ -10,7 +10,7 @@ pub fn explain_reclaim(report: &ExplainReclaimReport, paint: Paint) -> String {
     let mut text = format!("{} at {}, {}\n", paint.bold("reclaim"), report.now, report.profile);
     if let Some(deviations) = &report.deviations {
         let deviations = if deviations.is_empty() { "none".to_owned() } else { deviations.join(", ") };
-        text += &format!("{}\n", paint.dim(&format!("deviations: {deviations}")));
+        text += &format!("{}\n", paint.dim(&format!("mutations: {deviations}")));
     }
     text += &format!("\n{}\n{}", paint.bold("records"), records(report, paint));
     text += &format!("\n{}\n{}", paint.bold("endpoints"), endpoints(report, paint));

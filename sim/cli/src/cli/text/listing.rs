@@ -61,7 +61,7 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
         let mut table = Table::new([Left, Left, Left]);
         deviations.iter().for_each(|entry| table.row([format!("  {}", entry.name), entry.how.clone(), entry.about.clone()]));
         let cited = deviations.iter().map(|entry| entry.about.as_str());
-        sections.push(section("Deviations", with_legend(table.lines(), cited, paint), paint));
+        sections.push(section("Mutations", with_legend(table.lines(), cited, paint), paint));
     }
     sections.join("\n")
 }
@@ -71,7 +71,7 @@ pub fn names(report: &ListReport) -> String {
     let scenarios = report.scenarios.iter().flatten().map(|entry| ("scenario", &entry.name));
     let claims = report.claims.iter().flatten().map(|entry| ("claim", &entry.name));
     let faults = report.faults.iter().flatten().map(|entry| ("fault", &entry.name));
-    let deviations = report.deviations.iter().flatten().map(|entry| ("deviation", &entry.name));
+    let deviations = report.deviations.iter().flatten().map(|entry| ("mutation", &entry.name));
     scenarios.chain(claims).chain(faults).chain(deviations).map(|(what, name)| format!("{what}/{name}\n")).collect()
 }
 

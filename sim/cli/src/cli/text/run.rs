@@ -400,7 +400,7 @@ fn summary(report: &RunReport, paint: Paint) -> String {
     let scenarios = human::plural(report.scenarios.len() as u64, "scenario", "scenarios");
     let code = report.exit_code;
     if code == exit::HELD {
-        return format!("{}: {scenarios}, {seeds}, {simulated} of bad weather in {wall}.", paint.good("All held"));
+        return format!("{}: {scenarios}, {seeds}, {simulated} simulated in {wall}.", paint.good("All held"));
     }
     let headline = match code {
         exit::VIOLATED => paint.bad("Violated"),

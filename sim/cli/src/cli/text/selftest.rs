@@ -10,7 +10,7 @@ use super::table::{Align, Table};
 pub fn selftest(report: &MatrixReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Left, Left, Left, Right, Right, Left, Left]);
-    let head = ["", "deviation", "found by", "scenario", "median", "found in", "first claim", "needs at least"];
+    let head = ["", "mutation", "found by", "scenario", "median", "found in", "first claim", "needs at least"];
     table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
     for row in &report.deviations {
         let (word, good) = verdict(row);

@@ -15,13 +15,13 @@ use crate::cli::args::FormArgs;
 /// A deviation that Spiderpool does not have.
 pub(super) fn policy(args: &FormArgs) -> Result<Policy, CliError> {
     let mut policy = policy_of(args.profile);
-    for (names, on) in [(&args.deviation, true), (&args.without, false)] {
+    for (names, on) in [(&args.mutation, true), (&args.without, false)] {
         for name in names {
             let of_reclaim = || ReclaimPolicy::DEVIATIONS.iter().map(|deviation| deviation.name);
             let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim());
             let unknown = || {
-                CliError::usage(format!("Spiderpool has no deviation `{name}`"))
-                    .hint(format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known())))
+                CliError::usage(format!("Spiderpool has no mutation `{name}`"))
+                    .hint(format!("the nearest is `{}`, and `ipam-sim list mutations` shows all", nearest(name, known())))
             };
             *policy.switch(name).ok_or_else(unknown)? = on;
         }

@@ -58,7 +58,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
         };
         report.faults = Some(fault::vocabulary().into_iter().map(entry).chain(PATTERNS.iter().map(pattern)).collect());
     }
-    if args.wants(What::Deviations) {
+    if args.wants(What::Mutations) {
         let entry = |deviation: &deviation::Deviation| DeviationEntry {
             name: deviation.name.to_owned(),
             about: deviation.about.to_owned(),

@@ -156,7 +156,7 @@ pub(super) fn write_named(file: &Path, text: &str) -> io::Result<()> {
 /// The deviations of these names.
 fn deviations(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
     let find = |name: &String| {
-        let unknown = || CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name));
+        let unknown = || CliError::usage(format!("there is no mutation `{name}`")).hint(DeviationName::advice(name));
         DeviationName::new(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()

@@ -64,7 +64,7 @@ fn made(args: &RunArgs, scenarios: &[Ready]) -> Made {
 
 /// Which scenarios the flags mean.
 fn load_options(args: &RunArgs) -> Result<LoadOptions, CliError> {
-    let deviations = DeviationChange { profile: args.profile, add: deviations(&args.deviation)?, without: deviations(&args.without)? };
+    let deviations = DeviationChange { profile: args.profile, add: deviations(&args.mutation)?, without: deviations(&args.without)? };
     Ok(LoadOptions {
         scenarios: args.scenarios.clone(),
         variant: args.variant.clone(),

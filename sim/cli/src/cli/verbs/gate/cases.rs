@@ -64,7 +64,7 @@ pub(super) struct Cases {
 
 /// Reads everything. Of a shard only its own cases, with its own seeds.
 pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
-    let change = DeviationChange { profile: args.profile, add: deviations(&args.deviation)?, without: Vec::new() };
+    let change = DeviationChange { profile: args.profile, add: deviations(&args.mutation)?, without: Vec::new() };
     let mut all = Collector { args, change, numbers: Default::default(), found: Cases { cases: Vec::new(), remarks: Vec::new() } };
     for (file, plan) in plans(&args.regressions)? {
         all.regression(&file, plan)?;

@@ -63,7 +63,7 @@ fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), Str
     command.args(["--jobs", "1", "--format", "json", "--no-plans"]);
     // Only what must hold takes the flags; a negative scenario runs as it is.
     if ready.scenario.expect.is_none() {
-        command.args(args.deviation.iter().flat_map(|name| ["--deviation", name]));
+        command.args(args.mutation.iter().flat_map(|name| ["--mutation", name]));
         let profile = args.profile.map(Profile::name);
         command.args(profile.into_iter().flat_map(|profile| ["--profile", profile]));
     }

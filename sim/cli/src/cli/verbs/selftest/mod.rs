@@ -110,14 +110,14 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     let began = Instant::now();
     let until = args.budget.map(|budget| began + budget.0);
     let jobs = jobs(args.jobs);
-    let wanted = deviations(&args.deviation)?;
+    let wanted = deviations(&args.mutation)?;
     let known = read(&args.paths)?;
     let tries = match args.must_hold {
         true if args.manifests.is_empty() => must_hold(&of_gate(&known)?, &wanted, args.seeds),
         true => must_hold(&of_own_cluster(args)?, &wanted, args.seeds),
         false => tries(&known, &wanted, args.seeds)?,
     };
-    let asks_for_controls = args.deviation.is_empty() && !args.must_hold;
+    let asks_for_controls = args.mutation.is_empty() && !args.must_hold;
     let controls = if asks_for_controls { controls(&known, args.seeds)? } else { Vec::new() };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::OUT));
 
@@ -125,7 +125,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
 
     let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
     let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);
-    let found = run.in_parallel("deviations", jobs, tries.len() * ranges, |task, counter| {
+    let found = run.in_parallel("mutations", jobs, tries.len() * ranges, |task, counter| {
         run.search(&tries[task / ranges], (task % ranges) as u64, counter)
     });
     let violated = run.in_parallel("control group", jobs, controls.len(), |task, counter| {
@@ -171,7 +171,7 @@ fn made(args: &SelftestArgs, known: &[(String, Scenario)]) -> Made {
         build: build().to_owned(),
         config: hash_text(&format!(
             "{:?} {} {} {} {:?} {}",
-            args.deviation,
+            args.mutation,
             args.seeds,
             args.ranges,
             args.must_hold,
@@ -188,7 +188,7 @@ fn deviations(names: &[String]) -> Result<Vec<&'static Deviation>, CliError> {
     }
     let find = |name: &String| {
         let found = systems().mutations().iter().find(|deviation| deviation.name == name);
-        found.ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name)))
+        found.ok_or_else(|| CliError::usage(format!("there is no mutation `{name}`")).hint(DeviationName::advice(name)))
     };
     names.iter().map(find).collect()
 }
@@ -433,9 +433,9 @@ mod tests {
 
     fn args(line: &str) -> SelftestArgs {
         let paths = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))];
-        let deviation = line.split_whitespace().map(str::to_owned).collect();
+        let mutation = line.split_whitespace().map(str::to_owned).collect();
         let out = std::env::temp_dir().join(format!("ipam-sim-selftest-{}-{}", std::process::id(), line.len()));
-        SelftestArgs { paths, deviation, seeds: 20, ranges: 3, out: Some(out), no_shrink: true, ..SelftestArgs::default() }
+        SelftestArgs { paths, mutation, seeds: 20, ranges: 3, out: Some(out), no_shrink: true, ..SelftestArgs::default() }
     }
 
     #[test]

@@ -57,6 +57,7 @@ mod cells;
 pub mod command;
 pub mod conflicts;
 pub mod conformance;
+pub mod coverage;
 pub mod demand;
 pub mod digest;
 pub mod distribution;

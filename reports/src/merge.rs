@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 
 use crate::finding::Failure;
-use crate::gate::{GateCase, GateReport};
+use crate::gate::{GateCase, GateReport, Part};
 use crate::run::{RunReport, ScenarioResult};
 use crate::shards::{Shards, ShardsError};
 use crate::shrink::cause_class;
@@ -185,7 +185,8 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
     let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
     let shards = Shards::join(results.iter().map(|result| result.shards.as_ref()))?;
     let ended = interruption(results.iter().map(|result| result.exit_code));
-    let mut whole = GateReport { build, shards, ..GateReport::default() };
+    let expected = results.iter().find_map(|result| result.expected.clone());
+    let mut whole = GateReport { build, shards, expected, ..GateReport::default() };
     let results_total = results.len();
     // By part and number, which is the order on one machine; the rest of the key only tells apart what must not be joined.
     let mut by_case: BTreeMap<_, Vec<(usize, GateCase)>> = BTreeMap::new();
@@ -194,7 +195,7 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
         whole.budget += result.budget;
         whole.wall += result.wall;
         whole.remarks.extend(result.remarks);
-        for case in result.cases {
+        for case in result.cases.into_iter().filter(|case| case.part != Part::Coverage) {
             let parts = by_case.entry((case.part, case.number, case.name.clone(), key(&case.result))).or_default();
             if parts.last().is_some_and(|&(last, _)| last == index) {
                 return Err(MergeError::Twice { result: index, scenario: title(&case.result) });
@@ -215,6 +216,7 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
         let result = join_parts(results, whole.shards.as_ref())?;
         whole.cases.push(GateCase { part, number, name, planned, required, skipped, result });
     }
+    whole.judge_coverage();
     whole.exit_code = of_what_there_is(whole.judge(), ended, whole.shards.as_ref());
     Ok(whole)
 }

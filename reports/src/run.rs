@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::{self, PointCount};
 use crate::finding::{
     ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,
 };
@@ -164,6 +165,9 @@ pub struct ScenarioResult {
     /// Every `always` claim with the number of seeds in which it judged something; by name.
     #[serde(default)]
     pub always: Vec<JudgedCount>,
+    /// Which points of the system under test its runs reached; sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<PointCount>,
     /// With `--every-crash-point`: where crashes were tried. Then each of them is a run, and `seeds` counts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash_points: Option<CrashPoints>,
@@ -192,7 +196,7 @@ impl ScenarioResult {
     /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
     pub fn add(&mut self, record: SeedRecord<'_>) {
         let SeedRecord { seed, digest, simulated, api, allocations, pool, reclaim, metrics, events, .. } = record;
-        let SeedRecord { mut violations, held, faults, judged, problems, .. } = record;
+        let SeedRecord { mut violations, held, faults, judged, coverage, problems, .. } = record;
         self.seeds += 1;
         seeds::insert(&mut self.seed_ranges, seed);
         self.simulated += simulated;
@@ -229,6 +233,7 @@ impl ScenarioResult {
                 None => join_counts(&mut self.always, [JudgedCount { claim: claim.to_owned(), judged_in }]),
             }
         }
+        coverage::add(&mut self.coverage, coverage);
 
         // One entry per claim (and excuse), the earliest: later violations of one claim are mostly the echo of the first.
         violations.sort_by(|a, b| (&a.excuse, &a.claim, a.at).cmp(&(&b.excuse, &b.claim, b.at)));
@@ -297,6 +302,7 @@ impl ScenarioResult {
         join_counts(&mut self.sometimes, other.sometimes);
         join_counts(&mut self.faults, other.faults);
         join_counts(&mut self.always, other.always);
+        coverage::join(&mut self.coverage, &other.coverage);
         Placements::join_parts(&mut self.placements, other.placements);
         tally(&mut self.nondeterministic, other.nondeterministic);
         tally(&mut self.broken, other.broken);
@@ -402,6 +408,8 @@ pub struct SeedRecord<'a> {
     pub faults: &'a [(&'a str, bool)],
     /// The `always` claims of the run, and whether each looked at something that could have been false.
     pub judged: &'a [(&'a str, bool)],
+    /// The points of the system under test that the run reached, each with its group; sorted.
+    pub coverage: &'a [(&'a str, &'a str)],
     /// What went wrong outside the model.
     pub problems: Vec<Problem>,
 }

@@ -4,6 +4,7 @@
 //! [`markdown()`] and [`annotations()`] say the same to a CI system.
 
 mod cause;
+mod coverage;
 mod github;
 mod junit;
 mod markdown;
@@ -18,6 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::command::replay_command;
+use crate::coverage::Expected;
 use crate::finding::Failure;
 use crate::schema::{self, GateSchema, ReadError};
 use crate::{RunReport, ScenarioResult, Seconds, Shards, Verdict, exit, human};
@@ -47,6 +49,9 @@ pub struct GateReport {
     pub wall: Seconds,
     /// By part, and within a part in the order of files.
     pub cases: Vec<GateCase>,
+    /// What the runs that must hold have to reach; unset = nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
     /// What the reader should know besides, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -95,6 +100,8 @@ pub enum Part {
     Control,
     /// Deviations that must be found, each on seeds of its own.
     KillMatrix,
+    /// What runs of smoke and chaos scenarios have to reach.
+    Coverage,
     /// A plain `run`.
     #[default]
     Sweep,
@@ -112,8 +119,14 @@ impl Part {
             Part::Negative => "negative",
             Part::Control => "control",
             Part::KillMatrix => "kill-matrix",
+            Part::Coverage => "coverage",
             Part::Sweep => "sweep",
         }
+    }
+
+    /// Whether its cases are scenarios that must hold.
+    pub const fn must_hold(self) -> bool {
+        matches!(self, Part::Smoke | Part::Chaos)
     }
 
     /// Whether its cases are a sample: a tenth of them suffices where the time does not.
@@ -217,6 +230,9 @@ impl GateReport {
             }
         }
         for part in self.parts() {
+            if part.part == Part::Coverage {
+                continue;
+            }
             let of_part: Vec<&GateCase> = self.cases.iter().filter(|case| case.part == part.part).collect();
             let is_short = |case: &&GateCase| self.left_out(case) > 0 && self.verdict(case) != Verdict::Incomplete;
             let short: Vec<&GateCase> = of_part.iter().copied().filter(is_short).collect();
@@ -301,7 +317,9 @@ impl GateReport {
 
     /// Seeds that ran in all parts.
     pub fn seeds(&self) -> u64 {
-        self.cases.iter().fold(0, |sum, case| sum.saturating_add(case.result.seeds))
+        // Those of the coverage are counted where they ran.
+        let ran = self.cases.iter().filter(|case| case.part != Part::Coverage);
+        ran.fold(0, |sum, case| sum.saturating_add(case.result.seeds))
     }
 
     /// The sentence about the whole: how many cases failed, how many could not be judged, what ran in which time.

@@ -15,6 +15,7 @@ use ipam_reports::reclaim::ReclaimRun;
 use kube_sim::kinds::{Registry, TypeDef};
 use kube_sim::object::Obj;
 use kube_sim::rt::Rt;
+use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use kube_sim::trace::{Event, Interest};
 use sim_config::Problems;
@@ -86,6 +87,12 @@ pub trait System: Sync {
     /// Who counts in a run of `plan`; none where it is the plan of another system.
     fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
         let _ = (plan, registry, options);
+        Vec::new()
+    }
+
+    /// The points that its runs can reach ([`Fabric::reach`](kube_sim::cluster::Fabric::reach)). A gate fails if no run of what must hold reaches one
+    /// that its scenarios do not call rare: no claim could then notice what goes wrong there.
+    fn coverage(&self) -> Vec<CoveragePoint> {
         Vec::new()
     }
 

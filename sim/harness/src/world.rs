@@ -15,6 +15,7 @@ use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::Obj;
 use kube_sim::rt::{self, Rt};
 use kube_sim::trace::budget::Spin;
+use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::record::Record;
 use kube_sim::trace::recorder::{self, ApiCounts, Listener, Recorder};
 use kube_sim::trace::{Event, Interest};
@@ -63,6 +64,8 @@ pub struct Outcome {
     pub judged: Vec<(&'static str, bool)>,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
+    /// The points of the system under test that it reached, sorted.
+    pub coverage: Vec<CoveragePoint>,
     /// How many writes each process sent, by its name.
     pub writes: Vec<(Arc<str>, u32)>,
     /// Every request in the order in which they were sent, with the name of its process, if wanted.
@@ -282,6 +285,7 @@ impl<'a> World<'a> {
                 held,
                 judged,
                 fired: std::mem::take(&mut recorder.fired),
+                coverage: recorder.coverage.sorted(),
                 writes,
                 requests,
                 counts: recorder.counts,

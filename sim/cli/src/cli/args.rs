@@ -495,6 +495,9 @@ pub struct GateArgs {
     /// Plans with the digests they must give, if there are any
     #[arg(long, value_name = "DIR", default_value = "ci/digests")]
     pub digests: PathBuf,
+    /// Which coverage points are rare: the others must be reached
+    #[arg(long, value_name = "FILE", default_value = "ci/coverage.toml")]
+    pub coverage: PathBuf,
     /// For other programs.
     #[command(flatten)]
     pub outputs: Outputs,
@@ -524,6 +527,9 @@ pub struct Outputs {
     /// Write JUnit XML
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub junit: Option<PathBuf>,
+    /// Add to this CSV in how many runs each coverage point was reached
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
+    pub ledger: Option<PathBuf>,
     /// Write a summary in Markdown
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub summary: Option<PathBuf>,

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs::OpenOptions;
 use std::path::Path;
 
+use ipam_reports::coverage::Ledger;
 use ipam_reports::gate::{Story, annotations, junit, markdown};
 use ipam_reports::{GateCase, GateReport, Verdict};
 use sim_harness::engine::output;
@@ -39,6 +40,9 @@ pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateRepo
     if let Some(file) = &outputs.summary {
         refused.extend(write_file(file, &told_once(|story| markdown(report, story))).err());
     }
+    if let Some(file) = &outputs.ledger {
+        refused.extend(add_to_ledger(file, report).err());
+    }
     if outputs.github {
         let lines: String = annotations(report).into_iter().map(|line| line + "\n").collect();
         match format {
@@ -63,6 +67,20 @@ fn told_once(write: impl FnOnce(Story<'_>) -> String) -> String {
         told.enter(&format!("{} {}", case.part, case.name));
         text::findings(&case.result, verdict, &mut told, Paint::PLAIN)
     })
+}
+
+/// Adds what runs that must hold reached to a ledger, which need not be there yet.
+fn add_to_ledger(file: &Path, report: &GateReport) -> Result<(), CliError> {
+    let wrong = |what: String| CliError::usage(format!("cannot add to {}: {what}", file.display()));
+    let mut ledger = match std::fs::read_to_string(file) {
+        Ok(text) => Ledger::from_csv(&text).map_err(wrong)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ledger::default(),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let (reached, seeds) = report.reached();
+    let known = report.expected.iter().flat_map(|expected| expected.points.iter().chain(&expected.rare)).map(String::as_str);
+    ledger.add(known, &reached, seeds, report.build.as_deref().unwrap_or_default());
+    write_file(file, &ledger.to_csv())
 }
 
 fn write_file(file: &Path, text: &str) -> Result<(), CliError> {

@@ -51,6 +51,7 @@ use crate::net::{LinkDelays, Network};
 use crate::node::Nodes;
 use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
+use crate::trace::coverage::CoveragePoint;
 use crate::trace::recorder::Recorder;
 use crate::trace::{EventKind, Note};
 
@@ -326,6 +327,11 @@ impl Fabric {
         let mut state = self.lock();
         state.tell(process, at);
         state.recorder.observe(at, EventKind::Note { process, note });
+    }
+
+    /// The run reaches `point`. Has no influence on it, and is no event.
+    pub fn reach(&self, point: CoveragePoint) {
+        self.lock().recorder.coverage.reach(point);
     }
 
     /// Lets `look` read or feed the recorder.

@@ -4,6 +4,7 @@
 //! each; a recording copies them. Text is made only from a recording.
 
 pub mod budget;
+pub mod coverage;
 pub mod entity;
 mod note;
 pub mod record;

@@ -9,6 +9,7 @@ use kube_machinery::api::Verb;
 use sim_config::time::SimTime;
 
 use super::budget::{EventBudget, Spin};
+use super::coverage::Coverage;
 use super::record::{Part, Record};
 use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};
 
@@ -67,6 +68,8 @@ pub struct Recorder {
     pub counts: ApiCounts,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
+    /// The points that the run reached.
+    pub coverage: Coverage,
     listener: Option<Box<dyn Listener>>,
     budget: EventBudget,
     checkpoints: Vec<Checkpoint>,
@@ -80,6 +83,7 @@ impl Default for Recorder {
             digest: Digest::default(),
             counts: ApiCounts::default(),
             fired: BTreeSet::new(),
+            coverage: Coverage::default(),
             listener: None,
             budget: EventBudget::new(u64::MAX),
             checkpoints: Vec::new(),

@@ -43,6 +43,7 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
     match outcome {
         Ok(outcome) => {
             let faults = fired_kinds(plan, &outcome);
+            let coverage: Vec<_> = outcome.coverage.iter().map(|point| (point.group, point.name)).collect();
             let pool = outcome.figures.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
             keep(SeedRecord {
                 seed,
@@ -70,6 +71,7 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
                 held: &outcome.held,
                 faults: &faults,
                 judged: &outcome.judged,
+                coverage: &coverage,
                 ..SeedRecord::default()
             })
         }

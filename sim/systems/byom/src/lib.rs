@@ -9,6 +9,7 @@
 
 pub mod claim;
 mod config_map;
+mod coverage;
 pub mod metrics;
 pub mod mutations;
 mod objects;
@@ -18,6 +19,7 @@ pub mod workload;
 use ipam_byom::{Policy, PoolConfigMap};
 use kube_sim::kinds::{Registry, TypeDef};
 use kube_sim::object::Obj;
+use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
@@ -181,6 +183,10 @@ impl System for Byom {
             ends: "with the sandbox of the allocation: its ID never comes again",
             reference: Some("B W17, B W18"),
         }]
+    }
+
+    fn coverage(&self) -> Vec<CoveragePoint> {
+        coverage::points()
     }
 
     fn mutations(&self) -> Vec<Deviation> {

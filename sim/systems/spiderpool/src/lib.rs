@@ -9,6 +9,7 @@
 //! * [`input`]: manifests, settings and CNI configurations of a user; [`explain`]: what Spiderpool would do with them
 
 pub mod claim;
+mod coverage;
 pub mod explain;
 pub mod input;
 mod ip_interval_index;
@@ -23,6 +24,7 @@ use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimPolicy;
 use kube_sim::kinds::{Registry, TypeDef};
 use kube_sim::object::Obj;
+use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
@@ -229,6 +231,10 @@ impl System for Spiderpool {
 
     fn excuses(&self) -> &'static [Excuse] {
         &claim::EXCUSES
+    }
+
+    fn coverage(&self) -> Vec<CoveragePoint> {
+        coverage::points()
     }
 
     fn mutations(&self) -> Vec<Deviation> {

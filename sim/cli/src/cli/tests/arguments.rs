@@ -91,7 +91,7 @@ fn every_flag_of_run_is_plain_data() {
 #[test]
 fn every_flag_of_gate_is_plain_data() {
     let line = "ipam-sim gate --budget 60s --times 3 --jobs 2 --shard /4 --mutation d --profile hardened --scenarios s --regressions r \
-        --digests d --junit j.xml --summary s.md --github --out o --format json";
+        --digests d --coverage c --ledger l.csv --junit j.xml --summary s.md --github --out o --format json";
     let read = |line: &str| match Cli::read(line.split_whitespace().map(OsString::from)) {
         Ok(Cli { verb: Verb::Gate(args), .. }) => args,
         other => panic!("{line}: {other:?}"),
@@ -106,7 +106,8 @@ fn every_flag_of_gate_is_plain_data() {
         scenarios: "s".into(),
         regressions: "r".into(),
         digests: "d".into(),
-        outputs: Outputs { junit: Some("j.xml".into()), summary: Some("s.md".into()), github: true },
+        coverage: "c".into(),
+        outputs: Outputs { ledger: Some("l.csv".into()), junit: Some("j.xml".into()), summary: Some("s.md".into()), github: true },
         out: Some("o".into()),
         force: false,
         format: Format::Json,

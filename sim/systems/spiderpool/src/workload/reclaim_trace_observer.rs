@@ -7,6 +7,7 @@ use kube_sim::cluster::Fabric;
 use kube_sim::rt::ProcessId;
 
 use super::reclaim_note::ReclaimNote;
+use crate::coverage;
 
 /// The observer of one replica.
 #[derive(Clone)]
@@ -25,8 +26,9 @@ fn who(entry: &PodEntry) -> (Arc<str>, Arc<str>) {
 
 impl Observer for ReclaimTraceObserver {
     fn observe(&self, step: Step<'_>) {
-        let Some(told) = told(step) else { return };
         let Some(fabric) = self.fabric.upgrade() else { return };
+        coverage::of_controller(&fabric, &step);
+        let Some(told) = told(step) else { return };
         fabric.note(self.process, &told);
     }
 }

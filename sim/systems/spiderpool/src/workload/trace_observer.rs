@@ -8,7 +8,7 @@ use kube_sim::cluster::Fabric;
 use kube_sim::rt::ProcessId;
 
 use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
-use crate::oracle;
+use crate::{coverage, oracle};
 
 /// The observer of one process.
 #[derive(Clone)]
@@ -24,6 +24,7 @@ fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
 impl Observer for TraceObserver {
     fn observe(&self, step: Step<'_>) {
         let Some(fabric) = self.fabric.upgrade() else { return };
+        coverage::of_agent(&fabric, &step);
         let told = match step {
             Step::AddBegun { request } => IpamNote::AddBegun {
                 pod: text(&request.pod),

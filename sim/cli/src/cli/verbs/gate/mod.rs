@@ -9,6 +9,7 @@
 
 mod budget;
 mod cases;
+mod expected;
 mod fresh;
 mod kept;
 
@@ -80,6 +81,7 @@ impl Clock {
 pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateReport, CliError> {
     let clock = Clock::new(args.budget.0);
     let Cases { mut cases, remarks } = cases::collect(args)?;
+    let expected = expected::read(&args.coverage)?;
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, None, args.force)).transpose()?;
     let usual = args.out.is_none().then(UsualFolder::take);
     let out = args.out.clone().or_else(|| Some(usual.as_ref()?.path.clone())).unwrap_or_default();
@@ -98,6 +100,7 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
         interrupted: progress.stop_requested(),
         shards: args.part.and_then(|part| Shards::one(part.index, part.total)),
         budget: Seconds::from(args.budget.0),
+        expected,
         remarks,
         ..GateReport::default()
     };
@@ -107,8 +110,12 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
         if gate.needs_explaining(&report, &case) {
             given_up += gate.explain(&mut case);
         }
+        if !case.is.part.must_hold() {
+            case.is.result.coverage.clear();
+        }
         report.cases.push(case.is);
     }
+    report.judge_coverage();
     if given_up > 0 {
         let plans = human::plural(given_up, "smaller plan was", "smaller plans were");
         report.remarks.push(format!("{plans} not made, as the budget ended: `ipam-sim shrink` makes one of a plan that is named"));

@@ -6,6 +6,8 @@ use ipam_byom::{Observer, Releaser, Step};
 use kube_sim::cluster::Fabric;
 use kube_sim::rt::ProcessId;
 
+use crate::coverage;
+
 use super::super::{Failure, PoolNote, ReleasedBy};
 
 /// The observer of one process.
@@ -18,6 +20,7 @@ pub(super) struct TraceObserver {
 impl Observer for TraceObserver {
     fn observe(&self, step: Step<'_>) {
         let Some(fabric) = self.fabric.upgrade() else { return };
+        coverage::of_step(&fabric, &step);
         let told = match step {
             Step::Asked { id, .. } => PoolNote::Asked { id: id.clone() },
             Step::Told { id, address, effort, took } => {

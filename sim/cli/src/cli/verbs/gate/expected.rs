@@ -1,0 +1,81 @@
+//! What runs that must hold have to reach: every coverage point of the systems that the file does not call rare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ipam_reports::coverage::Expected;
+use serde::Deserialize;
+use sim_config::nearest;
+use sim_config::toml;
+use sim_harness::system::systems;
+
+use crate::cli::CliError;
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// Points that no run has to reach, each with the reason.
+    #[serde(default)]
+    rare: BTreeMap<String, String>,
+}
+
+/// Reads the file; `None` if there is none: then nothing has to be reached.
+///
+/// # Errors
+/// It is no such file, names a point that there is not, or has no reason for one.
+pub(super) fn read(file: &Path) -> Result<Option<Expected>, CliError> {
+    if !file.exists() {
+        return Ok(None);
+    }
+    let File { rare } = toml::read(file)?;
+    let mut points: Vec<String> = systems().iter().flat_map(|system| system.coverage()).map(|point| point.to_string()).collect();
+    points.sort_unstable();
+    for (point, reason) in &rare {
+        let refused = |what: String| CliError::usage(format!("{}: {what}", file.display()));
+        if points.binary_search(point).is_err() {
+            let known = points.iter().map(String::as_str);
+            return Err(
+                refused(format!("there is no coverage point `{point}`")).hint(format!("the nearest is `{}`", nearest(point, known)))
+            );
+        }
+        if reason.trim().is_empty() {
+            return Err(refused(format!("`{point}` has no reason")).hint("say why no run that must hold has to reach it"));
+        }
+    }
+    points.retain(|point| !rare.contains_key(point));
+    Ok(Some(Expected { file: file.display().to_string(), points, rare: rare.into_keys().collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("coverage.toml");
+        std::fs::write(&file, text).unwrap();
+        read(&file).unwrap_err().message
+    }
+
+    #[test]
+    fn what_is_rare_has_a_name_and_a_reason() {
+        assert!(
+            refused("[rare]\n\"spiderpool/reclaim/S-99\" = \"why\"\n").ends_with("there is no coverage point `spiderpool/reclaim/S-99`")
+        );
+        assert!(refused("[rare]\n\"spiderpool/reclaim/S-8\" = \" \"\n").ends_with("`spiderpool/reclaim/S-8` has no reason"));
+        assert!(refused("[seldom]\n").contains("coverage.toml:1:2"));
+    }
+
+    #[test]
+    fn without_a_file_nothing_has_to_be_reached() {
+        assert_eq!(read(Path::new("/nowhere/coverage.toml")).unwrap(), None);
+    }
+
+    #[test]
+    fn the_rest_has_to_be_reached() {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/coverage.toml"));
+        let expected = read(file).unwrap().unwrap();
+        assert!(expected.points.len() > 100 && expected.points.iter().all(|point| !expected.rare.contains(point)));
+    }
+}

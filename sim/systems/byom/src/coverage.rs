@@ -1,0 +1,63 @@
+//! The coverage points of the BYOM pool: how calls end, and who gives addresses back.
+
+use ipam_byom::{PoolError, Releaser, Step};
+use kube_sim::cluster::Fabric;
+use kube_sim::coverage_names as names;
+use kube_sim::trace::coverage::CoveragePoint;
+
+const REFUSED: &str = "byom/refused";
+const RELEASE_FAILED: &str = "byom/release-failed";
+const RECOVER_FAILED: &str = "byom/recover-failed";
+const RELEASED: &str = "byom/released";
+
+names! {
+    /// Why a call fails.
+    failed, ERRORS: PoolError {
+        PoolError::Reading(_) => "reading",
+        PoolError::NoAvailable => "no-available",
+        PoolError::NotReady { .. } => "not-ready",
+        PoolError::InvalidAddress(_) => "invalid-address",
+        PoolError::NoNodeName => "no-node-name",
+        PoolError::Allocating(_) => "allocating",
+        PoolError::Updating(_) => "updating",
+        PoolError::Owners(_) => "owners",
+        PoolError::HeldByAnother { .. } => "held-by-another",
+        PoolError::NotOwned(_) => "not-owned",
+        PoolError::RecordLost => "record-lost",
+        PoolError::UserData(_) => "user-data",
+        PoolError::OutOfTime => "out-of-time",
+        PoolError::Panic => "panic",
+    }
+}
+
+names! {
+    releaser, RELEASERS: Releaser {
+        Releaser::Stop => "stop",
+        Releaser::CleanUp => "clean-up",
+        Releaser::RollBack => "roll-back",
+        Releaser::Controller => "controller",
+        Releaser::Reclaim => "reclaim",
+        Releaser::Successor => "successor",
+    }
+}
+
+/// All points that a run can reach.
+pub(crate) fn points() -> Vec<CoveragePoint> {
+    let of = |group, names: &'static [&str]| names.iter().map(move |name| CoveragePoint { group, name });
+    let mut points: Vec<_> = of(REFUSED, ERRORS).chain(of(RELEASE_FAILED, ERRORS)).chain(of(RECOVER_FAILED, ERRORS)).collect();
+    points.extend(of(RELEASED, RELEASERS));
+    points.sort_unstable();
+    points
+}
+
+/// What a step of an adaptor or a controller reaches.
+pub(crate) fn of_step(fabric: &Fabric, step: &Step<'_>) {
+    let reach = |group, name| fabric.reach(CoveragePoint { group, name });
+    match step {
+        Step::NotAllocated { error, .. } => reach(REFUSED, failed(error)),
+        Step::ReleaseEnded { result: Err(error), .. } => reach(RELEASE_FAILED, failed(error)),
+        Step::RecoverEnded { result: Err(error), .. } => reach(RECOVER_FAILED, failed(error)),
+        Step::ReleaseBegun { by, .. } => reach(RELEASED, releaser(by)),
+        _ => {}
+    }
+}

@@ -98,7 +98,7 @@ mod tests {
         };
         all.insert(path.to_vec(), None);
         for (key, value) in table {
-            paths(value, &[path, &[key.clone()]].concat(), all);
+            paths(value, &[path, std::slice::from_ref(key)].concat(), all);
         }
     }
 

@@ -15,7 +15,7 @@ pub struct PointCount {
     pub group: String,
     /// Its name in there.
     pub name: String,
-    /// Number of seeds.
+    /// Number of seeds whose runs reached it.
     pub seeds: u64,
 }
 
@@ -65,13 +65,13 @@ pub struct Expected {
     pub rare: Vec<String>,
 }
 
-/// A point over time.
+/// What a ledger says of one point, since it was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
     point: String,
-    /// In how many runs it was reached, since the file was begun.
+    /// In how many runs it was reached.
     reached: u64,
-    /// Of how many.
+    /// Of how many runs, since the file was begun.
     seeds: u64,
     /// The build that reached it last; empty = none has.
     last: String,

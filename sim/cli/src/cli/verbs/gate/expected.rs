@@ -11,7 +11,7 @@ use sim_harness::system::systems;
 
 use crate::cli::CliError;
 
-/// The file.
+/// What the file of `--coverage` says.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

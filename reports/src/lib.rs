@@ -86,6 +86,7 @@ pub mod provenance;
 pub mod reclaim;
 pub mod reference;
 pub mod replay;
+mod requests;
 pub mod rows;
 pub mod run;
 pub mod schema;

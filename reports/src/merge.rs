@@ -65,7 +65,7 @@ pub enum MergeError {
     },
     /// Two results are shards of different seeds.
     Whole {
-        /// The scenario.
+        /// The scenario whose shards these are.
         scenario: String,
         /// The two results, each with the seeds that all its shards have together.
         results: [(usize, SeedRange); 2],
@@ -345,6 +345,7 @@ mod tests {
                 claim: CLAIMS[claim].0.into(),
                 kind: CLAIMS[claim].1,
                 at: Seconds::from_micros(at),
+                event: None,
                 excuse: excused.then(|| "partition".to_owned()),
                 detail: vec![],
                 needs: None,

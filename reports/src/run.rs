@@ -12,6 +12,7 @@ use crate::metric::{self, MetricSummary};
 use crate::placements::Placements;
 use crate::pool::{PoolFigures, PoolRun};
 use crate::reclaim::{ReclaimFigures, ReclaimRun};
+pub use crate::requests::{Allocations, Api};
 use crate::schema::{self, ReadError, RunSchema};
 use crate::verdict::Verdict;
 use crate::{Digest, Finding, Seconds, SeedRange, Shards, exit, fold, seeds};
@@ -412,55 +413,6 @@ pub struct SeedRecord<'a> {
     pub coverage: &'a [(&'a str, &'a str)],
     /// What went wrong outside the model.
     pub problems: Vec<Problem>,
-}
-
-/// Requests to the API servers of the simulated cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Api {
-    /// All requests.
-    pub requests: u64,
-    /// Those that change an object.
-    pub writes: u64,
-    /// Writes refused because the resource version was old.
-    pub conflicts: u64,
-    /// Operations given up because their last retry failed, too.
-    pub retries_exhausted: u64,
-}
-
-impl Api {
-    /// The sum.
-    #[must_use]
-    pub fn plus(self, other: Api) -> Api {
-        Api {
-            requests: self.requests.saturating_add(other.requests),
-            writes: self.writes.saturating_add(other.writes),
-            conflicts: self.conflicts.saturating_add(other.conflicts),
-            retries_exhausted: self.retries_exhausted.saturating_add(other.retries_exhausted),
-        }
-    }
-}
-
-/// Addresses asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Allocations {
-    /// All attempts.
-    pub attempted: u64,
-    /// Attempts that got an address.
-    pub succeeded: u64,
-    /// Attempts that got none.
-    pub failed: u64,
-}
-
-impl Allocations {
-    /// The sum.
-    #[must_use]
-    pub fn plus(self, other: Allocations) -> Allocations {
-        Allocations {
-            attempted: self.attempted.saturating_add(other.attempted),
-            succeeded: self.succeeded.saturating_add(other.succeeded),
-            failed: self.failed.saturating_add(other.failed),
-        }
-    }
 }
 
 #[cfg(test)]

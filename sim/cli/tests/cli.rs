@@ -217,7 +217,7 @@ fn a_negative_scenario_that_fails_as_it_must_is_not_shrunk() {
     let out_dir = folder.0.display().to_string();
     let (code, out, _) = run(&["run", "scenarios/negative/counter-decides-once.toml", "--seeds", "3", "--out", &out_dir]);
     assert_eq!(code, 0, "{out}");
-    assert!(out.contains("needs  no fault, but the deviation counter-decides-once") && !out.contains("shrunk from"), "{out}");
+    assert!(out.contains("needs  no fault, but the mutation counter-decides-once") && !out.contains("shrunk from"), "{out}");
     assert!(!folder.0.join("counter-decides-once-0-min.toml").exists());
 }
 

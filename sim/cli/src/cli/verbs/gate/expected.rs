@@ -20,12 +20,15 @@ struct File {
     rare: BTreeMap<String, String>,
 }
 
-/// Reads the file; `None` if there is none: then nothing has to be reached.
+/// Where the file is that nobody has to name, nor to have.
+const USUAL: &str = "ci/coverage.toml";
+
+/// Reads the file; `None` if there is none where it usually is: then nothing has to be reached.
 ///
 /// # Errors
-/// It is no such file, names a point that there is not, or has no reason for one.
+/// It was named and is not there, is no such file, names a point that there is not, or has no reason for one.
 pub(super) fn read(file: &Path) -> Result<Option<Expected>, CliError> {
-    if !file.exists() {
+    if file == Path::new(USUAL) && !file.exists() {
         return Ok(None);
     }
     let File { rare } = toml::read(file)?;
@@ -68,8 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_nothing_has_to_be_reached() {
-        assert_eq!(read(Path::new("/nowhere/coverage.toml")).unwrap(), None);
+    fn a_file_that_was_named_must_be_there() {
+        // The tests of this package run in its folder, where there is none.
+        assert_eq!(read(Path::new(USUAL)).unwrap(), None);
+        assert!(read(Path::new("nowhere/coverage.toml")).unwrap_err().message.contains("nowhere/coverage.toml"));
     }
 
     #[test]

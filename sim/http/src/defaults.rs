@@ -138,12 +138,7 @@ fn deployment(fields: &mut Map<String, Value>) {
     }
 }
 
-/// A namespace has its name as a label (K §1.1).
 fn namespace(fields: &mut Map<String, Value>) {
-    let name = fields.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let Some(labels) = child(fields, "metadata").and_then(|meta| child(meta, "labels")).filter(|_| !name.is_empty()) {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
-    }
     if let Some(spec) = child(fields, "spec") {
         drop_if_empty(spec, "finalizers");
     }
@@ -164,9 +159,6 @@ mod tests {
             (&json!(1), &json!("None"), &json!("Always"))
         );
         assert_eq!(spec["containers"][0]["ports"], json!([{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]));
-        let mut namespace = json!({"metadata": {"name": "shop"}});
-        complete("Namespace", &mut namespace);
-        assert_eq!(namespace["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "shop"}));
     }
 
     #[test]

@@ -217,6 +217,26 @@ fn the_name_of_a_namespace_is_a_label_and_other_names_are_subdomains() {
 }
 
 #[test]
+fn k157_a_namespace_has_its_name_as_a_label_whatever_its_writers_say() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        let namespace = |labels| from_json::<Namespace>(json!({"metadata": {"name": "shop", "labels": labels}}));
+        let labels = |namespace: &Namespace| serde_json::to_value(&namespace.metadata.labels).unwrap();
+        let created = client.create(namespace(json!({"team": "a"}))).await.unwrap();
+        assert_eq!(labels(&created), json!({"kubernetes.io/metadata.name": "shop", "team": "a"}));
+        for sent in [json!({}), json!({"kubernetes.io/metadata.name": "other"})] {
+            let updated = client.update(namespace(sent)).await.unwrap();
+            assert_eq!(labels(&updated), json!({"kubernetes.io/metadata.name": "shop"}));
+        }
+        let patch = Patch::merge(json!({"metadata": {"labels": {"kubernetes.io/metadata.name": null}}}));
+        let patched = client.patch::<Namespace>(&ObjectKey::cluster("shop"), patch).await.unwrap();
+        assert_eq!(labels(&patched), json!({"kubernetes.io/metadata.name": "shop"}));
+        let there = client.get::<Namespace>(&ObjectKey::cluster("default")).await.unwrap();
+        assert_eq!(labels(&there), json!({"kubernetes.io/metadata.name": "default"}));
+    });
+}
+
+#[test]
 fn k067_a_new_pod_is_pending_whatever_status_was_sent() {
     Testbed::run(1, async |bed| {
         let client = bed.client("creator");

@@ -267,6 +267,13 @@ impl Stored for Lease {
     }
 }
 
+/// Defaulting gives each namespace its name as a label, at each write again (K157): selectors find it by that.
+fn label_with_name(namespace: &mut Namespace) {
+    if let Some(name) = namespace.metadata.name.clone() {
+        namespace.metadata.labels.get_or_insert_default().insert("kubernetes.io/metadata.name".to_owned(), name);
+    }
+}
+
 impl Stored for Namespace {
     const NAMESPACED: bool = false;
     const HAS_GENERATION: bool = false;
@@ -278,10 +285,12 @@ impl Stored for Namespace {
     /// A namespace is kept by its own finalizer until its content is gone (K §1.3).
     fn on_create(&mut self) {
         self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
+        label_with_name(self);
     }
 
     fn keep(&mut self, stored: &Self) {
         self.spec.clone_from(&stored.spec);
+        label_with_name(self);
     }
 
     fn validate(&self) -> Vec<Cause> {

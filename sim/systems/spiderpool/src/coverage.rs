@@ -134,7 +134,9 @@ pub(crate) fn of_agent(fabric: &Fabric, step: &ipam::Step<'_>) {
             reach(POOL, refused_by_pool(error));
         }
         ipam::Step::AddEnded { result: Ok(answer), .. } => reach(ALLOCATED, how(&answer.how)),
-        ipam::Step::AddEnded { result: Err(error), .. } | ipam::Step::DelEnded { result: Err(error), .. } => {
+        ipam::Step::AddEnded { result: Err(error), .. }
+        | ipam::Step::DelEnded { result: Err(error), .. }
+        | ipam::Step::BatchEnded { result: Err(error), .. } => {
             reach(REFUSED, refused(error));
             match error {
                 IpamError::Select(error) => reach(REFUSED, not_selected(error)),
@@ -155,7 +157,7 @@ pub(crate) fn of_controller(fabric: &Fabric, step: &reclaim::Step<'_>) {
             Meaning::Ignore(row) | Meaning::Enter(_, row) | Meaning::Lost(row) | Meaning::Crash(row) => reach(*row),
             Meaning::Ask(_) => {}
         },
-        reclaim::Step::EntryHeld { row, .. } | reclaim::Step::Executed { row, .. } => reach(*row),
+        reclaim::Step::EntryFired { row, .. } | reclaim::Step::EntryHeld { row, .. } | reclaim::Step::Executed { row, .. } => reach(*row),
         reclaim::Step::RecordJudged { verdict, .. } => {
             reach(verdict.row);
             verdict.endpoint_row.into_iter().for_each(reach);

@@ -4,7 +4,8 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim, violated};
 
 /// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
-/// in between. Only the NIC that is asked for counts: the others may be named otherwise.
+/// in between. Only the NIC that is asked for counts: the others may be named otherwise. What was reclaimed in between is excused as the documented
+/// hazard under which that happened.
 ///
 /// Broken by `nameless-nic-always-changed` and `lost-reply-takes-next-pool`. It does not see a request that fails.
 pub(crate) struct AskingAgainGivesTheSameAddress;
@@ -21,14 +22,18 @@ impl IpamClaim for AskingAgainGivesTheSameAddress {
             findings.exercised();
             if before.given.address != given.address || before.given.pool != given.pool {
                 let by_hand = view.changes.touched(given.address) || view.changes.touched(before.given.address);
-                violated(findings, by_hand, || {
+                let detail = || {
                     let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
                     vec![
                         format!("{by} answers {} of {whose} with {} of pool {}", given.nic, given.address, given.pool),
                         format!("it was told {} of pool {} {}", before.given.address, before.given.pool, view.by(before.said)),
                         view.story_of(&before.given.pool, before.given.address),
                     ]
-                });
+                };
+                match view.excuse_of(answer.uid, before.given.address).filter(|_| !by_hand) {
+                    Some(excuse) => findings.violated_with(excuse, detail),
+                    None => violated(findings, by_hand, detail),
+                }
             }
         }
     }
@@ -36,8 +41,10 @@ impl IpamClaim for AskingAgainGivesTheSameAddress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BY_HAND;
-    use super::super::testing::on_stage;
+    use ipam_spiderpool::reclaim::ReclaimSettings;
+
+    use super::super::testing::{on_stage, on_stage_with};
+    use super::super::{BY_HAND, EMPTY_POD_IPS};
     use crate::workload::Cause;
 
     const CLAIM: &str = "asking-again-gives-the-same-address";
@@ -54,6 +61,22 @@ mod tests {
             stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "fd00::2")]);
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn another_answer_after_a_setting_let_reclaim_take_the_first_is_excused() {
+        for (on, excuse) in [(true, Some(EMPTY_POD_IPS)), (false, None)] {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = on;
+            on_stage_with(CLAIM, set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.pod_is("ns/a", "Running", None);
+                stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
+                assert_eq!(stage.excuses(), [excuse]);
+            });
+        }
     }
 
     #[test]

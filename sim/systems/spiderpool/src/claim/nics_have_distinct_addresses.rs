@@ -7,6 +7,9 @@ use super::{Answered, Findings, IpamClaim};
 
 /// No answer gives one address to two NICs, and no sandbox answers on one address with two.
 ///
+/// An address that was reclaimed between the ADDs of two NICs is free for the later one: that is excused as the documented hazard under which it
+/// was reclaimed.
+///
 /// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that is twice in the answer for one NIC counts, too.
 pub(crate) struct NicsHaveDistinctAddresses;
 
@@ -32,10 +35,14 @@ impl IpamClaim for NicsHaveDistinctAddresses {
         }
         let Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) = seen else { return };
         findings.exercised();
-        let others = view.sandboxes.get(sandbox).into_iter().flat_map(|sandbox| &sandbox.nics);
-        for (other, _, held) in others.filter(|(other, ..)| other != nic) {
-            if let Some(address) = addresses.iter().find(|address| held.contains(address)) {
-                findings.violated(|| vec![format!("{other} and {nic} of sandbox {sandbox} answer on {address}")]);
+        let Some(this) = view.sandboxes.get(sandbox) else { return };
+        for (other, _, held) in this.nics.iter().filter(|(other, ..)| other != nic) {
+            if let Some(&address) = addresses.iter().find(|address| held.contains(address)) {
+                let detail = || vec![format!("{other} and {nic} of sandbox {sandbox} answer on {address}")];
+                match view.excuse_of(&this.uid, address) {
+                    Some(excuse) => findings.violated_with(excuse, detail),
+                    None => findings.violated(detail),
+                }
             }
         }
     }
@@ -43,7 +50,10 @@ impl IpamClaim for NicsHaveDistinctAddresses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::on_stage;
+    use ipam_spiderpool::reclaim::ReclaimSettings;
+
+    use super::super::EMPTY_POD_IPS;
+    use super::super::testing::{on_stage, on_stage_with};
 
     const CLAIM: &str = "nics-have-distinct-addresses";
 
@@ -55,6 +65,24 @@ mod tests {
             stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.1")]);
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn an_address_that_a_setting_lets_reclaim_take_between_two_nics_is_excused() {
+        for (on, excuse) in [(true, Some(EMPTY_POD_IPS)), (false, None)] {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = on;
+            on_stage_with(CLAIM, set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.pod_is("ns/a", "Running", None);
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+                stage.sandbox("s", "ns/a", "a");
+                stage.attach("s", "eth0", &["10.0.0.1"]);
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                stage.attach("s", "net1", &["10.0.0.1"]);
+                assert_eq!(stage.excuses(), [excuse]);
+            });
+        }
     }
 
     #[test]

@@ -90,7 +90,11 @@ fn not_justified(
             place.map(|_| "a place keeps its address whoever answers on it")
         }
         Cause::RollBack => {
-            let stands = |answer: &Answer| !is_given_back(view, uid, answer.given.address);
+            // What was reclaimed since is not what the answer gave: whether it might be is the business of other claims.
+            let reclaimed = |answer: &Answer| {
+                view.reclaimed_of(uid, answer.given.address).is_some_and(|reclaimed| reclaimed.said.moment > answer.said.moment)
+            };
+            let stands = |answer: &Answer| !is_given_back(view, uid, answer.given.address) && !reclaimed(answer);
             answered.any(stands).then_some("an earlier request was answered with one of them")
         }
         Cause::PoolChange => {

@@ -1,7 +1,9 @@
 //! A cluster with Spiderpool with values that may be open, and what people do with it.
 
 mod cluster;
+mod mistakes;
 mod operations;
+mod rules;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -35,7 +37,9 @@ use super::trace::{COLUMNS, Taken, TraceRows};
 use crate::Operation;
 
 pub use cluster::Families;
+pub use mistakes::WishMistake;
 pub use operations::PoolChange;
+pub use rules::PoolRule;
 pub use wishes::PoolWish;
 
 /// A cluster and what people do with it, of which values may be open. By default a few applications come and go.
@@ -75,6 +79,11 @@ pub struct SpiderDraft {
     pub addresses: Choice<u32>,
     /// How many pools of each family serve pods that name none.
     pub default_pools: Choice<u32>,
+    /// Which rule keeps each of them for some pods (A §3). With one that serves nobody, pods that name no other get no address.
+    pub rules: Choice<PoolRule>,
+    /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the keys of the
+    /// documents.
+    pub namespaces: Choice<u32>,
     /// How many subnets there are of each family, from which pools are cut for applications (A §8).
     pub subnets: Choice<u32>,
     /// How many addresses each of them has.
@@ -97,6 +106,10 @@ pub struct SpiderDraft {
     pub wishes: Choice<PoolWish>,
     /// How many NICs its pods have.
     pub nics: Choice<u32>,
+    /// How many applications are written with a mistake in what they wish for. People mend most of them after a while.
+    pub mistaken: Probability,
+    /// Which mistake.
+    pub mistake: Choice<WishMistake>,
     /// How many applications start and stop all their pods at once, if they are StatefulSets.
     pub parallel: Probability,
     /// How long pods may take to stop, in seconds.
@@ -209,6 +222,8 @@ impl Default for SpiderDraft {
             pools: Choice::Between(1, 3),
             addresses: Choice::Between(40, 80),
             default_pools: Choice::Between(1, 2),
+            rules: Choice::Is(PoolRule::Everyone),
+            namespaces: Choice::Is(1),
             subnets: Choice::Is(0),
             subnet_addresses: Choice::Between(40, 80),
             subnet_pools: Choice::Is(0),
@@ -220,6 +235,8 @@ impl Default for SpiderDraft {
             replicas: Choice::Between(1, 4),
             wishes: Choice::OneOf(vec![PoolWish::ClusterDefault, PoolWish::Ippool, PoolWish::Ippools]),
             nics: Choice::Is(1),
+            mistaken: probability(0.0),
+            mistake: Choice::Is(WishMistake::NoSuchPool),
             parallel: probability(0.5),
             grace: Choice::Between(2, 30),
             arrival: Choice::Between(secs(0), secs(20)),
@@ -282,7 +299,8 @@ impl Draft for SpiderDraft {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         let mut problems = Problems::new();
         let by_hand = if self.on_delete.get() > 0.0 { most(&self.replicas) } else { 0 };
-        let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand)
+        let mended = if self.mistaken.get() > 0.0 { 2 + most(&self.replicas) } else { 0 };
+        let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand + mended)
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
             + most(&self.leaked)
             + most(&self.overlapping);
@@ -291,6 +309,7 @@ impl Draft for SpiderDraft {
             ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
             ("workload.pools", "`workload.pools`", most(&self.pools), 200),
             ("workload.addresses", "`workload.addresses`", most(&self.addresses), 65_000),
+            ("workload.namespaces", "`workload.namespaces`", most(&self.namespaces), 100),
             ("workload.subnets", "`workload.subnets`", most(&self.subnets), 200),
             ("workload.subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
             ("workload.subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
@@ -337,7 +356,15 @@ impl Draft for SpiderDraft {
             pools.iter().any(|pool| pool.spec.ip_version == number) || subnets.iter().any(|subnet| subnet.spec.ip_version == number)
         };
         let versions: Vec<IpVersion> = [IpVersion::V4, IpVersion::V6].into_iter().filter(used).collect();
-        let mut drawn = Drawn { draft: self, pools: &pools, subnets: &subnets, versions: &versions, nodes: plan.nodes, ops: Vec::new() };
+        let namespaces = match &plan.namespaces {
+            none if none.is_empty() => vec![NAMESPACE.to_owned()],
+            some => some.keys().cloned().collect(),
+        };
+        let (draft, nodes, ops) = (self, plan.nodes, Vec::new());
+        let mut drawn = Drawn { draft, pools: &pools, subnets: &subnets, versions: &versions, namespaces: &namespaces, nodes, ops };
+        if namespaces.len() > 1 && self.adopted.is_none() {
+            drawn.namespace_changes(draw, &mut plan.namespaces);
+        }
         if let Some(adopted) = &self.adopted {
             for app in &adopted.apps {
                 drawn.events(draw, app, nics_of(app), Duration::ZERO..Duration::MAX);

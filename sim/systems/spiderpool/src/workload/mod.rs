@@ -58,7 +58,7 @@ use subnets::ops::{check_edit, check_subnet};
 use crate::Operation;
 
 pub use adopt::Adopted;
-pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
+pub use draft::{Families, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
 pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
@@ -184,7 +184,7 @@ impl Work for SpiderPlan {
         self.value_problems(source)
     }
 
-    fn fault_targets(&self, _: &[Op]) -> FaultTargets {
+    fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         let controllers = self.controller_names();
         let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let looked_after = self.node_lifecycle.is_some();
@@ -195,7 +195,12 @@ impl Work for SpiderPlan {
         let subnets = self.subnets.iter().map(|subnet| format!("spidersubnets/{}", subnet.name));
         let reserved = self.reserved.iter().map(|reserved| format!("spiderreservedips/{}", reserved.name));
         let leases = if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() };
-        let of_pods = ["spiderendpoints", "pods"].map(|plural| format!("{plural}/{}/*", ops::NAMESPACE));
+        let created = ops.iter().filter_map(|op| match op.kind.own() {
+            Operation::CreateNamespace(op) => Some(&op.namespace),
+            _ => None,
+        });
+        let namespaces: BTreeSet<&str> = self.namespaces.keys().chain(created).map(String::as_str).chain([ops::NAMESPACE]).collect();
+        let of_pods = namespaces.into_iter().flat_map(|name| ["spiderendpoints", "pods"].map(|plural| format!("{plural}/{name}/*")));
         let with_subnets = self.serves_subnets().then_some(["spidersubnets", "deployments", "daemonsets", "jobs"]);
         FaultTargets {
             processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),

@@ -57,6 +57,7 @@ impl There {
                 adopted.apps.iter().for_each(|app| add(&mut there.apps, &app.namespace, &app.app));
             }
             None => {
+                there.namespaces.extend(draft.namespace_names());
                 there.pools.extend(draft.pool_names());
                 there.subnets.extend(draft.subnet_names());
             }

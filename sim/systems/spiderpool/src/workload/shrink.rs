@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ipam_spiderpool::IPPoolSpec;
 use sim_config::time::SimTime;
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
@@ -34,6 +35,16 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
             smaller.pools.remove(number);
             same_ops(smaller);
         }
+    }
+    for number in 0..plan.pools.len() {
+        let mut smaller = plan.clone();
+        serve_everyone(&mut smaller.pools[number].spec);
+        same_ops(smaller);
+    }
+    for number in 0..plan.reserved.len() {
+        let mut smaller = plan.clone();
+        smaller.reserved.remove(number);
+        same_ops(smaller);
     }
     for number in 0..plan.subnets.len() {
         if !is_named(plan, ops, &plan.subnets[number].name) {
@@ -70,6 +81,21 @@ fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     let names = |node| [agent_name(node), kubelet_name(node), plan.node_name(node)];
     let renamed: BTreeMap<String, String> = (nodes..plan.nodes).flat_map(|node| names(node).into_iter().zip(names(0))).collect();
     Smaller { workload: SpiderPlan { nodes, ..plan.clone() }.into(), ops: moved.collect(), renamed }
+}
+
+/// Takes away what keeps a pool for some pods.
+fn serve_everyone(spec: &mut IPPoolSpec) {
+    let all = IPPoolSpec {
+        node_name: None,
+        node_affinity: None,
+        namespace_name: None,
+        namespace_affinity: None,
+        pod_affinity: None,
+        multus_name: None,
+        exclude_ips: None,
+        ..std::mem::take(spec)
+    };
+    *spec = all;
 }
 
 /// Whether anything but the cluster's defaults names a pool, or a subnet.
@@ -290,9 +316,25 @@ mod tests {
         draft.draw(&mut Draw::new(seed, Concern::Workload, 0))
     }
 
+    fn drawn_with_rules(seed: u64) -> (SpiderPlan, Vec<Op>) {
+        use super::super::{PoolRule, PoolWish, WishMistake};
+        use sim_config::{Choice, Probability};
+        let draft = SpiderDraft {
+            pools: Choice::Is(3),
+            rules: Choice::OneOf(vec![PoolRule::NodeName, PoolRule::PodAffinity, PoolRule::Excluded, PoolRule::Reserved]),
+            namespaces: Choice::Between(2, 3),
+            wishes: Choice::OneOf(vec![PoolWish::Namespace, PoolWish::CniConfig, PoolWish::ClusterDefault]),
+            mistaken: Probability::new(0.5).unwrap(),
+            mistake: Choice::OneOf(vec![WishMistake::CutOff, WishMistake::PoolTwice]),
+            ..SpiderDraft::default()
+        };
+        draft.draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
     #[test]
     fn every_variant_is_valid_and_none_leads_back() {
-        for (mut plan, mut ops) in (0..3).map(drawn).chain((0..3).map(drawn_with_subnets)) {
+        let all = [drawn, drawn_with_subnets, drawn_with_rules];
+        for (mut plan, mut ops) in all.into_iter().flat_map(|draw| (0..3).map(draw)) {
             let mut steps = 0;
             while let Some(next) = plan.smaller(&ops).pop() {
                 let Some(Plans::Spiderpool(pods)) = next.workload.get().cloned() else { panic!("another workload") };
@@ -304,13 +346,16 @@ mod tests {
                 assert!(steps < 200, "no end: {plan:?}");
             }
             assert_eq!((plan.nodes, plan.throttled), (1, false));
+            let rules = plan.pools.iter().any(|pool| pool.spec.node_name.is_some() || pool.spec.pod_affinity.is_some());
+            let excluded = plan.pools.iter().any(|pool| pool.spec.exclude_ips.is_some());
+            assert_eq!((rules, excluded, plan.reserved.len()), (false, false, 0));
         }
     }
 
     #[test]
     fn what_is_drawn_makes_sense() {
         for seed in 0..50 {
-            for (plan, ops) in [drawn(seed), drawn_with_subnets(seed)] {
+            for (plan, ops) in [drawn(seed), drawn_with_subnets(seed), drawn_with_rules(seed)] {
                 assert!(sensible(&plan, &ops), "{seed}");
             }
         }

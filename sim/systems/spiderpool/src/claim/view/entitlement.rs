@@ -190,6 +190,14 @@ impl View {
         self.reclaimed_of(uid, address)?.excuse.filter(|excuse| *excuse == EMPTY_POD_IPS || self.may_outlive(uid))
     }
 
+    /// Whether a sandbox of a pod was there when a scan took what the pod had, as a setting lets it (G EX3): its NICs may answer on what they had
+    /// before, and not on what was recorded since.
+    pub(in super::super) fn outlives_its_addresses(&self, uid: &str) -> bool {
+        let taken = self.reclaimed.get(uid).into_iter().flatten().filter(|reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS));
+        let Some(last) = taken.map(|reclaimed| reclaimed.said.moment).max() else { return false };
+        self.sandboxes.iter().any(|(_, sandbox)| *sandbox.uid == *uid && sandbox.said.moment < last)
+    }
+
     /// Whether reclaim treats a place as one that keeps its addresses.
     pub(in super::super) fn keeps_places(&self, place: &Place) -> bool {
         match place {

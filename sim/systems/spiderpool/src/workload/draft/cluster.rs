@@ -17,6 +17,7 @@ use super::super::ops::{NAMESPACE, PoolPlan};
 use super::super::plan::{SUBNETS, SpiderPlan};
 use super::super::subnets::drawn::{cut_pool_name, pools_of, subnet, subnet_name};
 use super::SpiderDraft;
+use super::rules::{Named, PoolRule};
 use super::wishes::PoolWish;
 
 /// Which addresses pods have.
@@ -44,7 +45,7 @@ impl Families {
 }
 
 /// The Multus network of the first NIC in generated clusters.
-const CLUSTER_NETWORK: &str = "kube-system/macvlan";
+pub(super) const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
 /// The name of a pool of a generated cluster.
 fn pool_name(version: IpVersion, number: u32) -> String {
@@ -142,6 +143,44 @@ impl SpiderDraft {
             plan.pools.extend(plan.subnets.iter().flat_map(|subnet| pools_of(subnet, by_hand)));
             plan.settings.entry(SUBNETS.to_owned()).or_insert_with(|| (number > 0).to_string());
         }
+        self.rule_pools(draw, &mut plan);
+        self.name_pools(draw, &mut plan);
+        plan
+    }
+
+    /// The names of the namespaces that applications of a generated cluster may be in.
+    pub(in super::super) fn namespace_names(&self) -> impl Iterator<Item = String> {
+        namespaces(*self.namespaces.bounds().1)
+    }
+
+    /// Gives each pool its rule.
+    fn rule_pools(&self, draw: &mut Draw, plan: &mut SpiderPlan) {
+        // Drawn for those only who ask for it: what others draw stays as it was.
+        if matches!(self.rules, Choice::Is(PoolRule::Everyone)) {
+            return;
+        }
+        let apps = *self.apps.bounds().1;
+        let named = Named {
+            nodes: (0..plan.nodes).map(|number| plan.node_name(number)).collect(),
+            namespaces: self.namespace_names().collect(),
+            apps: (0..apps.max(1)).map(app_name).collect(),
+            nics: (*self.nics.bounds().1).max(1),
+        };
+        let SpiderPlan { pools, reserved, .. } = plan;
+        for pool in pools {
+            let rule = self.rules.draw(draw);
+            reserved.extend(rule.put(draw, &pool.name, &mut pool.spec, &named));
+        }
+    }
+
+    /// Which pools namespaces and the CNI configuration name (A §2.1, tiers 4 and 5).
+    fn name_pools(&self, draw: &mut Draw, plan: &mut SpiderPlan) {
+        let names: Vec<String> = if let Choice::Is(count) = self.namespaces {
+            namespaces(count).collect()
+        } else {
+            namespaces(self.namespaces.draw(draw)).collect()
+        };
+        let several = names.len() > 1;
         // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.
         let wishes: Vec<PoolWish> = self.wishes.written().into_iter().copied().collect();
         let of = |plan: &SpiderPlan, version: IpVersion| -> Vec<String> {
@@ -150,16 +189,40 @@ impl SpiderDraft {
             names.reverse();
             names
         };
-        if wishes.contains(&PoolWish::CniConfig) {
-            plan.cni_ipv4 = of(&plan, IpVersion::V4);
-            plan.cni_ipv6 = of(&plan, IpVersion::V6);
+        let hides = several && wishes.contains(&PoolWish::ClusterDefault);
+        if wishes.contains(&PoolWish::CniConfig) && (!hides || draw.chance(0.5)) {
+            plan.cni_ipv4 = of(plan, IpVersion::V4);
+            plan.cni_ipv6 = of(plan, IpVersion::V6);
         }
-        if wishes.contains(&PoolWish::Namespace) {
-            let text = |names: Vec<String>| (!names.is_empty()).then(|| json!(names).to_string());
-            let v4 = text(of(&plan, IpVersion::V4)).map(|text| (names::ANNOTATION_DEFAULT_IPV4_IPPOOL.to_owned(), text));
-            let v6 = text(of(&plan, IpVersion::V6)).map(|text| (names::ANNOTATION_DEFAULT_IPV6_IPPOOL.to_owned(), text));
-            plan.namespaces.insert(NAMESPACE.to_owned(), v4.into_iter().chain(v6).collect());
+        let by_namespace = wishes.contains(&PoolWish::Namespace);
+        if !several && !by_namespace {
+            return;
         }
-        plan
+        for name in names {
+            let mut annotations = BTreeMap::new();
+            if by_namespace && (!several || draw.chance(0.6)) {
+                let outdated = several && draw.chance(0.3);
+                let [v4, v6] = if outdated { OUTDATED } else { CURRENT };
+                let text = |names: Vec<String>| (!names.is_empty()).then(|| json!(names).to_string());
+                let v4 = text(of(plan, IpVersion::V4)).map(|text| (v4.to_owned(), text));
+                let v6 = text(of(plan, IpVersion::V6)).map(|text| (v6.to_owned(), text));
+                annotations = v4.into_iter().chain(v6).collect();
+            }
+            plan.namespaces.insert(name, annotations);
+        }
     }
+}
+
+/// The annotations by which a namespace names pools, and those of the documents (D §0).
+const CURRENT: [&str; 2] = [names::ANNOTATION_DEFAULT_IPV4_IPPOOL, names::ANNOTATION_DEFAULT_IPV6_IPPOOL];
+const OUTDATED: [&str; 2] = [names::ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED, names::ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED];
+
+/// The first so many namespaces that applications are in.
+fn namespaces(count: u32) -> impl Iterator<Item = String> {
+    (0..count.max(1)).map(|number| if number == 0 { NAMESPACE.to_owned() } else { format!("team-{number}") })
+}
+
+/// The name of an application of a generated cluster.
+pub(super) fn app_name(number: u32) -> String {
+    format!("app-{number}")
 }

@@ -14,13 +14,14 @@ use sim_config::{Choice, Open, Probability, With};
 use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
-    AppKind, ApplyApp, Cascade, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, MigrateVm,
-    NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, Cascade, CreateNamespace, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord,
+    EditStatefulSet, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
 use super::super::subnets::ops::SubnetPlan;
 use super::SpiderDraft;
+use super::cluster::app_name;
 use super::wishes::{PoolWish, Wished, annotations};
 use crate::Operation;
 
@@ -52,9 +53,14 @@ pub(super) struct Drawn<'a> {
     pub(super) pools: &'a [PoolPlan],
     pub(super) subnets: &'a [SubnetPlan],
     pub(super) versions: &'a [IpVersion],
+    /// The namespaces that applications are in.
+    pub(super) namespaces: &'a [String],
     pub(super) nodes: u32,
     pub(super) ops: Vec<Op>,
 }
+
+/// How many mistakes are mended.
+const MENDED: f64 = 0.7;
 
 /// Whether something happens. What never does takes no number, so that it changes nothing else.
 fn chance(draw: &mut Draw, probability: Probability) -> bool {
@@ -134,7 +140,7 @@ impl Drawn<'_> {
         let nics = draft.nics.draw(draw).max(1);
         let nics = if wish == PoolWish::Subnet && asks(kind) { nics.min(most_nics(self.subnets)) } else { nics };
         let wished = self.wished(draw);
-        let (app, namespace) = (format!("app-{number}"), NAMESPACE.to_owned());
+        let (app, namespace) = (app_name(number), self.namespace(draw));
         let arrival = draft.arrival.draw(draw).0;
         let life = draft.life.draw(draw).0;
         let replicas = draft.replicas.draw(draw);
@@ -166,7 +172,8 @@ impl Drawn<'_> {
             let every = draft.every.draw(draw);
             (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
-        self.add(arrival, Operation::ApplyApp(apply.clone()));
+        let mistaken = self.mistaken(draw, &apply, &wished);
+        self.add(arrival, Operation::ApplyApp(mistaken.clone().unwrap_or_else(|| apply.clone())));
         // One that went on making pods would never let the cluster come to rest: it starts a few Jobs, and is deleted for good.
         let is_cron_job = kind == AppKind::CronJob;
         let life = apply.every.map_or(life, |every| life.max(every.0 * 5 / 2));
@@ -192,8 +199,80 @@ impl Drawn<'_> {
                 self.add(at + gap, Operation::ApplyApp(apply.clone()));
             }
         }
-        self.events(draw, &apply, nics, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
+        let life = arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX);
+        if let Some(mistaken) = mistaken {
+            self.mend(draw, &mistaken, &apply, arrival..deleted.unwrap_or(Duration::MAX));
+        }
+        self.events(draw, &apply, nics, life);
         kind
+    }
+
+    /// The namespace of an application.
+    fn namespace(&self, draw: &mut Draw) -> String {
+        match self.namespaces {
+            [only] => only.clone(),
+            several => draw.pick(several).clone(),
+        }
+    }
+
+    /// Some namespaces are created while others are used already, and some name other pools for a while.
+    pub(super) fn namespace_changes(&mut self, draw: &mut Draw, there: &mut BTreeMap<String, BTreeMap<String, String>>) {
+        for name in self.namespaces {
+            let (late, changes) = (name != NAMESPACE && draw.chance(0.3), draw.chance(0.3));
+            let annotations = there.get(name).cloned().unwrap_or_default();
+            let annotate = |annotations| Operation::AnnotateNamespace(AnnotateNamespace { namespace: name.clone(), annotations });
+            if late {
+                there.remove(name);
+                let at = draw.between(Duration::ZERO, Duration::from_secs(15));
+                self.add(at, Operation::CreateNamespace(CreateNamespace { namespace: name.clone() }));
+                if !annotations.is_empty() {
+                    self.add(at + draw.between(Duration::from_millis(1), Duration::from_secs(5)), annotate(annotations.clone()));
+                }
+            }
+            if changes && !annotations.is_empty() {
+                let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
+                self.add(at, annotate(annotations.keys().map(|key| (key.clone(), String::new())).collect()));
+                self.add(at + lasts, annotate(annotations));
+            }
+        }
+    }
+
+    /// The application as it is written by mistake; `None` = there is none.
+    fn mistaken(&self, draw: &mut Draw, apply: &ApplyApp, wished: &[Wished]) -> Option<ApplyApp> {
+        if !chance(draw, self.draft.mistaken) {
+            return None;
+        }
+        let mut mistaken = apply.clone();
+        self.draft.mistake.draw(draw).make(apply.kind, &mut mistaken.annotations, wished);
+        (mistaken != *apply).then_some(mistaken)
+    }
+
+    /// People mend most mistakes after a while: in the template where there is one, else by deleting the application and creating it anew. What a
+    /// StatefulSet made of the template before, and does not come up, they have to delete themselves.
+    fn mend(&mut self, draw: &mut Draw, mistaken: &ApplyApp, apply: &ApplyApp, life: Range<Duration>) {
+        let at = life.start + draw.between(Duration::from_secs(5), Duration::from_secs(40));
+        // Nobody mends what is to be deleted at once.
+        if !draw.chance(MENDED) || !life.contains(&(at + Duration::from_secs(2))) {
+            return;
+        }
+        let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
+        if matches!(apply.kind, AppKind::Pod | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) {
+            self.add(at, Operation::DeleteApp(DeleteApp { app, namespace, force: false, cascade: Cascade::Background }));
+            self.add(at + Duration::from_millis(1), Operation::ApplyApp(apply.clone()));
+            return;
+        }
+        let mut annotations = apply.annotations.clone();
+        for key in mistaken.annotations.keys() {
+            annotations.entry(key.clone()).or_default();
+        }
+        let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false };
+        self.add(at, Operation::RollOutApp(roll_out));
+        if apply.kind == AppKind::StatefulSet {
+            for number in 0..apply.replicas {
+                let delete = DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force: false };
+                self.add(at + Duration::from_secs(1 + u64::from(number)), Operation::DeletePodOf(delete));
+            }
+        }
     }
 
     /// What happens to an application while it lives.

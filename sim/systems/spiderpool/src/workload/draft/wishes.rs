@@ -38,6 +38,11 @@ impl Open for PoolWish {}
 /// The annotation that names the networks of further NICs.
 const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
 
+/// The network of a further NIC.
+pub(super) fn network_name(nic: u32) -> String {
+    format!("kube-system/net-{nic}")
+}
+
 /// The names of pools of a family in the order in which an application wishes for them.
 pub(super) struct Wished {
     pub(super) version: IpVersion,
@@ -54,7 +59,7 @@ fn one_nic(wished: &[Wished]) -> serde_json::Map<String, serde_json::Value> {
 pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTreeMap<String, String> {
     let mut annotations = BTreeMap::new();
     if nics > 1 {
-        let networks: Vec<String> = (1..nics).map(|number| format!("kube-system/net-{number}")).collect();
+        let networks: Vec<String> = (1..nics).map(network_name).collect();
         annotations.insert(NETWORKS.to_owned(), networks.join(","));
     }
     let each_nic = |named: bool| {

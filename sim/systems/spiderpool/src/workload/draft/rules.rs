@@ -1,0 +1,99 @@
+//! Whom the pools of a generated cluster serve: one rule for each (A §3).
+
+use ipam_spiderpool::IPPoolSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::Open;
+use sim_config::draw::Draw;
+
+use super::super::apps::APP;
+use super::super::ops::Reserve;
+use super::cluster::CLUSTER_NETWORK;
+use super::wishes::network_name;
+
+/// Which rule keeps a pool for some pods (A §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolRule {
+    /// None: it serves every pod.
+    Everyone,
+    /// `nodeName` names one node.
+    NodeName,
+    /// `nodeAffinity` selects nodes by their labels.
+    NodeAffinity,
+    /// `namespaceName` names one namespace.
+    NamespaceName,
+    /// `namespaceAffinity` selects namespaces by their labels.
+    NamespaceAffinity,
+    /// `podAffinity` selects pods by their labels.
+    PodAffinity,
+    /// `multusName` names one network, for one NIC of each pod.
+    MultusName,
+    /// All of its addresses are excluded.
+    Excluded,
+    /// All of its addresses are reserved.
+    Reserved,
+}
+
+impl Open for PoolRule {}
+
+/// Whom rules may name.
+pub(super) struct Named {
+    pub(super) nodes: Vec<String>,
+    pub(super) namespaces: Vec<String>,
+    pub(super) apps: Vec<String>,
+    /// The most NICs that a pod may have.
+    pub(super) nics: u32,
+}
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
+
+/// Some of these, at least one and, where there is more than one, not all.
+fn some(draw: &mut Draw, of: &[String]) -> Vec<String> {
+    let mut some = of.to_vec();
+    some.rotate_left(draw.below(of.len().max(1) as u64) as usize);
+    some.truncate(1 + draw.below(of.len().saturating_sub(1).max(1) as u64) as usize);
+    some
+}
+
+/// A selector of what has one of these values of a label, or none of them, or the label at all.
+fn selector(draw: &mut Draw, key: &str, of: &[String]) -> LabelSelector {
+    let (operator, values) = (draw.below(5), some(draw, of));
+    if operator == 0
+        && let [value] = &values[..]
+    {
+        return LabelSelector { match_labels: Some([(key.to_owned(), value.clone())].into()), ..LabelSelector::default() };
+    }
+    let (operator, values) = match operator {
+        0 | 1 => ("In", Some(values)),
+        2 => ("NotIn", Some(values)),
+        3 => ("Exists", None),
+        _ => ("DoesNotExist", None),
+    };
+    let requirement = LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values };
+    LabelSelector { match_expressions: Some(vec![requirement]), ..LabelSelector::default() }
+}
+
+impl PoolRule {
+    /// Puts the rule into a pool; if it is in an object of its own, answers what that reserves.
+    pub(super) fn put(self, draw: &mut Draw, pool: &str, spec: &mut IPPoolSpec, named: &Named) -> Option<Reserve> {
+        let one = |draw: &mut Draw, of: &[String]| Some(vec![draw.pick(of).clone()]);
+        match self {
+            Self::Everyone => {}
+            Self::NodeName => spec.node_name = one(draw, &named.nodes),
+            Self::NodeAffinity => spec.node_affinity = Some(selector(draw, HOSTNAME, &named.nodes)),
+            Self::NamespaceName => spec.namespace_name = one(draw, &named.namespaces),
+            Self::NamespaceAffinity => spec.namespace_affinity = Some(selector(draw, NAME_OF_NAMESPACE, &named.namespaces)),
+            Self::PodAffinity => spec.pod_affinity = Some(selector(draw, APP, &named.apps)),
+            Self::MultusName => {
+                let nic = draw.below(u64::from(named.nics)) as u32;
+                spec.multus_name = Some(vec![if nic == 0 { CLUSTER_NETWORK.to_owned() } else { network_name(nic) }]);
+            }
+            Self::Excluded => spec.exclude_ips.clone_from(&spec.ips),
+            Self::Reserved => return Some(Reserve { name: format!("all-of-{pool}"), ips: spec.ips.clone().unwrap_or_default() }),
+        }
+        None
+    }
+}

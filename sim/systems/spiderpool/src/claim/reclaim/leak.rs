@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_spiderpool::reclaim::NodeState;
 use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
@@ -73,14 +72,17 @@ fn all_terminated(pod: &PodObject) -> bool {
 }
 
 /// Until when the kubelet of a node that became ready again, after one of its pods was asked to end, is given to do so: the grace of the
-/// pod, and that once more.
+/// pod, and that once more. Who loses the node again before that waits no more.
 fn time_after_return(view: &View, pod: &Pod, asked: SimTime) -> SimTime {
-    let back = pod.node().and_then(|node| view.nodes.since(node, NodeState::is_ready)).filter(|back| *back >= asked);
+    let Some((back, lost)) = pod.node().and_then(|node| view.nodes.last_ready(node)).filter(|(back, _)| *back >= asked) else {
+        return SimTime::ZERO;
+    };
     let seconds = pod.object.metadata.deletion_grace_period_seconds;
     let grace = seconds.map_or_else(|| grace(&pod.object), SignedDuration::from_secs);
     // The condition says whole seconds.
     let one = SignedDuration::from_secs(1);
-    back.map_or(SimTime::ZERO, |back| after(back, of_containers(grace) * 2 + view.terms.settings.grace_delay + one))
+    let over = after(back, of_containers(grace) * 2 + view.terms.settings.grace_delay + one);
+    lost.map_or(over, |lost| lost.min(over))
 }
 
 /// When a pod that has ended is over: a grace after its last container finished; one that does not say when is seen to have ended by

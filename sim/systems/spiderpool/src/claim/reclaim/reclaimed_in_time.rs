@@ -195,6 +195,27 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_came_back_too_late_has_its_time_unless_it_is_lost_again() {
+        let back: fn(&mut Stage) = |stage| {
+            stage.node_is_shown("node-0", false);
+            stage.terminate_with("ns/a", 30);
+            stage.pass(Duration::from_secs(50));
+            stage.node_returns("node-0");
+        };
+        let lost_again: fn(&mut Stage) = |stage| {
+            stage.node_is_shown("node-0", false);
+            stage.terminate_with("ns/a", 30);
+            stage.pass(Duration::from_secs(50));
+            stage.node_returns("node-0");
+            stage.pass(Duration::from_secs(50));
+            stage.node_is_shown("node-0", false);
+        };
+        let claim = "stuck-pods-are-reclaimed-in-time";
+        assert!(!late(claim, back, 60) && late(claim, back, 90));
+        assert!(!late(claim, lost_again, 10) && late(claim, lost_again, 30));
+    }
+
+    #[test]
     fn a_pod_that_vanishes_before_its_grace_is_over_has_the_rest_of_it() {
         let vanish: fn(&mut Stage) = |stage| {
             stage.terminate_with("ns/a", 30);

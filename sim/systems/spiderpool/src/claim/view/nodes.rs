@@ -39,6 +39,15 @@ impl Nodes {
         eras.iter().rev().take_while(|era| holds(era.state)).last().map(|era| era.at)
     }
 
+    /// The last time that a node was ready, without a break: since when, and until when, if it is not now.
+    pub(in super::super) fn last_ready(&self, name: &str) -> Option<(SimTime, Option<SimTime>)> {
+        let eras = self.0.get(name)?;
+        let ready = |era: &&Era| era.state.is_ready();
+        let lost = eras.iter().rev().take_while(|era| !ready(era)).last().map(|era| era.at);
+        let begun = eras.iter().rev().skip_while(|era| !ready(era)).take_while(ready).last()?.at;
+        Some((begun, lost))
+    }
+
     /// Takes in a version of a node, `None` if it is gone; whether its state is another one now.
     pub(super) fn see(&mut self, name: &str, revision: u64, at: SimTime, after: Option<&Node>) -> bool {
         let state = after.map_or(NodeState::Gone, NodeState::of);

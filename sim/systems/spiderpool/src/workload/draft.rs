@@ -164,6 +164,8 @@ pub struct SpiderDraft {
     /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a backup
     /// brings them back.
     pub leaked: Choice<u32>,
+    /// How many of these are under a name that no pod can have: nobody can say whose they are, and they stay (G S-0).
+    pub damaged: Probability,
     /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
     pub overlapping: Choice<u32>,
     /// How often people change a subnet for a while.
@@ -263,6 +265,7 @@ impl Default for SpiderDraft {
             pool_changes: Choice::Is(0),
             pool_change: Choice::Is(PoolChange::Disable),
             leaked: Choice::Is(0),
+            damaged: probability(0.0),
             overlapping: Choice::Is(0),
             subnet_changes: Choice::Is(0),
             subnet_change: Choice::Is(SubnetChange::Exclude),

@@ -323,8 +323,9 @@ pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<()
         return Err(Misfit::value(ip, format!("`{ip}` is no address"), "one address"));
     }
     let Some(pod) = pod else { return Ok(()) };
+    // More than one slash is what a damaged record has: no pod is called so (G S-0).
     match pod.split_once('/') {
-        Some((namespace, name)) => [namespace, name].into_iter().try_for_each(check_name),
+        Some((namespace, name)) => [namespace].into_iter().chain(name.split('/')).try_for_each(check_name),
         None => Err(Misfit::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
     }
 }

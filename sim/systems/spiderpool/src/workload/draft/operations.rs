@@ -448,9 +448,11 @@ impl Drawn<'_> {
         let (which, uid, endpoint) = (draw.u64(), draw.u64(), draw.chance(0.5));
         let pool = self.pools.get(sim_config::draw::below(which, self.pools.len().max(1) as u64) as usize);
         let Some((pool, ip)) = pool.and_then(|pool| Some((pool.name.clone(), from_the_end(&pool.spec, number)?))) else { return };
-        let (pod, uid) =
-            (Some(format!("{NAMESPACE}/leaked-{number}")), format!("{:08x}-0000-4000-8000-{:012x}", uid >> 32, uid & 0xffff_ffff));
-        let edit = EditRecord { pool, ip, pod, uid, endpoint, if_free: true, ..EditRecord::default() };
+        let damaged = chance(draw, self.draft.damaged);
+        let pod = Some(format!("{NAMESPACE}/leaked-{number}{}", if damaged { "/0" } else { "" }));
+        let uid = format!("{:08x}-0000-4000-8000-{:012x}", uid >> 32, uid & 0xffff_ffff);
+        // An endpoint cannot be called so.
+        let edit = EditRecord { pool, ip, pod, uid, endpoint: endpoint && !damaged, if_free: true, ..EditRecord::default() };
         self.add(at, Operation::EditRecord(edit));
     }
 }

@@ -289,30 +289,31 @@ impl State {
             (Some(start), None) => Cow::Borrowed(start.as_str()),
             (None, _) => Cow::Borrowed(""),
         };
+        let all = plan.selector.is_everything();
         let wanted = |(key, object): &(&ObjectKey, &Obj)| {
-            key.as_str() >= &*start && in_namespace(key, namespace) && plan.selector.matches(def, &***object)
+            key.as_str() >= &*start && in_namespace(key, namespace) && (all || plan.selector.matches(def, &***object))
         };
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(if all && namespace.is_none() { limit.min(table.len()) } else { 0 });
         let (mut last, mut remaining) = (None, 0);
-        let mut take = |(key, object): (&ObjectKey, &Obj)| {
+        let mut take = |key, object: &Obj| {
             if items.len() < limit {
                 items.push(object.clone());
-                last = Some(key.clone());
+                last = Some(key);
             } else {
                 remaining += 1;
             }
         };
         if state_at >= latest {
-            table.range(Bound::Unbounded).filter(wanted).for_each(&mut take);
+            table.range(Bound::Unbounded).filter(wanted).for_each(|(key, object)| take(key, object));
         } else {
-            table.at(state_at).into_iter().filter(wanted).for_each(&mut take);
+            table.at(state_at).into_iter().filter(wanted).for_each(|(key, object)| take(key, object));
         }
         let more = remaining > 0;
         Ok(ApiReply::List {
             resource_version: revision.to_string(),
             items,
-            continue_token: last.filter(|_| more).map(|last| Token::encode(revision as i64, namespace, &last)),
-            remaining: (more && plan.selector.is_everything()).then_some(remaining),
+            continue_token: last.filter(|_| more).map(|last| Token::encode(revision as i64, namespace, last)),
+            remaining: (more && all).then_some(remaining),
         })
     }
 }

@@ -173,8 +173,9 @@ impl Status {
     }
 
     /// `plural.group`, or `plural` for the core group.
-    fn qualified_resource(&self) -> String {
-        if self.details.group.is_empty() { self.details.kind.to_string() } else { format!("{}.{}", self.details.kind, self.details.group) }
+    fn qualified_resource(&self) -> Cow<'_, str> {
+        let (kind, group) = (&*self.details.kind, &*self.details.group);
+        if group.is_empty() { Cow::Borrowed(kind) } else { Cow::Owned([kind, ".", group].concat()) }
     }
 
     /// The message in the API server's form for the reason (table of K §2.12).
@@ -195,18 +196,19 @@ impl Status {
             Reason::Invalid if about_object => {
                 let qualified = self.qualified_resource();
                 // What is told twice as a cause is told once here.
-                let mut parts: Vec<String> = Vec::new();
+                let mut parts: Vec<String> = Vec::with_capacity(self.details.causes.len());
                 for cause in &self.details.causes {
-                    let part = format!("{}: {}", cause.field, cause.message);
+                    let part = [&*cause.field, ": ", &*cause.message].concat();
                     if !parts.contains(&part) {
                         parts.push(part);
                     }
                 }
-                match &parts[..] {
-                    [] => format!("{qualified} \"{name}\" is invalid: {}", self.text),
-                    [one] => format!("{qualified} \"{name}\" is invalid: {one}"),
-                    many => format!("{qualified} \"{name}\" is invalid: [{}]", many.join(", ")),
-                }
+                let why = match &parts[..] {
+                    [] => Cow::Borrowed(&*self.text),
+                    [one] => Cow::Borrowed(&**one),
+                    many => Cow::Owned(["[", &many.join(", "), "]"].concat()),
+                };
+                [&*qualified, " \"", name, "\" is invalid: ", &*why].concat()
             }
             Reason::ServerTimeout if about_object => {
                 format!("The {name} operation against {} could not be completed at this time, please try again.", self.qualified_resource())

@@ -169,8 +169,9 @@ fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>) -> Result<Option<Obj>,
         Ok(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
         Ok(Err(Denial { code, reason, message })) => {
             let code = if code < 400 { 400 } else { code };
-            let why = if message.is_empty() { " without explanation".to_owned() } else { format!(": {message}") };
-            let mut status = Status::new(Reason::Forbidden, format!("admission webhook \"{}\" denied the request{why}", hook.name));
+            let (colon, why) = if message.is_empty() { ("", " without explanation") } else { (": ", &*message) };
+            let text = ["admission webhook \"", &hook.name, "\" denied the request", colon, why].concat();
+            let mut status = Status::new(Reason::Forbidden, text);
             status.reason = reason.unwrap_or_else(|| reason_of(code));
             status.code = code;
             Err(status.into())

@@ -99,7 +99,16 @@ impl Cidr {
     /// Whether `text` is a CIDR in the only form that upstream accepts in a new object: as Go writes it, no bits behind
     /// the prefix.
     pub fn is_canonical(text: &str, policy: &Policy) -> bool {
-        Self::parse(text, policy).is_ok_and(|cidr| cidr.to_string() == text)
+        Self::parse(text, policy).is_ok_and(|cidr| cidr.is_written(text))
+    }
+
+    /// Whether `text`, from which it was read, is what it is written as.
+    fn is_written(&self, text: &str) -> bool {
+        match (self.net, text.split_once('/')) {
+            // There is one way to write an IPv4 address, so nothing has to be written: every new pool is asked for this, refused or not.
+            (IpNet::V4(net), Some((ip, ones))) => ip.parse() == Ok(net.addr()) && (ones == "0" || !ones.starts_with('0')),
+            _ => self.to_string() == text,
+        }
     }
 }
 

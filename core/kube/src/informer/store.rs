@@ -194,16 +194,19 @@ impl<K: Object> Store<K> {
     }
 
     fn insert(&mut self, key: ObjectKey, object: Arc<K>) -> Option<Arc<K>> {
-        for indexed in &mut self.indexes {
-            if let Some(old) = self.objects.get(&key) {
-                indexed.remove(&key, old);
-            }
-            indexed.insert(&key, &object);
+        if let Some(old) = self.objects.get(&key) {
+            self.indexes.iter_mut().for_each(|indexed| indexed.remove(&key, old));
         }
-        if let Some(digest) = &self.digest {
-            self.digests.insert(Digest::<K>::hash_of(key.as_str()), (digest.0)(&object));
-        }
+        self.index(&key, &object);
         self.objects.insert(key, object)
+    }
+
+    /// Has an object found that is put into the store.
+    fn index(&mut self, key: &ObjectKey, object: &K) {
+        self.indexes.iter_mut().for_each(|indexed| indexed.insert(key, object));
+        if let Some(digest) = &self.digest {
+            self.digests.insert(Digest::<K>::hash_of(key.as_str()), (digest.0)(object));
+        }
     }
 
     /// [`Store::insert`] under its own key, which is not made if the object is known and found as before: the common case.
@@ -262,16 +265,26 @@ impl<K: Object> Store<K> {
         let mut previous = std::mem::take(&mut self.objects);
         self.indexes.iter_mut().for_each(|indexed| indexed.keys.clear());
         self.digests.clear();
-        let mut told = Vec::with_capacity(list.len());
-        for object in list {
-            let key = ObjectKey::of(&*object);
-            let before = previous.remove(&key);
-            // A list continued at a later revision may name an object twice (K §2.2).
-            let earlier_page = self.insert(key, object.clone());
+        let keyed: Vec<_> = list.into_iter().map(|object| (ObjectKey::of(&*object), object)).collect();
+        // In order, as lists are, it becomes a map at once, which costs less than one object after the other: every agent lists all nodes.
+        // A list continued at a later revision may name an object twice (K §2.2).
+        let in_order = keyed.is_sorted_by(|(one, _), (next, _)| one < next);
+        let mut told = Vec::with_capacity(keyed.len());
+        for (key, object) in &keyed {
+            let before = previous.remove(key);
+            let earlier_page = if in_order {
+                self.index(key, object);
+                None
+            } else {
+                self.insert(key.clone(), object.clone())
+            };
             told.push(match earlier_page.or(before) {
-                Some(old) => Notification::Updated { old, new: object },
-                None => Notification::Added { object, initial },
+                Some(old) => Notification::Updated { old, new: object.clone() },
+                None => Notification::Added { object: object.clone(), initial },
             });
+        }
+        if in_order {
+            self.objects = keyed.into_iter().collect();
         }
         (told, previous)
     }

@@ -50,27 +50,32 @@ impl Draw {
     }
 
     /// A uniform number.
+    #[inline]
     pub fn u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// The numbers of one message. The n-th call on a stream gives the same numbers whatever earlier ones were used for.
+    #[inline]
     pub fn block(&mut self) -> [u64; BLOCK] {
         std::array::from_fn(|_| self.0.next_u64())
     }
 
     /// A uniform number in `[0, 1)`.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         unit(self.u64())
     }
 
     /// A uniform number in `0..n`. `n` must be positive.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "a draw below zero has no value");
         below(self.u64(), n)
     }
 
     /// True with probability `p`.
+    #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
@@ -107,26 +112,30 @@ const POWERS: [f64; STEPS] = {
 ///
 /// A message takes several of these, and `libm`'s costs three times as much for digits that no delay has. Only
 /// additions, multiplications and a table: the same on every machine.
+#[inline]
 pub fn exp(x: f64) -> f64 {
     /// Adding it leaves a number without a fraction.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let x = x.clamp(-700.0, 700.0);
-    let steps = x * (STEPS as f64 * std::f64::consts::LOG2_E) + ROUND - ROUND;
-    let r = x - steps * (std::f64::consts::LN_2 / STEPS as f64);
-    let steps = steps as i64;
-    let power = f64::from_bits(((steps.div_euclid(STEPS as i64) + 1_023) as u64) << 52);
+    let rounded = x * (STEPS as f64 * std::f64::consts::LOG2_E) + ROUND;
+    let r = x - (rounded - ROUND) * (std::f64::consts::LN_2 / STEPS as f64);
+    // Its last bits count the steps.
+    let steps = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64;
+    let power = f64::from_bits((((steps >> STEPS.ilog2()) + 1_023) as u64) << 52);
     let r2 = r * r;
     let series = r + r2 * (0.5 + r * (1.0 / 6.0)) + r2 * r2 * (1.0 / 24.0 + r * (1.0 / 120.0));
-    let tabled = POWERS[steps.rem_euclid(STEPS as i64) as usize] * power;
+    let tabled = POWERS[steps as usize % STEPS] * power;
     tabled + tabled * series
 }
 
 /// Maps a uniform word to `[0, 1)`.
+#[inline]
 pub fn unit(word: u64) -> f64 {
     (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Maps a uniform word to `0..n` by multiplication; the bias is below n / 2^64.
+#[inline]
 pub fn below(word: u64, n: u64) -> u64 {
     ((u128::from(word) * u128::from(n)) >> 64) as u64
 }
@@ -134,6 +143,7 @@ pub fn below(word: u64, n: u64) -> u64 {
 /// The quantile function of the standard normal distribution, for `u` in `(0, 1)`.
 ///
 /// Acklam's rational approximation (relative error below 1.2e-9); only the tails need a logarithm.
+#[inline]
 pub fn normal_quantile(u: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969683028665376e+01,

@@ -235,6 +235,7 @@ impl Network {
         self.waiting.push(waker.clone());
     }
 
+    #[inline]
     fn link(&mut self, from: ProcessId, to: ProcessId) -> &mut Link {
         let link = self.links.entry((from.0, to.0)).or_insert_with(|| Link {
             draw: Draw::new(self.seed, Concern::Link, u64::from(from.0) << 32 | u64::from(to.0)),
@@ -272,6 +273,7 @@ impl Network {
 
     /// Decides the fate of the next message from `from` to `to`. A held message has not been sent: it takes its
     /// draws when it is.
+    #[inline]
     pub fn send(&mut self, from: ProcessId, to: ProcessId) -> (Fate, Block) {
         let (healthy, degraded) = (self.healthy, self.degraded);
         let link = self.link(from, to);

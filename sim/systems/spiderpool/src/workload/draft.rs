@@ -108,7 +108,7 @@ pub struct SpiderDraft {
     pub nics: Choice<u32>,
     /// How many applications are written with a mistake in what they wish for. People mend most of them after a while.
     pub mistaken: Probability,
-    /// Which mistake.
+    /// Which mistake each of these applications is written with.
     pub mistake: Choice<WishMistake>,
     /// How many applications start and stop all their pods at once, if they are StatefulSets.
     pub parallel: Probability,
@@ -164,7 +164,7 @@ pub struct SpiderDraft {
     /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a backup
     /// brings them back.
     pub leaked: Choice<u32>,
-    /// How many of these are under a name that no pod can have: nobody can say whose they are, and they stay (G S-0).
+    /// How many leaked records are under a name that no pod can have: nobody can say whose they are, and they stay (G S-0).
     pub damaged: Probability,
     /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
     pub overlapping: Choice<u32>,

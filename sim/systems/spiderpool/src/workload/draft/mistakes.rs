@@ -26,13 +26,13 @@ pub enum WishMistake {
     NicTwice,
     /// `ippools` names a NIC that the pod does not have, and not the one that it has.
     OtherNic,
-    /// A pattern that is none.
+    /// A pattern in which nothing stands between the brackets.
     BadPattern,
     /// A pattern that no pool has.
     NoMatch,
-    /// A pool that does not exist.
+    /// A pool is named that does not exist.
     NoSuchPool,
-    /// The same pool twice.
+    /// One pool is named twice for one family.
     PoolTwice,
     /// The pools of one family stand under the other as well.
     OtherFamily,

@@ -29,7 +29,7 @@ use crate::Operation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolChange {
-    /// They disable it.
+    /// They disable it: it gives no address any more, and keeps those that it gave.
     Disable,
     /// They exclude its lower half.
     Exclude,

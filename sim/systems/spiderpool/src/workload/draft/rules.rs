@@ -38,7 +38,7 @@ pub enum PoolRule {
 
 impl Open for PoolRule {}
 
-/// Whom rules may name.
+/// Which nodes, namespaces, applications and NICs rules may name.
 pub(super) struct Named {
     pub(super) nodes: Vec<String>,
     pub(super) namespaces: Vec<String>,

@@ -1,11 +1,11 @@
 //! A S16: whoever asks again is told the same.
 
 use super::view::{EventMask, Seen, View};
-use super::{Answered, Findings, IpamClaim, violated};
+use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim, violated};
 
 /// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
-/// in between. Only the NIC that is asked for counts: the others may be named otherwise. What was reclaimed in between is excused as the documented
-/// hazard under which that happened.
+/// in between. Only the NIC that is asked for counts: the others may be named otherwise. What a setting let a scan take in between is excused as
+/// that (G EX3).
 ///
 /// Broken by `nameless-nic-always-changed` and `lost-reply-takes-next-pool`. It does not see a request that fails.
 pub(crate) struct AskingAgainGivesTheSameAddress;
@@ -30,9 +30,10 @@ impl IpamClaim for AskingAgainGivesTheSameAddress {
                         view.story_of(&before.given.pool, before.given.address),
                     ]
                 };
-                match view.excuse_of(answer.uid, before.given.address).filter(|_| !by_hand) {
-                    Some(excuse) => findings.violated_with(excuse, detail),
-                    None => violated(findings, by_hand, detail),
+                if !by_hand && view.is_taken_by_setting(answer.uid, before.given.address, before.said) {
+                    findings.violated_with(EMPTY_POD_IPS, detail);
+                } else {
+                    violated(findings, by_hand, detail);
                 }
             }
         }
@@ -75,6 +76,8 @@ mod tests {
                 stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
                 stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
                 assert_eq!(stage.excuses(), [excuse]);
+                stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1")]);
+                assert_eq!(stage.excuses(), [excuse, None], "nothing was taken since");
             });
         }
     }

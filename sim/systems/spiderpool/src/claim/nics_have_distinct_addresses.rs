@@ -3,12 +3,11 @@
 use kube_sim::node::PodNote;
 
 use super::view::{EventMask, Seen, View};
-use super::{Answered, Findings, IpamClaim};
+use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim};
 
 /// No answer gives one address to two NICs, and no sandbox answers on one address with two.
 ///
-/// An address that was reclaimed between the ADDs of two NICs is free for the later one: that is excused as the documented hazard under which it
-/// was reclaimed.
+/// An address that a setting let a scan take from a sandbox that is being set up is free for its next NIC: that is excused as that (G EX3).
 ///
 /// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that is twice in the answer for one NIC counts, too.
 pub(crate) struct NicsHaveDistinctAddresses;
@@ -39,9 +38,10 @@ impl IpamClaim for NicsHaveDistinctAddresses {
         for (other, _, held) in this.nics.iter().filter(|(other, ..)| other != nic) {
             if let Some(&address) = addresses.iter().find(|address| held.contains(address)) {
                 let detail = || vec![format!("{other} and {nic} of sandbox {sandbox} answer on {address}")];
-                match view.excuse_of(&this.uid, address) {
-                    Some(excuse) => findings.violated_with(excuse, detail),
-                    None => findings.violated(detail),
+                if view.is_taken_by_setting(&this.uid, address, this.said) {
+                    findings.violated_with(EMPTY_POD_IPS, detail);
+                } else {
+                    findings.violated(detail);
                 }
             }
         }

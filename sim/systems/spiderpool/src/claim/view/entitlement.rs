@@ -190,6 +190,13 @@ impl View {
         self.reclaimed_of(uid, address)?.excuse.filter(|excuse| *excuse == EMPTY_POD_IPS || self.may_outlive(uid))
     }
 
+    /// Whether a scan took an address from a pod after a point of the run because the pod ran and its status named none, as a setting lets it
+    /// (G EX3): what the pod was told until then does not bind any more.
+    pub(in super::super) fn is_taken_by_setting(&self, uid: &str, address: std::net::IpAddr, after: Said) -> bool {
+        self.reclaimed_of(uid, address)
+            .is_some_and(|reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS) && reclaimed.said.moment > after.moment)
+    }
+
     /// Whether a sandbox of a pod was there when a scan took what the pod had, as a setting lets it (G EX3): its NICs may answer on what they had
     /// before, and not on what was recorded since.
     pub(in super::super) fn outlives_its_addresses(&self, uid: &str) -> bool {

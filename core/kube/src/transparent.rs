@@ -13,8 +13,8 @@ use crate::env::Env;
 /// Whose habits to have (K153).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// client-go: any verb on 429 or at least 500 if there is a `Retry-After`, after that many seconds; a broken
-    /// connection only for reads and opening a watch, after one second; at most 10 times.
+    /// client-go: any verb on 429 or at least 500 if there is a `Retry-After`, after that many seconds; a connection that
+    /// broke or was found dead only for reads and opening a watch, after one second; at most 10 times.
     ClientGo,
     /// kube-rs: any verb on 429, 503 and 504, after 5 ms doubling up to 1000 s or `Retry-After` if that is longer;
     /// at most 15 times. 500 and broken connections are the caller's business.
@@ -29,7 +29,7 @@ impl Policy {
         match self {
             Policy::ClientGo if resends >= 10 => None,
             Policy::ClientGo => match error {
-                ApiError::Transport(TransportError::Reset) => reads.then_some(Duration::from_secs(1)),
+                ApiError::Transport(TransportError::Reset | TransportError::ConnectionLost) => reads.then_some(Duration::from_secs(1)),
                 _ => error.code().filter(|code| *code == 429 || *code >= 500).and(hint),
             },
             Policy::KubeRs if resends >= 15 => None,
@@ -171,10 +171,12 @@ mod tests {
     fn client_go_resends_only_reads_over_a_broken_connection() {
         for verb in VERBS {
             let expected = if verb.is_write() { (1, 0) } else { (11, 10) };
-            let (sent, elapsed, _) = sent(Policy::ClientGo, call(verb).into(), TransportError::Reset.into());
-            assert_eq!((sent, elapsed.as_secs()), expected, "{verb}");
+            for error in [TransportError::Reset, TransportError::ConnectionLost] {
+                let (sent, elapsed, _) = sent(Policy::ClientGo, call(verb).into(), error.into());
+                assert_eq!((sent, elapsed.as_secs()), expected, "{verb}");
+            }
         }
-        for error in [TransportError::Refused, TransportError::Deadline, TransportError::ConnectionLost] {
+        for error in [TransportError::Refused, TransportError::Deadline] {
             assert_eq!(sent(Policy::ClientGo, call(Verb::Get).into(), error.into()).0, 1, "{error}");
         }
     }

@@ -21,11 +21,11 @@ impl IpamClaim for EndpointsOfLivePodsAreLeftAlone {
         let (Some(before), Some(what)) = (&change.before, ends(change).filter(|_| change.by_replica)) else { return };
         findings.exercised();
         let uid = uid_of(before);
-        let announced = view.replicas.announced_endpoint(change.said.by, &change.key);
-        if !view.has_right(uid, change.said.by, announced.map(|announced| &**announced)) {
+        let announced = view.replicas.announced_endpoint(change.said.by, &change.key).map(|announced| &**announced);
+        if !view.has_right(uid, change.said.by, announced) {
             return;
         }
-        violated(findings, without_ips(view, uid), view.changes.touched_endpoint(&change.key), || {
+        violated(findings, without_ips(view, uid, announced), view.changes.touched_endpoint(&change.key), || {
             let mut lines = vec![format!("endpoint {} of {} {what} {}", change.key, view.pod_of(uid), view.by(change.said))];
             let announced = view.replicas.for_key(&change.key).iter().map(|announced| {
                 let uids: Vec<String> =

@@ -30,7 +30,8 @@ impl IpamClaim for LivePodsAreNotReclaimed {
             if view.reclaimed_of(uid, address).is_none_or(|reclaimed| reclaimed.entitled) {
                 continue;
             }
-            violated(findings, without_ips(view, uid), view.changes.touched(address), || {
+            let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
+            violated(findings, without_ips(view, uid, announced), view.changes.touched(address), || {
                 let pod = view.pods.get(uid);
                 let stop = pod.and_then(|pod| view.stop_of(&pod.object));
                 let until = stop.map_or(String::new(), |stop| format!(", whose grace is over at {stop}"));
@@ -136,6 +137,30 @@ mod tests {
                     stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
                     reclaim(stage);
                     assert_eq!(stage.excuses(), [excuse, None]);
+                },
+            );
+        }
+    }
+
+    #[test]
+    fn a_pod_that_has_an_address_again_is_excused_if_it_had_none_when_its_release_was_announced() {
+        for (passes, excuse) in [(Duration::ZERO, Some(EMPTY_POD_IPS)), (Duration::from_secs(2), None)] {
+            on_stage_with(
+                CLAIM,
+                |settings| settings.running_without_ips = true,
+                |stage| {
+                    with_pod(stage);
+                    stage.pod_is("ns/a", "Running", None);
+                    stage.pass(Duration::from_secs(1));
+                    if !passes.is_zero() {
+                        stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
+                        stage.pass(passes);
+                    }
+                    stage.announce(stage.replicas[0], "ns/a", "a", &[("p", "10.0.0.1")]);
+                    stage.pass(Duration::from_millis(20));
+                    stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
+                    stage.unrecord(stage.replicas[0], "p", "10.0.0.1");
+                    assert_eq!(stage.excuses(), [excuse], "{passes:?}");
                 },
             );
         }

@@ -24,7 +24,7 @@ mod switched_off_nodes_are_left_alone;
 use ipam_spiderpool::SpiderEndpoint;
 use ipam_spiderpool::names::FINALIZER;
 
-use super::view::{EMPTY_POD_IPS, EndpointChange, View};
+use super::view::{Announced, EMPTY_POD_IPS, EndpointChange, View};
 use super::{BY_HAND, Findings};
 
 pub(crate) use all_addresses_are_accounted_for::AllAddressesAreAccountedFor;
@@ -54,8 +54,8 @@ fn violated(findings: &mut Findings, excuse: Option<&'static str>, by_hand: bool
 }
 
 /// The excuse of a running pod that loses what it has because its status names no address.
-fn without_ips(view: &View, uid: &str) -> Option<&'static str> {
-    view.runs_without_ips(uid).then_some(EMPTY_POD_IPS)
+fn without_ips(view: &View, uid: &str, announced: Option<&Announced>) -> Option<&'static str> {
+    view.runs_without_ips(uid, announced).then_some(EMPTY_POD_IPS)
 }
 
 fn is_marked(endpoint: &SpiderEndpoint) -> bool {

@@ -30,15 +30,12 @@ impl IpamClaim for PlacesKeepTheirRecords {
                     let uid = &*before.pod_uid;
                     let Some(place) = place_of(view, uid) else { continue };
                     findings.exercised();
-                    let announced = view.replicas.announced(change.said.by, &change.pool, address, uid);
+                    let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
                     let marked = view.endpoints.get(&before.pod).is_some_and(|endpoint| is_marked(endpoint) && uid_of(endpoint) == uid);
-                    if marked
-                        || !is_kept(view, place, announced.map(|announced| &**announced))
-                        || serves_otherwise(view, uid, place, address)
-                    {
+                    if marked || !is_kept(view, place, announced) || serves_otherwise(view, uid, place, address) {
                         continue;
                     }
-                    violated(findings, without_ips(view, uid), view.changes.touched(address), || {
+                    violated(findings, without_ips(view, uid, announced), view.changes.touched(address), || {
                         vec![
                             format!("{address} of pool {} is reclaimed of {}, and {}", change.pool, view.pod_of(uid), told(place)),
                             view.story_of_write(change),
@@ -57,7 +54,7 @@ impl IpamClaim for PlacesKeepTheirRecords {
                 if !is_kept(view, place, announced) || addresses.all(|(.., address)| serves_otherwise(view, uid, place, address)) {
                     return;
                 }
-                violated(findings, without_ips(view, uid), view.changes.touched_endpoint(&change.key), || {
+                violated(findings, without_ips(view, uid, announced), view.changes.touched_endpoint(&change.key), || {
                     vec![format!("endpoint {} of {} {what} {}, and {}", change.key, view.pod_of(uid), view.by(change.said), told(place))]
                 });
             }

@@ -30,6 +30,11 @@ pub(crate) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
 /// Kubernetes' default of a grace, in seconds.
 const DEFAULT_GRACE: i64 = 30;
 
+/// Whether a pod runs and its status names no address.
+pub(super) fn runs_without_ips(pod: &PodObject) -> bool {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") && !has_ips(pod)
+}
+
 /// An address that a replica reclaimed.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Reclaimed {
@@ -122,11 +127,12 @@ impl View {
         !pod.gone && !has_ended(&pod.object) && !self.is_overdue(pod, by, announced)
     }
 
-    /// Whether a setting lets a scan take the addresses of a pod that runs and has none in its status (G EX3).
-    pub(in super::super) fn runs_without_ips(&self, uid: &str) -> bool {
+    /// Whether a setting lets a scan take the addresses of a pod that runs and has none in its status (G EX3), or ran so when a replica that
+    /// announced the release said so.
+    pub(in super::super) fn runs_without_ips(&self, uid: &str, announced: Option<&Announced>) -> bool {
         let Some(pod) = self.pods.get(uid).filter(|_| self.terms.settings.running_without_ips) else { return false };
-        let runs = pod.object.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
-        runs && !has_ips(&pod.object)
+        let ran = pod.without_ips_until.zip(announced).is_some_and(|(until, announced)| until > announced.said.at);
+        runs_without_ips(&pod.object) || ran
     }
 
     /// Under which documented hazard an address falls that a replica takes from a pod now.
@@ -141,7 +147,7 @@ impl View {
         if self.is_overdue(pod, by, announced) && self.is_past_return(pod, by, announced) && self.may_outlive(uid) {
             return Some(UNREACHABLE_NODE);
         }
-        self.runs_without_ips(uid).then_some(EMPTY_POD_IPS)
+        self.runs_without_ips(uid, announced).then_some(EMPTY_POD_IPS)
     }
 
     /// Whether the node of a terminating pod, in a state that a replica can have seen, lets the pod be given up: it is not ready, or was

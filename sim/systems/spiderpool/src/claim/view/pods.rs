@@ -7,7 +7,7 @@ use kube_machinery::kubevirt;
 use kube_machinery::{FxHashMap, ObjectKey};
 use sim_config::time::SimTime;
 
-use super::entitlement::has_ended;
+use super::entitlement::{has_ended, runs_without_ips};
 
 /// Whose addresses outlive the pod (A §6.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,8 @@ pub(in super::super) struct Pod {
     pub(in super::super) since: Since,
     /// Its last version that left it a grace, if it was to end within that and was then told to end at once.
     pub(in super::super) unforced: Option<Arc<PodObject>>,
+    /// When its status last named an address again, after it had run without one.
+    pub(super) without_ips_until: Option<SimTime>,
     /// When nobody controlled it though it has a place.
     orphaned: Vec<Orphaned>,
 }
@@ -248,6 +250,9 @@ impl Pods {
             if is_forced(&after) && !is_forced(&pod.object) && pod.is_terminating() {
                 pod.unforced = Some(pod.object.clone());
             }
+            if runs_without_ips(&pod.object) && !runs_without_ips(&after) {
+                pod.without_ips_until = Some(at);
+            }
             pod.object = after;
             return nearer.then_some(id);
         }
@@ -258,7 +263,18 @@ impl Pods {
         let (place, life) = (place_of(key, &after), (revision, 0));
         self.by_uid.insert(
             id.clone(),
-            Pod { key: name, place, object: after, dead, gone: false, life, since, unforced: None, orphaned: Vec::new() },
+            Pod {
+                key: name,
+                place,
+                object: after,
+                dead,
+                gone: false,
+                life,
+                since,
+                unforced: None,
+                without_ips_until: None,
+                orphaned: Vec::new(),
+            },
         );
         nearer.then_some(id)
     }

@@ -254,7 +254,7 @@ fn a_gap_that_the_server_remembers_is_caught_up_event_by_event() {
             bed.wait(5 * SECOND).await;
             put(&writer, "a", "1").await;
             delete(&writer, "a").await;
-            bed.wait(20 * SECOND).await;
+            bed.wait(30 * SECOND).await;
             let told = watching.told();
             let [Notification::Updated { .. }, Notification::Deleted { object }] = &told[..] else { panic!("{told:?}") };
             assert_eq!(value(object), "1");

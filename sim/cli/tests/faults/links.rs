@@ -40,10 +40,11 @@ fn a_quiet_watch_over_a_partition_is_found_dead_after_45_seconds_and_a_shorter_o
         let (client, other) = (bed.client_on("client", 0), bed.client_on("other", 0));
         let partition = || FaultKind::Partition(Partition { from: target("client"), to: target("*") });
         let mut watch = client.watch::<ConfigMap>(None, WatchOptions::default()).await.unwrap();
-        strike(&bed, 30 * SECOND, partition()).await;
+        strike(&bed, 20 * SECOND, partition()).await;
         create(&other, "during").await.unwrap();
         let (silence, event) = took(&bed, watch.next()).await;
-        assert!((29 * SECOND..31 * SECOND).contains(&silence), "{silence:?}");
+        // TCP sends again 25.4 s after the first time.
+        assert!((25 * SECOND..26 * SECOND).contains(&silence), "{silence:?}");
         assert!(matches!(event, Some(Ok(_))), "{event:?}");
 
         strike(&bed, 60 * SECOND, partition()).await;
@@ -67,33 +68,34 @@ fn a_one_way_partition_from_the_server_commits_and_loses_the_answer() {
 }
 
 #[test]
-fn a_one_way_partition_to_the_server_executes_nothing() {
+fn a_one_way_partition_to_the_server_executes_nothing_while_it_lasts() {
     Testbed::run(1, async |bed| {
         let client = bed.client_on("client", 0);
         let kind = FaultKind::OneWayPartition(OneWayPartition { from: target("client"), to: target("*") });
         strike(&bed, 60 * SECOND, kind).await;
         assert_eq!(create(&client, "a").await.unwrap_err(), TransportError::ConnectionLost.into());
-        bed.wait(60 * SECOND).await;
+        bed.wait(14 * SECOND).await;
         assert!(!stored(&bed, "a"));
-        create(&client, "a").await.unwrap();
     });
 }
 
 #[test]
-fn loss_takes_some_messages_and_none_after_its_end() {
+fn what_loss_takes_is_sent_again_and_nothing_is_lost_after_its_end() {
     Testbed::run(1, async |bed| {
         let client = bed.client_on("client", 0);
         create(&client, "there").await.unwrap();
         let kind = FaultKind::Loss(Loss { from: target("client"), to: target("*"), chance: probability(0.5) });
-        strike(&bed, 100 * SECOND, kind).await;
-        let mut failed = 0;
+        strike(&bed, 200 * SECOND, kind).await;
+        let mut late = 0;
         for _ in 0..60 {
-            failed += u32::from(read(&client, 1).await.is_err());
+            let (time, result) = took(&bed, read(&client, 200)).await;
+            result.unwrap();
+            late += u64::from(time >= 200 * MS);
         }
-        assert!((15..45).contains(&failed), "{failed} of 60");
+        assert!((15..45).contains(&late), "{late} of 60");
         let lost = bed.fabric.network(|net| net.counts.lost);
-        assert_eq!(lost, u64::from(failed));
-        bed.wait(100 * SECOND).await;
+        assert_eq!(lost, late);
+        bed.wait(200 * SECOND).await;
         for _ in 0..60 {
             read(&client, 1).await.unwrap();
         }

@@ -99,18 +99,21 @@ fn k114_a_broken_connection_or_a_client_that_gave_up_has_every_truth() {
     for seed in 0..150 {
         let mut draw = Draw::new(seed, Concern::Workload, 2);
         let moment = draw.between(millis(1), millis(9));
-        for cause in ["crash", "loss", "give up"] {
+        let first = draw.chance(0.5);
+        for cause in ["crash", "cut", "give up"] {
             Testbed::run(seed, async |bed| {
                 let client = bed.client_on("writer", 0);
                 let writer = client.clone();
                 let timeout = (cause == "give up").then_some(moment);
-                if cause == "loss" {
-                    let both = |from, to| Rule { from, to, effect: Effect::Loss(0.4) };
-                    let process = Side::Only(vec![client.process()]);
+                let cut = |bed: &Testbed| {
+                    let process = || Side::Only(vec![client.process()]);
                     bed.fabric.network(|net| {
-                        net.add(both(process.clone(), Side::Any));
-                        net.add(both(Side::Any, process));
+                        net.add(Rule { from: process(), to: Side::Any, effect: Effect::Cut });
+                        net.add(Rule { from: Side::Any, to: process(), effect: Effect::Cut });
                     });
+                };
+                if cause == "cut" && first {
+                    cut(&bed);
                 }
                 let running = start(&bed, &client, async move {
                     let body = Arc::new(config_map("a", "v", "1"));
@@ -120,6 +123,10 @@ fn k114_a_broken_connection_or_a_client_that_gave_up_has_every_truth() {
                 if cause == "crash" {
                     bed.wait(moment).await;
                     bed.fabric.crash_server(0);
+                }
+                if cause == "cut" && !first {
+                    bed.wait(moment).await;
+                    cut(&bed);
                 }
                 let Err(error) = running.await.unwrap() else { return };
                 if error == TransportError::Refused.into() {
@@ -134,7 +141,7 @@ fn k114_a_broken_connection_or_a_client_that_gave_up_has_every_truth() {
     }
     let of = |cause, error: TransportError| truths.get(&(cause, error.to_string())).cloned().unwrap_or_default();
     assert_eq!(of("crash", TransportError::Reset), [Truth::Never, Truth::Before].into(), "{truths:?}");
-    assert_eq!(of("loss", TransportError::ConnectionLost), [Truth::Never, Truth::Before].into(), "{truths:?}");
+    assert_eq!(of("cut", TransportError::ConnectionLost), [Truth::Never, Truth::Before].into(), "{truths:?}");
     let gave_up = of("give up", TransportError::Deadline);
     assert!(gave_up.is_superset(&[Truth::Before, Truth::Later].into()), "{truths:?}");
 }

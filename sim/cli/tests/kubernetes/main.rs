@@ -8,6 +8,7 @@ mod admission;
 mod ambiguity;
 mod capacity;
 mod config_map;
+mod connection;
 mod create;
 mod delete;
 mod errors;

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -237,8 +236,7 @@ impl Fabric {
         let now = self.rt.now();
         let mut state = self.lock();
         if let Some(connection) = state.connections.get(&client) {
-            connection.server.store(server, Ordering::Relaxed);
-            connection.breaks.fetch_add(1, Ordering::Relaxed);
+            connection.move_to(server);
         }
         for number in 0..state.servers.len() {
             state.end_streams(&self.rt, number, None, Some(client), End::Broken(TransportError::Reset), now);
@@ -523,6 +521,7 @@ impl Fabric {
             }
             state.servers[server].paused = paused;
             state.check_streams(&self.rt, self.rt.now());
+            state.check_connections(self.rt.now());
             state.catch_up(self, server);
         }
     }

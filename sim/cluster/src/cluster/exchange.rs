@@ -16,6 +16,7 @@ use slab::Slab;
 
 use super::request::{ApiReply, ApiRequest};
 use super::serve::Served;
+use super::server_time::ServerTime;
 use super::{Fabric, State};
 use crate::net::{Block, Fate};
 use crate::rt::ProcessId;
@@ -98,6 +99,22 @@ impl Exchanges {
         Some(self.slots.remove(ticket.slot).1)
     }
 
+    /// Has whoever waits for an answer to `client` look around.
+    pub(crate) fn wake(&self, client: ProcessId) {
+        for (_, exchange) in self.iter().filter(|(_, exchange)| exchange.client == client) {
+            if let Some(waker) = &exchange.waker {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// Nobody will read the result of an exchange, and its server hears of that.
+    pub(crate) fn give_up(&mut self, ticket: Ticket) {
+        if let Some(exchange) = self.get_mut(ticket) {
+            (exchange.abandoned, exchange.hung_up) = (true, true);
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -108,6 +125,37 @@ impl Exchanges {
 }
 
 impl State {
+    /// Puts a request on its way to a server that passes it on to etcd at `proposed`. Returns when it is to be executed, or arrives
+    /// where it has to wait.
+    pub(super) fn travels(
+        &mut self,
+        fabric: &Fabric,
+        request: ApiRequest,
+        server: usize,
+        block: Block,
+        proposed: SimTime,
+        times: &ServerTime,
+    ) -> (Ticket, SimTime) {
+        let limited = self.size.is_some();
+        let at = if limited { proposed } else { proposed + times.stored };
+        let ticket = self.exchanges.insert(Exchange {
+            client: request.client,
+            server,
+            incarnation: fabric.rt.incarnation(self.servers[server].process),
+            proposed: if limited { SimTime::NEVER } else { proposed },
+            at,
+            stored: times.stored,
+            answer: times.answer,
+            outlives_server: false,
+            block,
+            phase: if limited { Phase::Arrives(request) } else { Phase::InFlight(request) },
+            waker: None,
+            abandoned: false,
+            hung_up: false,
+        });
+        (ticket, at)
+    }
+
     /// Takes the result of an exchange that is done and puts it on its way to the client.
     pub fn take_reply(&mut self, ticket: Ticket) -> Option<Reply> {
         if !matches!(self.exchanges.get_mut(ticket)?.phase, Phase::Done { .. }) {
@@ -116,7 +164,7 @@ impl State {
         let Exchange { client, server, answer, phase, .. } = self.exchanges.remove(ticket)?;
         let Phase::Done { result, at } = phase else { unreachable!("just checked") };
         let from = self.servers[server].process;
-        Some(Reply { result, at: at + answer, fate: self.net.send(from, client).0 })
+        Some(Reply { result, at: at + answer, fate: self.net.send(from, client, at + answer).0 })
     }
 
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.

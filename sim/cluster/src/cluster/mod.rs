@@ -12,6 +12,7 @@ pub mod capacity;
 mod clear;
 mod client;
 mod commit;
+mod connection;
 mod control;
 mod deferred;
 pub mod discovery;
@@ -22,6 +23,7 @@ mod request;
 mod request_point;
 mod serve;
 pub mod server;
+mod server_time;
 pub mod store;
 mod wait;
 mod watch;
@@ -56,11 +58,11 @@ use crate::trace::recorder::Recorder;
 use crate::trace::{EventKind, Note};
 
 pub use clear::{Obstruction, ObstructionId};
-pub use client::{Reconnect, SimClient};
+pub use client::SimClient;
+pub use connection::{KEEPALIVE, Reconnect};
 pub use control::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
-pub use watch::KEEPALIVE;
 pub use watch_stream::{AnyWatch, SimWatch};
 
 /// Wall-clock time at the beginning of every run, before offsets.
@@ -201,7 +203,7 @@ pub struct State {
     /// The type of pods, and how many seconds new ones bear lost nodes if they do not say it themselves (K §6.2).
     pub default_toleration: Option<(KindId, i64)>,
     /// The present connection of each process.
-    pub connections: FxHashMap<ProcessId, Arc<client::Connection>>,
+    pub connections: BTreeMap<ProcessId, Arc<connection::Connection>>,
     /// Processes in crash-loop back-off, with the incarnation that panicked.
     pub backing_off: FxHashMap<ProcessId, u32>,
     /// Servers that crash as soon as the lock is free.
@@ -245,7 +247,7 @@ impl Fabric {
             namespaces: registry.find("v1", "Namespace"),
             node_kind: registry.find("v1", "Node"),
             default_toleration: None,
-            connections: FxHashMap::default(),
+            connections: BTreeMap::new(),
             backing_off: FxHashMap::default(),
             pending_server_crashes: Vec::new(),
         };
@@ -313,6 +315,7 @@ impl Fabric {
             let result = change(&mut state.net);
             state.note_silence(self.rt.now());
             state.check_streams(&self.rt, self.rt.now());
+            state.check_connections(self.rt.now());
             (result, state.net.generation() != before)
         };
         if changed {

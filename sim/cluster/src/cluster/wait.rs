@@ -10,13 +10,13 @@ use kube_machinery::api::{Reason, TransportError, Verb};
 use kube_machinery::{ApiError, ObjectKey, Status};
 
 use super::commit::Transaction;
+use super::connection::Obstacle;
 use super::control::EtcdTrouble;
 use super::read::{Freshness, too_large};
 use super::serve::Work;
 use super::server::Failure;
 use super::{Fabric, State};
 use crate::kinds::{KindId, TypeDef};
-use crate::net::Fate;
 use crate::rt::ProcessId;
 
 /// How long a read waits for its revision (K §2.11).
@@ -172,17 +172,17 @@ impl Fabric {
         receiver.await.ok()
     }
 
-    /// Lets a message travel from one process to another. `false` = it was lost.
-    pub async fn travel(self: &Arc<Self>, from: ProcessId, to: ProcessId) -> bool {
+    /// Lets a message travel from one process to another.
+    pub async fn travel(self: &Arc<Self>, from: ProcessId, to: ProcessId) {
+        let since = self.rt.now();
         loop {
-            let (fate, _) = self.lock().net.send(from, to);
-            match fate {
-                Fate::Deliver { after, .. } => {
-                    self.rt.sleep(after).await;
-                    return true;
+            let fate = self.lock().net.send(from, to, self.rt.now()).0;
+            match Obstacle::passes(fate) {
+                Ok((after, _)) => return self.rt.sleep(after).await,
+                Err(obstacle) => {
+                    self.network_change().await;
+                    self.rt.sleep_until(obstacle.passed(since, self.rt.now())).await;
                 }
-                Fate::Lost => return false,
-                Fate::Held => self.network_change().await,
             }
         }
     }

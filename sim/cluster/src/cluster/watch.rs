@@ -16,6 +16,7 @@ use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
 use super::State;
+use super::connection::{KEEPALIVE, Obstacle};
 use super::deferred::Deferral;
 use super::server::{ApiServer, Samplers};
 use super::store::{Change, Revision, in_namespace};
@@ -26,8 +27,6 @@ use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
 use crate::trace::WatchKind;
 
-/// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
-pub const KEEPALIVE: Duration = Duration::from_secs(45);
 /// About how often a quiet stream gets a bookmark (K §2.3).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A last bookmark comes this long before the server ends the stream.
@@ -85,6 +84,8 @@ pub(crate) struct Watcher {
     start: Revision,
     /// Whether elements cannot get through: the link is cut or held, or the server stands still.
     stalled: bool,
+    /// What a cut has stopped.
+    cut_off: Option<CutOff>,
     /// Since when the client's pings get no answer, in whichever direction they are lost.
     silent: Option<SimTime>,
     /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
@@ -97,6 +98,15 @@ pub(crate) struct Watcher {
     /// The timers that will wake the reader, the earliest last. A later one is kept in mind when an earlier one has been
     /// used up: timers cannot be taken back, and one for the stream's end per element would pile up.
     armed: Vec<SimTime>,
+}
+
+/// Elements that were sent into a cut, and are sent again.
+#[derive(Clone, Copy)]
+struct CutOff {
+    /// When the first of them was sent.
+    since: SimTime,
+    /// When it is sent again; never, as long as the link is cut.
+    again: SimTime,
 }
 
 impl Watcher {
@@ -121,11 +131,13 @@ impl Watcher {
             self.finish(net, rt, server, End::Clean, now);
             return;
         }
-        let due = match net.send_in_stream(server, self.client) {
-            Some((delay, block)) if !self.stalled => {
-                (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due)
-            }
-            _ => {
+        let (fate, block) = net.send(server, self.client, now);
+        let due = match Obstacle::passes(fate) {
+            Ok((delay, _)) if !self.stalled => (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due),
+            passes => {
+                if passes == Err(Obstacle::Cut) && self.cut_off.is_none_or(|cut_off| cut_off.again <= now) {
+                    self.cut_off = Some(CutOff { since: now, again: SimTime::NEVER });
+                }
                 self.stalled = true;
                 self.silent.get_or_insert(now);
                 SimTime::NEVER
@@ -153,8 +165,8 @@ impl Watcher {
         if self.end.is_some() {
             return;
         }
-        let (at, end) = match net.send_in_stream(server, self.client) {
-            Some((delay, _)) if !self.stalled => ((now + delay).max(self.last_due), end),
+        let (at, end) = match Obstacle::passes(net.send(server, self.client, now).0) {
+            Ok((delay, _)) if !self.stalled => ((now + delay).max(self.last_due), end),
             _ => (self.silent.unwrap_or(now) + KEEPALIVE, End::Broken(TransportError::ConnectionLost)),
         };
         self.end = Some((at, end));
@@ -166,7 +178,7 @@ impl Watcher {
         while self.queue.back().is_some_and(|(_, element)| element.revision > visible) {
             self.queue.pop_back();
         }
-        self.last_due = self.queue.iter().rev().map(|&(due, _)| due).find(|&due| due != SimTime::NEVER).unwrap_or(now);
+        self.last_due = self.last_arrival(now);
     }
 
     /// Looks at both directions of the connection, after either may have changed. A client that gets no answer to its
@@ -176,21 +188,26 @@ impl Watcher {
             return;
         }
         let stalled = server.paused || net.is_cut(server.process, self.client);
+        let ready = self.cut_off.map_or(now, |cut_off| Obstacle::Cut.passed(cut_off.since, now));
         if stalled || net.is_cut(self.client, server.process) {
             let since = *self.silent.get_or_insert(now);
             self.arm(rt, since + KEEPALIVE);
         } else if let Some(since) = self.silent.take()
-            && now >= since + KEEPALIVE
+            && ready >= since + KEEPALIVE
         {
-            // Given up long ago, although the reader has not looked since.
+            // Given up long ago, although the reader has not looked since; or it will be, before anything is sent again.
             self.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
+            self.arm(rt, since + KEEPALIVE);
             return;
         }
         if !stalled && std::mem::take(&mut self.stalled) {
+            if let Some(cut_off) = &mut self.cut_off {
+                cut_off.again = ready;
+            }
             for (due, element) in std::mem::take(&mut self.queue) {
                 if due == SimTime::NEVER {
                     // It was accepted before, so the buffer does not count.
-                    self.push(rt, net, server.process, samplers, usize::MAX, now, element, now);
+                    self.push(rt, net, server.process, samplers, usize::MAX, ready, element, now);
                 } else {
                     self.queue.push_back((due, element));
                 }
@@ -200,6 +217,19 @@ impl Watcher {
             }
         }
         self.stalled |= stalled;
+        if stalled && let Some(cut_off) = self.cut_off.as_mut().filter(|cut_off| cut_off.again > now) {
+            // Cut once more before anything was sent again.
+            for (due, _) in self.queue.iter_mut().filter(|(due, _)| *due >= cut_off.again) {
+                *due = SimTime::NEVER;
+            }
+            cut_off.again = SimTime::NEVER;
+            self.last_due = self.last_arrival(now);
+        }
+    }
+
+    /// When the last of its elements arrives that is on its way.
+    fn last_arrival(&self, now: SimTime) -> SimTime {
+        self.queue.iter().rev().map(|&(due, _)| due).find(|&due| due != SimTime::NEVER).unwrap_or(now)
     }
 
     /// When the next bookmark is due: about once a minute, and shortly before the server ends the stream (K §2.3).
@@ -344,6 +374,19 @@ impl State {
         }
     }
 
+    /// Ends every stream of a client whose connection broke.
+    pub fn break_streams(&mut self, client: ProcessId, error: TransportError, now: SimTime) {
+        for (_, watcher) in self.watchers.iter_mut().filter(|(_, watcher)| watcher.client == client) {
+            if watcher.end.is_none_or(|(at, _)| at > now) {
+                watcher.end = Some((now, End::Broken(error)));
+                if let Some(waker) = &watcher.waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+        self.deferred.expect(client, now);
+    }
+
     /// Opens a stream. The caller has checked that the server is up and its caches are ready.
     ///
     #[expect(clippy::too_many_arguments, reason = "one call site; the parts of a request")]
@@ -376,6 +419,7 @@ impl State {
             lag: super::control::lag_of(&self.cache_lags, client, kind),
             start: 0,
             stalled: false,
+            cut_off: None,
             silent: None,
             end: None,
             expires: now + lifetime,

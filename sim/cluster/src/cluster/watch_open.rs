@@ -6,15 +6,17 @@ use std::time::Duration;
 use kube_machinery::ApiError;
 use kube_machinery::api::{TransportError, Verb, WatchOptions};
 use sim_config::draw::unit;
+use sim_config::time::SimTime;
 
-use super::client::{DIAL_TIMEOUT, SimClient};
+use super::client::SimClient;
+use super::connection::{Attached, KEEPALIVE};
 use super::read::{invalid_options, malformed, too_large};
 use super::request_point::Disturbance;
 use super::serve::Asked;
-use super::watch::{KEEPALIVE, Start};
+use super::watch::Start;
 use super::write::bad_request;
 use crate::kinds::KindId;
-use crate::net::{Block, Fate, high};
+use crate::net::{Block, high};
 use crate::rt::ProcessState;
 use crate::selector::Selector;
 
@@ -25,25 +27,26 @@ impl SimClient {
     /// Opens a watch; the checks of K §2.3.
     pub(super) async fn open(
         &self,
+        attached: Attached,
         kind: KindId,
         namespace: Option<Arc<str>>,
         options: &WatchOptions,
         call: u64,
     ) -> Result<usize, ApiError> {
         let fabric = &self.fabric;
-        let server = self.server();
+        let server = attached.server;
         let to = fabric.server_process(server);
-        let (fate, block) = loop {
-            let (fate, block) = fabric.lock().net.send(self.process, to);
-            if fate != Fate::Held {
-                break (fate, block);
+        let since = fabric.rt.now();
+        let (after, block) = loop {
+            let sent = self.transmit(&mut fabric.lock(), server);
+            match sent {
+                Ok((after, _, block)) => break (after, block),
+                Err(obstacle) => {
+                    if let Some(error) = self.wait_for_way(obstacle, since, SimTime::NEVER, attached).await {
+                        return Err(error.into());
+                    }
+                }
             }
-            fabric.network_change().await;
-        };
-        let up = fabric.lock().servers[server].up;
-        let Fate::Deliver { after, .. } = fate else {
-            fabric.rt.sleep(if up { KEEPALIVE } else { DIAL_TIMEOUT }).await;
-            return Err(if up { TransportError::ConnectionLost } else { TransportError::Refused }.into());
         };
         let lost = |disturbance| if let Disturbance::Lost(silence) = disturbance { Some(silence) } else { None };
         let (processing, lost) = {
@@ -76,11 +79,8 @@ impl SimClient {
             }
         }
         let opened = self.accept(server, kind, namespace, (options, call), &block).await;
-        if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened
-            && !fabric.travel(to, self.process).await
-        {
-            fabric.rt.sleep(KEEPALIVE).await;
-            return Err(TransportError::ConnectionLost.into());
+        if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened {
+            self.hear_from(server, attached).await?;
         }
         opened
     }

@@ -64,7 +64,7 @@ impl AnyWatch {
                 return match end {
                     End::Clean => None,
                     End::Broken(error) => {
-                        self.client.reconnect(self.breaks);
+                        self.client.reconnect(self.breaks, error);
                         Some(Err(error.into()))
                     }
                 };

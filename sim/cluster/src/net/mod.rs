@@ -4,7 +4,8 @@
 //!  client ──request──► link(client→server) ─► Fate ─► server
 //!         ◄──reply──── link(server→client) ◄─ Fate ◄─
 //! ```
-//! A request and its reply are two messages on two links, so "applied but the answer was lost" falls out by itself.
+//! A request and its reply are two messages on two links, so "applied but the answer never came" falls out by itself. They are
+//! bytes of a TCP connection: what is lost is sent again, and nothing is lost for good while the connection lasts (K158).
 //! Faults do not touch links: they add [`Rule`]s, and each link folds the rules that match it when they change.
 //!
 //! The draws of the n-th message on a link depend only on the seed, the link and n: removing one fault from a plan
@@ -18,6 +19,7 @@ use std::time::Duration;
 use kube_machinery::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{BLOCK, Concern, Draw, unit};
+use sim_config::time::SimTime;
 
 use crate::rt::ProcessId;
 
@@ -61,11 +63,11 @@ impl Side {
 /// What a rule does to the messages of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Effect {
-    /// Nothing gets through.
+    /// Nothing gets through: what is sent is lost, and sent again until the rule is gone.
     Cut,
-    /// Messages wait until the rule is gone.
+    /// Messages wait on the way, and arrive when the rule is gone.
     Hold,
-    /// A message is lost with this probability.
+    /// A message is lost with this probability each time it is sent.
     Loss(f64),
     /// A message arrives twice with this probability, the second time after `gap`.
     Duplicate {
@@ -112,10 +114,54 @@ pub enum Fate {
         /// The delay of the copy, if there is one.
         again: Option<Duration>,
     },
-    /// It never arrives.
-    Lost,
-    /// It is held: ask again when the network has changed ([`Network::on_change`]).
+    /// The link is cut: ask again when the network has changed ([`Network::on_change`]) and the sender tries again
+    /// ([`Retransmission`]).
+    Cut,
+    /// It is held: ask again when the network has changed.
     Held,
+}
+
+/// When a host sends again what was not acknowledged: after a time-out that doubles each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retransmission {
+    /// The first time-out.
+    first: Duration,
+}
+
+impl Retransmission {
+    /// Data of a connection: TCP's shortest time-out on Linux (K158).
+    pub const DATA: Self = Self { first: Duration::from_millis(200) };
+    /// The first packet of a connection (K161).
+    pub const SYN: Self = Self { first: Duration::from_secs(1) };
+    /// The time-out no longer doubles.
+    const LONGEST: Duration = Duration::from_secs(120);
+
+    /// The first time at or after `now` at which that is sent again which was first sent at `since`.
+    pub fn next(self, since: SimTime, now: SimTime) -> SimTime {
+        let (mut at, mut timeout) = (since + self.first, self.first);
+        while at < now {
+            timeout = (timeout * 2).min(Self::LONGEST);
+            at += timeout;
+        }
+        at
+    }
+
+    /// What it takes until a message arrives that is lost `times` times.
+    fn after(self, times: u32) -> Duration {
+        self.first * ((1 << times) - 1)
+    }
+}
+
+/// How often in a row a message is lost, for a uniform number: at least n times with the n-th power of `chance`.
+fn losses(chance: f64, uniform: f64) -> u32 {
+    /// By then its connection is dead.
+    const MOST: u32 = 9;
+    let mut reached = chance;
+    let mut times = 0;
+    while uniform < reached && times < MOST {
+        (times, reached) = (times + 1, reached * chance);
+    }
+    times
 }
 
 /// The draws that belong to one message: those the link does not use are for whoever handles the message.
@@ -132,6 +178,8 @@ struct Link {
     reorder: (f64, Duration),
     slower: Duration,
     degraded: bool,
+    /// A message that had to be sent again arrives then; none that follows it arrives earlier.
+    blocked_until: SimTime,
 }
 
 /// All links of a run.
@@ -153,9 +201,9 @@ pub struct Network {
 pub struct Counts {
     /// Messages sent.
     pub sent: u64,
-    /// Lost by a cut link.
+    /// Times at which a message met a cut link.
     pub cut: u64,
-    /// Lost by chance.
+    /// Messages that were lost by chance, and sent again.
     pub lost: u64,
     /// Delivered twice.
     pub duplicated: u64,
@@ -225,6 +273,11 @@ impl Network {
 
     fn changed(&mut self) {
         self.generation += 1;
+        self.wake_waiting();
+    }
+
+    /// Has whoever waits for a change look around.
+    pub fn wake_waiting(&mut self) {
         for waker in self.waiting.drain(..) {
             waker.wake();
         }
@@ -247,6 +300,7 @@ impl Network {
             reorder: (0.0, Duration::ZERO),
             slower: Duration::ZERO,
             degraded: false,
+            blocked_until: SimTime::ZERO,
         });
         if link.generation != self.generation {
             link.fold(self.generation, &mut self.rules, from, to);
@@ -265,66 +319,61 @@ impl Network {
         !self.rules.iter().any(|(_, rule, _)| about(rule, one, other) || about(rule, other, one))
     }
 
+    /// The same as [`is_cut`](Self::is_cut) for who only looks: the link counts as unused.
+    pub fn blocks(&self, from: ProcessId, to: ProcessId) -> bool {
+        let stops = |effect| matches!(effect, Effect::Cut | Effect::Hold) || matches!(effect, Effect::Loss(chance) if chance >= 1.0);
+        self.rules.iter().any(|(_, rule, _)| stops(rule.effect) && rule.from.contains(from) && rule.to.contains(to))
+    }
+
     /// Whether nothing gets from `from` to `to` at present.
     pub fn is_cut(&mut self, from: ProcessId, to: ProcessId) -> bool {
         let link = self.link(from, to);
         link.cut || link.held
     }
 
-    /// Decides the fate of the next message from `from` to `to`. A held message has not been sent: it takes its
-    /// draws when it is.
+    /// Decides the fate of the next message from `from` to `to`, sent at `now`. What meets a cut or a held link takes its draws when it gets
+    /// through.
     #[inline]
-    pub fn send(&mut self, from: ProcessId, to: ProcessId) -> (Fate, Block) {
+    pub fn send(&mut self, from: ProcessId, to: ProcessId, now: SimTime) -> (Fate, Block) {
         let (healthy, degraded) = (self.healthy, self.degraded);
         let link = self.link(from, to);
-        if link.held {
-            self.counts.held += 1;
-            return (Fate::Held, [0; BLOCK]);
+        if link.held || link.cut {
+            let (fate, count) = if link.held { (Fate::Held, &mut self.counts.held) } else { (Fate::Cut, &mut self.counts.cut) };
+            *count += 1;
+            return (fate, [0; BLOCK]);
         }
         let block = link.draw.block();
         let base = if link.degraded { degraded } else { healthy }.sample(unit(block[0])) + link.slower;
-        if link.is_plain() {
+        if link.is_plain() && link.blocked_until <= now {
             self.counts.sent += 1;
             return (Fate::Deliver { after: base, again: None }, block);
         }
-        let (cut, lost) = (link.cut, high(block[1]) < link.loss);
+        let losses = losses(link.loss, high(block[1]));
         let (copy_chance, gap) = link.duplicate;
         let (late_chance, by) = link.reorder;
-        self.counts.sent += 1;
-        if cut || lost {
-            *if cut { &mut self.counts.cut } else { &mut self.counts.lost } += 1;
-            return (Fate::Lost, block);
-        }
-        let mut after = base;
-        if low(block[1]) < late_chance {
-            self.counts.reordered += 1;
+        let mut after = base + Retransmission::DATA.after(losses);
+        let is_late = low(block[1]) < late_chance;
+        if is_late {
             after += by.mul_f64(low(block[0]));
+        }
+        if losses > 0 {
+            link.blocked_until = link.blocked_until.max(now + after);
+        } else if !is_late {
+            after = after.max(link.blocked_until.since(now));
         }
         // Loss took the lower end of the same number; the copy takes the upper end.
         let copied = high(block[1]) >= 1.0 - copy_chance;
+        self.counts.sent += 1;
+        self.counts.lost += u64::from(losses > 0);
+        self.counts.reordered += u64::from(is_late);
         self.counts.duplicated += u64::from(copied);
         (Fate::Deliver { after, again: copied.then(|| after + gap) }, block)
-    }
-
-    /// Decides the delay of the next element of a byte stream from `from` to `to`: a lost packet is sent again, which
-    /// takes a while; `None` = the link is cut or held, nothing arrives until that ends.
-    pub fn send_in_stream(&mut self, from: ProcessId, to: ProcessId) -> Option<(Duration, Block)> {
-        /// TCP's minimum retransmission time-out on Linux.
-        const RETRANSMIT: Duration = Duration::from_millis(200);
-        match self.send(from, to) {
-            (Fate::Deliver { after, .. }, block) => Some((after, block)),
-            (Fate::Lost, block) if !self.link(from, to).cut => {
-                let sampler = self.healthy;
-                Some((RETRANSMIT + sampler.sample(unit(block[0])), block))
-            }
-            (Fate::Lost | Fate::Held, _) => None,
-        }
     }
 }
 
 impl Link {
     fn is_plain(&self) -> bool {
-        !self.cut && self.loss == 0.0 && self.duplicate.0 == 0.0 && self.reorder.0 == 0.0
+        self.loss == 0.0 && self.duplicate.0 == 0.0 && self.reorder.0 == 0.0
     }
 
     /// Folds the rules that match this link. Of several probabilities of one kind the largest counts; delays add up.
@@ -338,7 +387,8 @@ impl Link {
             match rule.effect {
                 Effect::Cut => self.cut = true,
                 Effect::Hold => self.held = true,
-                Effect::Loss(chance) => self.loss = self.loss.max(chance),
+                // Where every packet is lost nothing gets through.
+                Effect::Loss(chance) => (self.loss, self.cut) = (self.loss.max(chance), self.cut || chance >= 1.0),
                 Effect::Duplicate { chance, gap } if chance > self.duplicate.0 => self.duplicate = (chance, gap),
                 Effect::Reorder { chance, by } if chance > self.reorder.0 => self.reorder = (chance, by),
                 Effect::Duplicate { .. } | Effect::Reorder { .. } => {}
@@ -355,6 +405,7 @@ mod tests {
 
     const A: ProcessId = ProcessId(0);
     const B: ProcessId = ProcessId(1);
+    const NOW: SimTime = SimTime::ZERO;
 
     fn network() -> Network {
         Network::new(7, LinkDelays::default())
@@ -368,10 +419,10 @@ mod tests {
     fn a_one_way_cut_stops_one_direction_only() {
         let mut net = network();
         let id = net.add(rule(Effect::Cut));
-        assert_eq!(net.send(A, B).0, Fate::Lost);
-        assert!(matches!(net.send(B, A).0, Fate::Deliver { .. }));
+        assert_eq!(net.send(A, B, NOW).0, Fate::Cut);
+        assert!(matches!(net.send(B, A, NOW).0, Fate::Deliver { .. }));
         net.remove(id);
-        assert!(matches!(net.send(A, B).0, Fate::Deliver { .. }));
+        assert!(matches!(net.send(A, B, NOW).0, Fate::Deliver { .. }));
     }
 
     #[test]
@@ -381,12 +432,12 @@ mod tests {
         net.add(rule(Effect::Duplicate { chance: 0.1, gap: Duration::from_millis(1) }));
         net.add(rule(Effect::Reorder { chance: 0.3, by: Duration::from_secs(1) }));
         for _ in 0..10_000 {
-            net.send(A, B);
+            net.send(A, B, NOW);
         }
         let Counts { lost, duplicated, reordered, .. } = net.counts;
         assert!((1_850..2_150).contains(&lost), "{lost}");
         assert!((880..1_120).contains(&duplicated), "{duplicated}");
-        assert!((2_250..2_550).contains(&reordered), "{reordered} of the 80 % that were not lost");
+        assert!((2_850..3_150).contains(&reordered), "{reordered}");
     }
 
     #[test]
@@ -396,21 +447,63 @@ mod tests {
             if faulty {
                 net.add(rule(Effect::Loss(0.5)));
             }
-            (0..20).map(|_| (net.send(A, B), net.send(B, A)).1).collect::<Vec<_>>()
+            (0..20).map(|_| (net.send(A, B, NOW), net.send(B, A, NOW)).1).collect::<Vec<_>>()
         };
         assert_eq!(delays(false), delays(true));
     }
 
     #[test]
-    fn a_held_message_is_asked_again_and_a_lost_packet_of_a_stream_arrives_late() {
+    fn what_meets_a_held_or_a_cut_link_is_asked_again_and_has_taken_no_draws() {
+        let delays = |effects: &[Effect]| {
+            let mut net = network();
+            for &effect in effects {
+                let id = net.add(rule(effect));
+                assert!(matches!(net.send(A, B, NOW).0, Fate::Held | Fate::Cut));
+                net.remove(id);
+            }
+            (0..20).map(|_| net.send(A, B, NOW)).collect::<Vec<_>>()
+        };
+        assert_eq!(delays(&[Effect::Hold, Effect::Cut, Effect::Loss(1.0)]), delays(&[]));
+    }
+
+    #[test]
+    fn k158_a_lost_message_is_sent_again_after_a_time_out_that_doubles_and_holds_up_what_follows_it() {
         let mut net = network();
-        let id = net.add(rule(Effect::Hold));
-        assert_eq!(net.send(A, B).0, Fate::Held);
-        assert_eq!(net.send_in_stream(A, B), None);
+        let id = net.add(rule(Effect::Loss(0.5)));
+        let mut times = [0; 4];
+        let (mut arrival, mut now) = (SimTime::ZERO, SimTime::ZERO);
+        for _ in 0..10_000 {
+            now += Duration::from_micros(1);
+            let Fate::Deliver { after, .. } = net.send(A, B, now).0 else { panic!("nothing is lost for good") };
+            let millis = after.as_millis();
+            for (n, least) in [200, 600, 1_400, 3_000].into_iter().enumerate() {
+                times[n] += u32::from((least..least + 60).contains(&millis));
+            }
+            assert!(now + after >= arrival || millis < 200, "only what was sent before may arrive before");
+            arrival = arrival.max(now + after);
+            now = arrival;
+        }
+        for (n, expected) in [2_500, 1_250, 625, 312].into_iter().enumerate() {
+            assert!(times[n].abs_diff(expected) < expected / 6, "{n}: {times:?}");
+        }
+        // What is sent a moment later stands behind it.
         net.remove(id);
-        net.add(rule(Effect::Loss(1.0)));
-        let (delay, _) = net.send_in_stream(A, B).unwrap();
-        assert!(delay >= Duration::from_millis(200));
+        let id = net.add(rule(Effect::Loss(0.999)));
+        let Fate::Deliver { after: lost, .. } = net.send(A, B, now).0 else { panic!("it is lost and sent again") };
+        net.remove(id);
+        let Fate::Deliver { after, .. } = net.send(A, B, now).0 else { panic!("nothing stops it") };
+        assert!(lost >= Duration::from_millis(200) && after >= lost, "{lost:?} {after:?}");
+    }
+
+    #[test]
+    fn k158_what_is_not_acknowledged_is_sent_again_after_a_time_out_that_doubles_up_to_two_minutes() {
+        let at = |millis: u64| SimTime::ZERO + Duration::from_millis(millis);
+        for (now, next) in
+            [(0, 200), (200, 200), (201, 600), (601, 1_400), (1_401, 3_000), (50_000, 51_000), (102_201, 204_600), (204_601, 324_600)]
+        {
+            assert_eq!(Retransmission::DATA.next(at(0), at(now)), at(next), "{now}");
+        }
+        assert_eq!(Retransmission::SYN.next(at(500), at(4_000)), at(7_500));
     }
 
     #[test]
@@ -423,6 +516,7 @@ mod tests {
         for (from, to, effect) in [(only(), Side::Any, Effect::Cut), (Side::Any, only(), Effect::Hold)] {
             let id = net.add(Rule { from, to, effect });
             assert_eq!([net.is_isolated(A), net.is_isolated(B)], [true, false]);
+            assert_eq!([net.blocks(A, B) || net.blocks(B, A), net.was_met(id)], [true, false]);
             net.remove(id);
             assert!(!net.is_isolated(A));
         }
@@ -432,7 +526,7 @@ mod tests {
     fn a_degraded_link_is_slower() {
         let mut net = network();
         let sum = |net: &mut Network| {
-            let one = |net: &mut Network| match net.send(A, B).0 {
+            let one = |net: &mut Network| match net.send(A, B, NOW).0 {
                 Fate::Deliver { after, .. } => after,
                 other => panic!("{other:?}"),
             };

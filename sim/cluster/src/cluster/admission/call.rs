@@ -92,21 +92,19 @@ impl Fabric {
             let (fabric, service, answer) = (self.clone(), hook.service.clone(), answer.clone());
             let process = self.server_process(server);
             async move {
-                let arrived = fabric.travel(process, endpoint).await;
+                fabric.travel(process, endpoint).await;
                 let listens = fabric.rt.state(endpoint) != ProcessState::Down;
                 let handler = listens.then(|| service.handler(endpoint)).flatten();
                 match handler {
-                    Some(handler) if arrived => {
+                    Some(handler) => {
                         let life = fabric.rt.incarnation(endpoint);
                         let verdict = fabric.serve_webhook(server, endpoint, handler, review, hitches).await;
                         let broke = verdict.is_none() || fabric.rt.incarnation(endpoint) != life;
-                        if !broke && !fabric.travel(endpoint, process).await {
-                            std::future::pending::<()>().await;
+                        if !broke {
+                            fabric.travel(endpoint, process).await;
                         }
                         *answer.lock() = verdict.filter(|_| !broke);
                     }
-                    // The call was lost: only the time-out ends it.
-                    Some(_) => std::future::pending::<()>().await,
                     None => {}
                 }
             }

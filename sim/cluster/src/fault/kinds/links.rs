@@ -52,7 +52,7 @@ fn rules(injection: &Injection<'_>, from: &Target, to: &Target, effect: LinkEffe
 }
 
 parameters! {
-    /// Nothing gets from one side to the other, in either direction.
+    /// Nothing gets from one side to the other, in either direction; what is sent meanwhile is sent again after it.
     pub struct Partition / PartitionDraft {
         /// One side.
         from: Target = target("some:*"),
@@ -109,7 +109,7 @@ impl Inject for OneWayPartition {
 }
 
 parameters! {
-    /// Some messages are lost; a lost request or answer ends its connection.
+    /// Some messages are lost, and sent again after 0.2 s, 0.6 s, 1.4 s and so on.
     pub struct Loss / LossDraft {
         /// Senders.
         from: Target = any(),
@@ -121,7 +121,7 @@ parameters! {
 }
 
 impl Inject for Loss {
-    const EVENT: &'static str = "connections that are reset by a load balancer or an overloaded node (K §9.2 A1, A2)";
+    const EVENT: &'static str = "a lossy network path, whose packets TCP sends again (K §4.4, K §9.2 A5)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<LossDraft> {

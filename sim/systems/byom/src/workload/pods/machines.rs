@@ -107,6 +107,9 @@ enum Phase {
     Down,
 }
 
+/// How long whoever asks a VM to boot waits for a connection, and then for an answer.
+const REBOOT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// How a connection to a VM came out.
 enum Reached {
     Up,
@@ -145,9 +148,7 @@ impl Machines {
 
     /// A packet to the VM and back, as long as somebody answers.
     async fn reach(&self, fabric: &Arc<Fabric>, address: &Address) -> Reached {
-        if !fabric.travel(self.from, self.shared.vms).await {
-            return Reached::Nothing;
-        }
+        fabric.travel(self.from, self.shared.vms).await;
         let (phase, broken) = self.look(address, |machine| (machine.phase, machine.broken));
         let reached = match (phase, broken) {
             (_, Some(Breakage::Dead)) => return Reached::Nothing,
@@ -155,7 +156,8 @@ impl Machines {
             (_, Some(Breakage::Hung)) => Reached::Silence,
             (Phase::Up | Phase::GoingDown, None) => Reached::Up,
         };
-        if fabric.travel(self.shared.vms, self.from).await { reached } else { Reached::Nothing }
+        fabric.travel(self.shared.vms, self.from).await;
+        reached
     }
 
     /// Asks the VM to boot; the time it takes is drawn.
@@ -283,9 +285,7 @@ impl VmAccess for Machines {
             return std::future::pending().await;
         }
         let send = async {
-            if !fabric.travel(self.from, self.shared.vms).await {
-                return std::future::pending().await;
-            }
+            fabric.travel(self.from, self.shared.vms).await;
             let taken = self.look(address, |machine| {
                 let going_down = machine.phase != Phase::Up;
                 if machine.broken.is_some() || machine.phase == Phase::Down {
@@ -308,26 +308,38 @@ impl VmAccess for Machines {
                 Ok((tenant, going_down)) => self.say(&fabric, address, VmChange::Given { id: id.into(), tenant, going_down }),
                 Err(error) => return Err(error),
             }
-            if fabric.travel(self.shared.vms, self.from).await { Ok(()) } else { std::future::pending().await }
+            fabric.travel(self.shared.vms, self.from).await;
+            Ok(())
         };
         send.await
     }
 
     async fn reboot(&self, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
         let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
-        match self.reach(&fabric, address).await {
-            Reached::Up => {}
-            Reached::Refused => return Err(VmError::Refused),
-            Reached::Nothing => {
-                fabric.rt.sleep(Duration::from_secs(5)).await;
-                return Err(VmError::Timeout);
+        let connect = async {
+            match self.reach(&fabric, address).await {
+                Reached::Up => Ok(true),
+                Reached::Silence => Ok(false),
+                Reached::Refused => Err(VmError::Refused),
+                Reached::Nothing => std::future::pending().await,
             }
-            Reached::Silence => return std::future::pending().await,
+        };
+        if !self.in_time(&fabric, Some(REBOOT_TIMEOUT), connect).await? {
+            return std::future::pending().await;
         }
-        if !fabric.travel(self.from, self.shared.vms).await {
-            fabric.rt.sleep(Duration::from_secs(5)).await;
-            return Err(VmError::Timeout);
-        }
+        let ask = async {
+            fabric.travel(self.from, self.shared.vms).await;
+            let asked = self.ask_to_boot(&fabric, address, fence);
+            fabric.travel(self.shared.vms, self.from).await;
+            asked
+        };
+        self.in_time(&fabric, Some(REBOOT_TIMEOUT), ask).await
+    }
+}
+
+impl Machines {
+    /// What the VM answers when it is asked to boot.
+    fn ask_to_boot(&self, fabric: &Arc<Fabric>, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
         let asked = self.look(address, |machine| {
             if machine.broken.is_some() || machine.phase == Phase::Down {
                 return Err(VmError::Refused);
@@ -343,14 +355,9 @@ impl VmAccess for Machines {
             }
         });
         if matches!(asked, Ok(Reboot::Started)) {
-            self.go_down(&fabric, address, fence);
+            self.go_down(fabric, address, fence);
         }
-        if fabric.travel(self.shared.vms, self.from).await {
-            asked
-        } else {
-            fabric.rt.sleep(Duration::from_secs(5)).await;
-            Err(VmError::Timeout)
-        }
+        asked
     }
 }
 

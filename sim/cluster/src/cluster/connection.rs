@@ -1,0 +1,380 @@
+//! The connection of a client to an API server: HTTP/2 over TCP, with all of its requests and watches on it (K §3.1, §4.4).
+//!
+//! ```text
+//!  cut shorter than 45 s:  what was sent waits in its host's buffer ──► sent again ──► arrives late, also if its caller gave up
+//!  cut longer than that:   pings without an answer ──► everything on the connection ends ──► a new one is dialled
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kube_machinery::api::TransportError;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{Concern, Draw};
+use sim_config::time::SimTime;
+
+use super::client::{SimClient, until};
+use super::request::ApiRequest;
+use super::{Fabric, State};
+use crate::net::{Block, Fate, Retransmission};
+use crate::rt::ProcessId;
+
+/// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
+pub const KEEPALIVE: Duration = Duration::from_secs(45);
+/// How long a connection attempt to a silent address takes to fail (K §4.4).
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a server has got to etcd within this time is not stopped by the news that its caller hung up, if both come at once: all but one in
+/// forty that a healthy server is sent (K159).
+const HANG_UP: Duration = Duration::from_micros(3_500);
+/// A closed connection goes on sending what is in its buffer for so long: until after the try that comes 51 s after the first (K159).
+const GOES_ON: Duration = Duration::from_secs(60);
+/// A handshake, in messages of one way: two round trips, of TCP and of TLS 1.3 (K161).
+const HANDSHAKE: u32 = 4;
+
+/// Which API server a client turns to when its connection broke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Any that is in service, at random: a load balancer, or the `kubernetes` service (K155).
+    #[default]
+    Random,
+    /// The same one: a client that is configured with an address.
+    Sticky,
+}
+
+/// Where the requests of a process go.
+#[derive(Default)]
+pub struct Connection {
+    /// The number of the server that it leads to.
+    server: AtomicUsize,
+    /// How often a server was chosen.
+    attempts: AtomicUsize,
+    /// How often it was replaced, by itself or by a fault. Many on it may find that it is broken, and it is replaced once.
+    breaks: AtomicUsize,
+    /// How often everything on it broke.
+    severed: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+/// The TCP connection itself.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    /// When its handshake is over; `None` = it is yet to be dialled.
+    ready_at: Option<SimTime>,
+    /// Since when its client's pings get no answer, in whichever direction they are lost.
+    silent_since: Option<SimTime>,
+    /// Why the one before broke.
+    broke: Option<TransportError>,
+}
+
+/// A connection as a request finds it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attached {
+    /// The number of the server.
+    pub server: usize,
+    /// Names the connection to [`SimClient::reconnect`].
+    pub breaks: usize,
+    severed: usize,
+}
+
+/// Why a message cannot leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// There is no connection yet, and none can be made.
+    Dial,
+    /// The link is cut.
+    Cut,
+    /// The link holds messages back.
+    Held,
+}
+
+impl Obstacle {
+    /// After which time a message arrives, and a copy of it, or what stops it.
+    pub(super) fn passes(fate: Fate) -> Result<(Duration, Option<Duration>), Self> {
+        match fate {
+            Fate::Deliver { after, again } => Ok((after, again)),
+            Fate::Cut => Err(Obstacle::Cut),
+            Fate::Held => Err(Obstacle::Held),
+        }
+    }
+
+    /// When a message that was first sent at `since` is sent again, after the links have changed.
+    pub(super) fn passed(self, since: SimTime, now: SimTime) -> SimTime {
+        match self {
+            Obstacle::Dial => Retransmission::SYN.next(since, now),
+            Obstacle::Cut => Retransmission::DATA.next(since, now),
+            Obstacle::Held => now,
+        }
+    }
+}
+
+impl Connection {
+    /// The number of the server that it leads to.
+    pub fn server(&self) -> usize {
+        self.server.load(Ordering::Relaxed)
+    }
+
+    /// It leads to server `number` from the next request on.
+    pub fn lead_to(&self, number: usize) {
+        self.server.store(number, Ordering::Relaxed);
+        self.line.lock().silent_since = None;
+    }
+
+    /// A new connection to server `number` takes its place; what is on the present one goes on, as after a GOAWAY.
+    pub fn move_to(&self, number: usize) {
+        self.lead_to(number);
+        self.breaks.fetch_add(1, Ordering::Relaxed);
+        self.line.lock().ready_at = None;
+    }
+
+    /// When the client finds it dead.
+    fn dead_at(&self) -> SimTime {
+        self.line.lock().silent_since.map_or(SimTime::NEVER, |since| since + KEEPALIVE)
+    }
+
+    /// How what `attached` it ended, if everything on it broke since.
+    fn broke_under(&self, attached: Attached) -> Option<TransportError> {
+        let severed = self.severed.load(Ordering::Relaxed) != attached.severed;
+        severed.then(|| self.line.lock().broke.unwrap_or(TransportError::Reset))
+    }
+}
+
+impl State {
+    /// Whether nothing gets from `client` to `server` or back.
+    fn is_apart(&mut self, client: ProcessId, server: usize) -> bool {
+        let process = self.servers[server].process;
+        self.net.is_cut(client, process) || self.net.is_cut(process, client)
+    }
+
+    /// Looks at every connection after a link has changed, or a server stands still or goes on.
+    pub(super) fn check_connections(&mut self, now: SimTime) {
+        let State { connections, servers, net, exchanges, .. } = &*self;
+        for (&client, connection) in connections.iter() {
+            let server = &servers[connection.server()];
+            let silent = server.paused || net.blocks(client, server.process) || net.blocks(server.process, client);
+            let mut line = connection.line.lock();
+            match line.silent_since {
+                None if silent && line.ready_at.is_some() => {
+                    line.silent_since = Some(now);
+                    // Who waits for an answer will not wait longer than the connection lasts.
+                    exchanges.wake(client);
+                }
+                // Found dead meanwhile, although nobody has needed it since: it stays what it is until then.
+                Some(since) if !silent && now < since + KEEPALIVE => line.silent_since = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Everything on the connection of `client` breaks.
+    fn sever(&mut self, client: ProcessId, error: TransportError, now: SimTime) {
+        self.break_streams(client, error, now);
+        self.exchanges.wake(client);
+        self.net.wake_waiting();
+    }
+}
+
+impl SimClient {
+    /// The first connection of a process.
+    pub(super) fn connect(&self) {
+        self.choose_server();
+        let now = self.fabric.rt.now();
+        let mut state = self.fabric.lock();
+        let apart = state.is_apart(self.process, self.connection.server());
+        // Most processes are connected when a run begins to look at them.
+        self.connection.line.lock().ready_at = (!apart).then_some(now);
+        state.connections.insert(self.process, self.connection.clone());
+    }
+
+    /// The connection for the next request, a new one if the present one was found dead.
+    pub(super) fn attach(&self) -> Attached {
+        let connection = &self.connection;
+        if connection.dead_at() <= self.fabric.rt.now() {
+            self.reconnect(connection.breaks.load(Ordering::Relaxed), TransportError::ConnectionLost);
+        }
+        let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        Attached { server: connection.server(), breaks: load(&connection.breaks), severed: load(&connection.severed) }
+    }
+
+    /// The connection that had been replaced `breaks` times broke, with everything on it: the next request may go elsewhere.
+    pub(super) fn reconnect(&self, breaks: usize, error: TransportError) {
+        let connection = &self.connection;
+        if connection.breaks.compare_exchange(breaks, breaks + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        // What was on its way over a connection may have been carried out, also if the next request is refused.
+        let broke = if error == TransportError::Refused { TransportError::Reset } else { error };
+        let former = std::mem::replace(&mut *connection.line.lock(), Line { broke: Some(broke), ..Line::default() });
+        if former.ready_at.is_some() {
+            connection.severed.fetch_add(1, Ordering::Relaxed);
+            self.fabric.lock().sever(self.process, broke, self.fabric.rt.now());
+        }
+        if self.reconnect == Reconnect::Random {
+            self.choose_server();
+        }
+    }
+
+    fn choose_server(&self) {
+        let (seed, servers) = {
+            let state = self.fabric.lock();
+            (state.seed, state.servers_in_service(self.fabric.rt.now()))
+        };
+        // The n-th choice of a process depends on nothing else that happens in the run.
+        let nth = self.connection.attempts.fetch_add(1, Ordering::Relaxed);
+        let mut draw = Draw::new(seed, Concern::World, u64::from(self.process.0 + 1) << 32 | nth as u64);
+        self.connection.server.store(servers[draw.below(servers.len() as u64) as usize], Ordering::Relaxed);
+    }
+
+    /// Sends a request on its way to `server`. Returns after which time it arrives, and a copy of it.
+    pub(super) fn transmit(&self, state: &mut State, server: usize) -> Result<(Duration, Option<Duration>, Block), Obstacle> {
+        let now = self.fabric.rt.now();
+        let ready_at = self.connection.line.lock().ready_at;
+        if ready_at.is_none() && state.is_apart(self.process, server) {
+            return Err(Obstacle::Dial);
+        }
+        let to = &state.servers[server];
+        let (fate, block) = state.net.send(self.process, to.process, now);
+        let (after, again) = Obstacle::passes(fate)?;
+        let shakes = match ready_at {
+            Some(at) => at.since(now),
+            // Where nobody listens there is no handshake, but a refusal.
+            None if !to.up => Duration::ZERO,
+            None => {
+                let shakes = after * HANDSHAKE;
+                let mut line = self.connection.line.lock();
+                (line.ready_at, line.silent_since) = (Some(now + shakes), to.paused.then_some(now));
+                shakes
+            }
+        };
+        Ok((after + shakes, again.map(|again| again + shakes), block))
+    }
+
+    /// Waits until a message of this connection that met `obstacle`, first sent at `since`, is sent again. `Some` = it does not come to that:
+    /// its caller gives up at `deadline`, or the connection is given up.
+    pub(super) async fn wait_for_way(
+        &self,
+        obstacle: Obstacle,
+        since: SimTime,
+        deadline: SimTime,
+        attached: Attached,
+    ) -> Option<TransportError> {
+        let rt = &self.fabric.rt;
+        let dead_at = || if obstacle == Obstacle::Dial { since + DIAL_TIMEOUT } else { self.connection.dead_at() };
+        let (mut again, mut lasts_until) = (SimTime::NEVER, dead_at());
+        loop {
+            let wake_at = again.min(deadline).min(lasts_until);
+            let changed = until(rt.sleep_until(wake_at), self.fabric.network_change(), wake_at).await;
+            let now = rt.now();
+            if let Some(error) = self.connection.broke_under(attached) {
+                return Some(error);
+            }
+            if now >= deadline {
+                if obstacle == Obstacle::Dial {
+                    // The next request dials for itself, and may be led elsewhere.
+                    self.reconnect(attached.breaks, TransportError::Deadline);
+                }
+                return Some(TransportError::Deadline);
+            }
+            if now >= lasts_until {
+                return Some(if obstacle == Obstacle::Dial { TransportError::Refused } else { TransportError::ConnectionLost });
+            }
+            if now >= again {
+                return None;
+            }
+            if changed {
+                again = again.min(obstacle.passed(since, now));
+                // What is sent again only after the client's patience brings no answer to its pings, though the way is free by then.
+                let dead_at = dead_at();
+                if dead_at != SimTime::NEVER || again < lasts_until {
+                    lasts_until = dead_at;
+                }
+                if again <= now {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// When who waits for an answer over this connection stops waiting, if its caller does at `deadline`; and how it ends then.
+    pub(super) fn patience(&self, deadline: SimTime, attached: Attached) -> (SimTime, TransportError) {
+        if let Some(error) = self.connection.broke_under(attached) {
+            return (self.fabric.rt.now(), error);
+        }
+        let dead_at = self.connection.dead_at();
+        if dead_at < deadline { (dead_at, TransportError::ConnectionLost) } else { (deadline, TransportError::Deadline) }
+    }
+
+    /// How what is on the connection ended, if everything on it broke.
+    pub(super) fn broke_under(&self, attached: Attached) -> Option<TransportError> {
+        self.connection.broke_under(attached)
+    }
+
+    /// Waits until the error with which `server` refused a watch has arrived.
+    pub(super) async fn hear_from(&self, server: usize, attached: Attached) -> Result<(), TransportError> {
+        let rt = &self.fabric.rt;
+        let since = rt.now();
+        loop {
+            let fate = {
+                let mut state = self.fabric.lock();
+                let from = state.servers[server].process;
+                state.net.send(from, self.process, rt.now()).0
+            };
+            match Obstacle::passes(fate) {
+                Ok((after, _)) => {
+                    rt.sleep(after).await;
+                    return Ok(());
+                }
+                Err(obstacle) => {
+                    if let Some(error) = self.wait_for_way(obstacle, since, SimTime::NEVER, attached).await {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request that its caller has given up stays in the buffer of its host, also if the connection was found dead, with the news that nobody
+    /// waits for it behind it. Both arrive when the way is free in time (K159).
+    pub(super) fn leave_behind(&self, request: ApiRequest, attached: Attached, obstacle: Obstacle, since: SimTime) {
+        let (fabric, client, connection) = (self.fabric.clone(), self.process, self.connection.clone());
+        let life = fabric.rt.incarnation(client);
+        let process = fabric.server_process(attached.server);
+        fabric.rt.clone().spawn(process, async move {
+            let rt = &fabric.rt;
+            let end = since + GOES_ON;
+            loop {
+                if !until(rt.sleep_until(end), fabric.network_change(), end).await {
+                    return;
+                }
+                rt.sleep_until(obstacle.passed(since, rt.now()).min(end)).await;
+                // A reset and a host that goes down take the buffers with them.
+                let was_reset = connection.broke_under(attached) == Some(TransportError::Reset);
+                if rt.now() >= end || was_reset || rt.incarnation(client) != life || fabric.arrives_late(&request, attached.server) {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+impl Fabric {
+    /// What was left behind is sent again. Returns whether it has arrived.
+    fn arrives_late(self: &Arc<Self>, request: &ApiRequest, server: usize) -> bool {
+        let now = self.rt.now();
+        let mut state = self.lock();
+        let process = state.servers[server].process;
+        let (fate, block) = state.net.send(request.client, process, now);
+        let Ok((after, _)) = Obstacle::passes(fate) else { return false };
+        let times = state.server_time(server, &request.op, &block);
+        if times.processing < HANG_UP {
+            let (ticket, at) = state.travels(self, request.clone(), server, block, now + after + times.processing, &times);
+            state.exchanges.give_up(ticket);
+            drop(state);
+            let fabric = self.clone();
+            self.rt.at(at, move || fabric.execute(ticket));
+        }
+        true
+    }
+}

@@ -95,17 +95,14 @@ impl Fabric {
                 fabric.travel(process, endpoint).await;
                 let listens = fabric.rt.state(endpoint) != ProcessState::Down;
                 let handler = listens.then(|| service.handler(endpoint)).flatten();
-                match handler {
-                    Some(handler) => {
-                        let life = fabric.rt.incarnation(endpoint);
-                        let verdict = fabric.serve_webhook(server, endpoint, handler, review, hitches).await;
-                        let broke = verdict.is_none() || fabric.rt.incarnation(endpoint) != life;
-                        if !broke {
-                            fabric.travel(endpoint, process).await;
-                        }
-                        *answer.lock() = verdict.filter(|_| !broke);
+                if let Some(handler) = handler {
+                    let life = fabric.rt.incarnation(endpoint);
+                    let verdict = fabric.serve_webhook(server, endpoint, handler, review, hitches).await;
+                    let broke = verdict.is_none() || fabric.rt.incarnation(endpoint) != life;
+                    if !broke {
+                        fabric.travel(endpoint, process).await;
                     }
-                    None => {}
+                    *answer.lock() = verdict.filter(|_| !broke);
                 }
             }
         };

@@ -17,6 +17,7 @@ use sim_config::time::SimTime;
 
 use super::client::{SimClient, until};
 use super::request::ApiRequest;
+use super::watch::End;
 use super::{Fabric, State};
 use crate::net::{Block, Fate, Retransmission};
 use crate::rt::ProcessId;
@@ -88,6 +89,15 @@ pub(super) enum Obstacle {
     Cut,
     /// The link holds messages back.
     Held,
+}
+
+/// What was sent into a cut, and is sent again.
+#[derive(Clone, Copy)]
+pub(super) struct CutOff {
+    /// When the first of it was sent.
+    pub since: SimTime,
+    /// When it is sent again; never, as long as the link is cut.
+    pub again: SimTime,
 }
 
 impl Obstacle {
@@ -170,7 +180,15 @@ impl State {
 
     /// Everything on the connection of `client` breaks.
     fn sever(&mut self, client: ProcessId, error: TransportError, now: SimTime) {
-        self.break_streams(client, error, now);
+        for (_, watcher) in self.watchers.iter_mut().filter(|(_, watcher)| watcher.client == client) {
+            if watcher.end.is_none_or(|(at, _)| at > now) {
+                watcher.end = Some((now, End::Broken(error)));
+                if let Some(waker) = &watcher.waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+        self.deferred.expect(client, now);
         self.exchanges.wake(client);
         self.net.wake_waiting();
     }

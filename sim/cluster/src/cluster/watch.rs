@@ -16,7 +16,7 @@ use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
 use super::State;
-use super::connection::{KEEPALIVE, Obstacle};
+use super::connection::{CutOff, KEEPALIVE, Obstacle};
 use super::deferred::Deferral;
 use super::server::{ApiServer, Samplers};
 use super::store::{Change, Revision, in_namespace};
@@ -94,19 +94,10 @@ pub(crate) struct Watcher {
     expires: SimTime,
     bookmarks: bool,
     next_bookmark: SimTime,
-    waker: Option<Waker>,
+    pub(super) waker: Option<Waker>,
     /// The timers that will wake the reader, the earliest last. A later one is kept in mind when an earlier one has been
     /// used up: timers cannot be taken back, and one for the stream's end per element would pile up.
     armed: Vec<SimTime>,
-}
-
-/// Elements that were sent into a cut, and are sent again.
-#[derive(Clone, Copy)]
-struct CutOff {
-    /// When the first of them was sent.
-    since: SimTime,
-    /// When it is sent again; never, as long as the link is cut.
-    again: SimTime,
 }
 
 impl Watcher {
@@ -372,19 +363,6 @@ impl State {
                 }
             }
         }
-    }
-
-    /// Ends every stream of a client whose connection broke.
-    pub fn break_streams(&mut self, client: ProcessId, error: TransportError, now: SimTime) {
-        for (_, watcher) in self.watchers.iter_mut().filter(|(_, watcher)| watcher.client == client) {
-            if watcher.end.is_none_or(|(at, _)| at > now) {
-                watcher.end = Some((now, End::Broken(error)));
-                if let Some(waker) = &watcher.waker {
-                    waker.wake_by_ref();
-                }
-            }
-        }
-        self.deferred.expect(client, now);
     }
 
     /// Opens a stream. The caller has checked that the server is up and its caches are ready.

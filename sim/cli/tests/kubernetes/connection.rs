@@ -78,7 +78,7 @@ fn k158_an_answer_waits_for_the_end_of_a_cut_like_a_request() {
 fn k159_a_request_given_up_in_a_cut_may_be_carried_out_after_it_and_never_before() {
     let mut truths: BTreeMap<&str, BTreeSet<bool>> = BTreeMap::new();
     for seed in 0..60 {
-        for case in ["free again", "host down", "server down"] {
+        for case in ["free again", "busy server", "host down", "server down"] {
             Testbed::run(seed, async |bed| {
                 let client = bed.client_on("client", 0);
                 cut(&bed, &client, secs(5)).await;
@@ -87,6 +87,8 @@ fn k159_a_request_given_up_in_a_cut_may_be_carried_out_after_it_and_never_before
                 match case {
                     "host down" => drop(bed.fabric.crash(client.process())),
                     "server down" => bed.fabric.crash_server(0),
+                    // It takes longer than the news that nobody waits.
+                    "busy server" => bed.fabric.set_server_degraded(0, true),
                     _ => {}
                 }
                 bed.wait(secs(2)).await;
@@ -96,16 +98,17 @@ fn k159_a_request_given_up_in_a_cut_may_be_carried_out_after_it_and_never_before
             });
         }
     }
-    assert_eq!(truths["free again"], [false, true].into());
+    assert_eq!(truths["free again"], [true].into());
+    assert_eq!(truths["busy server"], [false, true].into());
     assert_eq!(truths["host down"], [false].into());
     assert_eq!(truths["server down"], [false].into());
 }
 
 #[test]
 fn k159_a_request_whose_connection_was_found_dead_is_carried_out_if_the_way_is_free_for_its_last_try() {
-    for (lasts, expected) in [(50, vec![false, true]), (52, vec![false])] {
+    for (lasts, expected) in [(50, true), (52, false)] {
         let mut stored = BTreeSet::new();
-        for seed in 0..60 {
+        for seed in 0..20 {
             Testbed::run(seed, async |bed| {
                 let client = bed.client_on("client", 0);
                 cut(&bed, &client, secs(lasts)).await;
@@ -117,7 +120,7 @@ fn k159_a_request_whose_connection_was_found_dead_is_carried_out_if_the_way_is_f
                 assert!(!is_stored(&bed, "never-sent"));
             });
         }
-        assert_eq!(stored, expected.into_iter().collect(), "a cut of {lasts} s");
+        assert_eq!(stored, [expected].into(), "a cut of {lasts} s");
     }
 }
 

@@ -234,6 +234,26 @@ fn k059_a_connection_that_comes_back_in_time_has_lost_nothing() {
 }
 
 #[test]
+fn k059_what_an_earlier_cut_stopped_does_not_count_in_the_next() {
+    Testbed::run(1, async |bed| {
+        let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
+        writer.create(config_map("a", "v", "0")).await.unwrap();
+        bed.wait(secs(5)).await;
+        let mut stream = watch::<ConfigMap>(&reader, after(bed.revision())).await;
+        cut(&bed, &reader, 1, true, true);
+        set(&writer, "a", 1).await;
+        bed.wait(secs(5)).await;
+        bed.fabric.network(|net| net.heal());
+        assert_eq!(hear(&bed, &mut stream, secs(200)).await.lines().len(), 1);
+        // Nothing is on its way when the link is cut again for a moment.
+        cut(&bed, &reader, 1, true, true);
+        bed.wait(secs(1)).await;
+        bed.fabric.network(|net| net.heal());
+        assert!(hear(&bed, &mut stream, secs(300)).await.is_open());
+    });
+}
+
+#[test]
 fn k059_a_server_that_stands_still_is_silent_and_then_found_dead() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {

@@ -179,6 +179,8 @@ impl Watcher {
             return;
         }
         let stalled = server.paused || net.is_cut(server.process, self.client);
+        // What was sent again by now has arrived, and says nothing about the next cut.
+        self.cut_off = self.cut_off.filter(|cut_off| cut_off.again > now);
         let ready = self.cut_off.map_or(now, |cut_off| Obstacle::Cut.passed(cut_off.since, now));
         if stalled || net.is_cut(self.client, server.process) {
             let since = *self.silent.get_or_insert(now);
@@ -192,9 +194,7 @@ impl Watcher {
             return;
         }
         if !stalled && std::mem::take(&mut self.stalled) {
-            if let Some(cut_off) = &mut self.cut_off {
-                cut_off.again = ready;
-            }
+            self.cut_off = self.cut_off.map(|cut_off| CutOff { again: ready, ..cut_off });
             for (due, element) in std::mem::take(&mut self.queue) {
                 if due == SimTime::NEVER {
                     // It was accepted before, so the buffer does not count.
@@ -208,7 +208,7 @@ impl Watcher {
             }
         }
         self.stalled |= stalled;
-        if stalled && let Some(cut_off) = self.cut_off.as_mut().filter(|cut_off| cut_off.again > now) {
+        if stalled && let Some(cut_off) = &mut self.cut_off {
             // Cut once more before anything was sent again.
             for (due, _) in self.queue.iter_mut().filter(|(due, _)| *due >= cut_off.again) {
                 *due = SimTime::NEVER;

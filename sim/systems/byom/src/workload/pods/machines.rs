@@ -236,6 +236,19 @@ impl Machines {
         }
     }
 
+    /// Connects to the VM. `false` = it accepts, and says nothing after that.
+    async fn connect(&self, fabric: &Arc<Fabric>, address: &Address, timeout: Option<Duration>) -> Result<bool, VmError> {
+        let connect = async {
+            match self.reach(fabric, address).await {
+                Reached::Up => Ok(true),
+                Reached::Silence => Ok(false),
+                Reached::Refused => Err(VmError::Refused),
+                Reached::Nothing => std::future::pending().await,
+            }
+        };
+        self.in_time(fabric, timeout, connect).await
+    }
+
     /// What is left of `future` after `timeout`: no answer.
     async fn in_time<T>(
         &self,
@@ -273,15 +286,7 @@ impl VmAccess for Machines {
     async fn send_user_data(&self, address: &Address, id: &str, _: &Arc<str>, timeout: Option<Duration>) -> Result<(), VmError> {
         let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
         // The caller's time ends the attempt to connect; the handshake and what follows it have no end of their own (B C2, W25).
-        let connect = async {
-            match self.reach(&fabric, address).await {
-                Reached::Up => Ok(true),
-                Reached::Silence => Ok(false),
-                Reached::Refused => Err(VmError::Refused),
-                Reached::Nothing => std::future::pending().await,
-            }
-        };
-        if !self.in_time(&fabric, timeout, connect).await? {
+        if !self.connect(&fabric, address, timeout).await? {
             return std::future::pending().await;
         }
         let send = async {
@@ -316,15 +321,7 @@ impl VmAccess for Machines {
 
     async fn reboot(&self, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
         let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
-        let connect = async {
-            match self.reach(&fabric, address).await {
-                Reached::Up => Ok(true),
-                Reached::Silence => Ok(false),
-                Reached::Refused => Err(VmError::Refused),
-                Reached::Nothing => std::future::pending().await,
-            }
-        };
-        if !self.in_time(&fabric, Some(REBOOT_TIMEOUT), connect).await? {
+        if !self.connect(&fabric, address, Some(REBOOT_TIMEOUT)).await? {
             return std::future::pending().await;
         }
         let ask = async {

@@ -29,6 +29,7 @@
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
 //! | [`addresses`] | how many addresses a run of Spiderpool held, and for whom |
 //! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
+//! | [`calibrate`] | `report calibrate`: latencies of a real server by load, and the settings that fit them |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
@@ -52,6 +53,7 @@
 
 pub mod addresses;
 pub mod against;
+pub mod calibrate;
 pub mod capacity;
 mod cells;
 pub mod command;
@@ -100,6 +102,7 @@ pub mod story;
 pub mod timeline;
 pub mod verdict;
 
+pub use calibrate::CalibrateReport;
 pub use capacity::CapacityReport;
 pub use cells::TableError;
 pub use conflicts::ConflictsReport;

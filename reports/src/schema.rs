@@ -107,6 +107,8 @@ schema!(ConflictsSchema, "ipam-sim/report-conflicts/1");
 schema!(ReclaimReportSchema, "ipam-sim/report-reclaim/1");
 schema!(ReclaimPathsSchema, "ipam-sim/reclaim-paths/1");
 schema!(DemandReportSchema, "ipam-sim/report-demand/1");
+schema!(CalibrateSchema, "ipam-sim/report-calibrate/1");
+schema!(LevelsSchema, "ipam-sim/levels/1");
 schema!(SizesSchema, "ipam-sim/sizes/1");
 schema!(UsageSchema, "ipam-sim/usage/1");
 schema!(PointsSchema, "ipam-sim/points/1");

@@ -52,6 +52,20 @@ impl Page {
         self.0.push_str("</ul>\n</div>\n");
     }
 
+    /// Sentences, one below the other.
+    pub fn list(&mut self, sentences: &[String]) {
+        self.0.push_str("<ul>\n");
+        for sentence in sentences {
+            let _ = writeln!(self.0, "<li>{}</li>", reference::html(&escape(sentence)));
+        }
+        self.0.push_str("</ul>\n");
+    }
+
+    /// The text of a file, as it is.
+    pub fn text(&mut self, text: &str) {
+        let _ = writeln!(self.0, "<pre>{}</pre>", escape(text));
+    }
+
     /// A part of the page.
     pub fn part(&mut self, title: &str) {
         let _ = writeln!(self.0, "<h2>{}</h2>", escape(title));

@@ -9,7 +9,7 @@ use crate::{is_refused, is_set};
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Files that examples take for granted, and the commands that make them.
-const GIVEN: [(&[&str], &str); 16] = [
+const GIVEN: [(&[&str], &str); 17] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
         "ipam-sim run scenarios/negative/counter-decides-once.toml --seeds 1
@@ -40,6 +40,7 @@ const GIVEN: [(&[&str], &str); 16] = [
     ),
     (&["old/reclaim"], "ipam-sim report reclaim --seeds 1 --out old/reclaim"),
     (&["pods.csv"], "printf 'name,created,deletion_time\\na,2026-01-15T12:00:00Z,\\n' > pods.csv"),
+    (&["server/settings.toml"], "ipam-sim report calibrate scenarios/traces/requests.jsonl --out server"),
     (&["audit.log"], "cp scenarios/traces/audit.jsonl audit.log"),
     (&["monday.json", "tuesday.json"], "for day in monday tuesday; do cp scenarios/traces/pods.yaml $day.json; done"),
     (&["answers.jsonl"], "ipam-sim conformance --only ^K06 --out answers.jsonl"),

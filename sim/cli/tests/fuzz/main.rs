@@ -401,7 +401,7 @@ fn audit_logs() {
     let log = texts("scenarios/traces", ".jsonl").remove(0);
     let lines: Vec<&[u8]> = log.split_inclusive(|byte| *byte == b'\n').collect();
     let seeds = lines.chunks(8).map(<[&[u8]]>::concat).collect();
-    let lines = &["trace from-audit @", "trace from-audit @ @ --out OUT.csv"];
+    let lines = &["trace from-audit @", "trace from-audit @ @ --out OUT.csv", "report calibrate @ --out OUT --force"];
     fuzz(&Target { name: "audit", file: "a.jsonl", language: Language::Json, seeds, lines, codes: ASK });
 }
 

@@ -5,6 +5,7 @@
 mod install;
 
 mod against;
+mod calibrate;
 mod capacity;
 mod conflicts;
 mod demand;

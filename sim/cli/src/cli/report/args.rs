@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ipam_reports::demand::Wanted;
+use sim_config::time::Span;
 
 use super::output::Output;
 use super::question::{Form, Sharing, Trace};
-use crate::cli::args::positive;
+use crate::cli::args::{Format, positive};
 
 /// Arguments of `report`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -25,6 +26,8 @@ pub enum What {
     Conflicts(ConflictsArgs),
     /// How many adaptors one pool serves before an objective is missed
     Capacity(CapacityArgs),
+    /// How fast a real API server is and how much it does at a time, by its audit log
+    Calibrate(CalibrateArgs),
     /// How long leaked addresses stay recorded, and how far reclaim keeps from addresses in use
     Reclaim(ReclaimArgs),
 }
@@ -34,6 +37,7 @@ Examples:
   ipam-sim report conflicts
   ipam-sim report capacity --objective 'exhausted<1%' --vary instances=2..256
   ipam-sim report reclaim
+  ipam-sim report calibrate audit.log
   ipam-sim report conflicts --help";
 
 /// Arguments of `report conflicts`.
@@ -162,6 +166,59 @@ impl ReclaimArgs {
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
         command("reclaim", scenario.chain(self.form.words()).chain(seeds).chain(self.output.words()))
     }
+}
+
+/// Arguments of `report calibrate`: which logs, and what they do not say.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = CALIBRATE_EXAMPLES)]
+pub struct CalibrateArgs {
+    /// Audit logs of one API server, in JSON lines; - is standard input
+    #[arg(value_name = "AUDIT-LOG", required = true)]
+    pub logs: Vec<PathBuf>,
+    /// Take service times from this resource only, e.g. configmaps; the others stay load
+    #[arg(long, value_name = "RESOURCE")]
+    pub resource: Option<String>,
+    /// One way between a client and the server, e.g. 300us, which no audit log has [default: the usual links]
+    #[arg(long, value_name = "DURATION", value_parser = one_way)]
+    pub network: Option<Span>,
+    /// Where settings.toml, the picture of the fit, tables and index.html go [default: target/ipam-sim/…]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Overwrite other results in DIR
+    #[arg(long)]
+    pub force: bool,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const CALIBRATE_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report calibrate audit.log --out server
+  ipam-sim report calibrate audit.log --network 300us --out server
+  ipam-sim report conflicts --servers server/settings.toml --vary instances=8
+
+The audit policy needs the level Metadata or above, and the stage ResponseComplete.";
+
+impl CalibrateArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let logs = self.logs.iter().map(|file| file.display().to_string());
+        let resource = self.resource.iter().map(|resource| format!("--resource {resource}"));
+        let network = self.network.iter().map(|span| format!("--network {span}"));
+        command("calibrate", logs.chain(resource).chain(network))
+    }
+
+    /// The folder that the report is written into, whether it was named or not.
+    pub fn folder(&self) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| PathBuf::from("target/ipam-sim/calibrate"))
+    }
+}
+
+/// How long a message may take that a client waits for.
+fn one_way(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    if span <= Span::secs(10) { Ok(span) } else { Err(format!("`{text}` is longer than 10s, and no request waits for that")) }
 }
 
 /// The command line of a report.

@@ -38,6 +38,17 @@ pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console
                 print_made(console, format, report, text::capacity)
             }))
         }
+        What::Calibrate(args) => {
+            let report = watched(&progress, console, |_| verbs.calibrate(args))?;
+            Ok(conclude(
+                console,
+                args.format,
+                &progress,
+                report,
+                |report| (&mut report.exit_code, &report.unwritten),
+                |console, format, report| print_made(console, format, report, text::calibrate),
+            ))
+        }
         What::Reclaim(args) => {
             let report = watched(&progress, console, |progress| verbs.leaks(args, progress))?;
             Ok(conclude(

@@ -22,13 +22,17 @@ pub struct Sharing {
     /// policy; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
+    /// Take API servers and links from a scenario: the settings.toml of `report calibrate`
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub servers: Option<PathBuf>,
 }
 
 impl Sharing {
     /// What a command line says of it.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let system = (self.system != System::default()).then(|| format!("--system {}", self.system.name()));
-        system.into_iter().chain(self.vary.iter().map(|vary| format!("--vary {vary}")))
+        let servers = self.servers.iter().map(|file| format!("--servers {}", file.display()));
+        system.into_iter().chain(self.vary.iter().map(|vary| format!("--vary {vary}"))).chain(servers)
     }
 }
 

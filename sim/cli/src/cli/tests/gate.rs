@@ -156,6 +156,10 @@ fn the_environment_chooses_the_shard() {
             unreachable!("no test of the command line asks for it")
         }
 
+        fn calibrate(&self, _: &super::super::report::args::CalibrateArgs) -> Result<ipam_reports::CalibrateReport, CliError> {
+            unreachable!("it is not asked for")
+        }
+
         fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }

@@ -20,7 +20,7 @@ use ipam_reports::{
     RunReport, ShrinkReport,
 };
 
-use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
+use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
 use super::*;
 
 /// What a command printed and how it ended.
@@ -160,6 +160,10 @@ impl Verbs for Prepared {
     }
 
     fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
+        unreachable!("no test of the command line asks for it")
+    }
+
+    fn calibrate(&self, _: &CalibrateArgs) -> Result<ipam_reports::CalibrateReport, CliError> {
         unreachable!("no test of the command line asks for it")
     }
 

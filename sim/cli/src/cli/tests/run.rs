@@ -200,6 +200,10 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
             unreachable!("no test of the command line asks for it")
         }
 
+        fn calibrate(&self, _: &super::super::report::args::CalibrateArgs) -> Result<ipam_reports::CalibrateReport, CliError> {
+            unreachable!("it is not asked for")
+        }
+
         fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }

@@ -1,6 +1,7 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
 mod against;
+mod calibrate;
 mod capacity;
 mod conflicts;
 mod conformance;
@@ -22,6 +23,7 @@ mod shrink;
 mod table;
 mod width;
 
+pub use calibrate::calibrate;
 pub use capacity::capacity;
 pub use conflicts::conflicts;
 pub use conformance::conformance;

@@ -21,8 +21,8 @@ use std::path::Path;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport,
-    ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+    CalibrateReport, CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReclaimReport, ExplainReport, GateReport,
+    LeaksReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
 };
 use sim_harness::deviation::DeviationName;
 use sim_harness::engine::output;
@@ -30,7 +30,7 @@ use sim_harness::engine::output;
 use super::CliError;
 use super::args::{CheckArgs, ConformanceArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::LiveProgress;
-use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
+use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
 #[cfg(doc)]
 use sim_harness::engine::Progress;
 
@@ -80,6 +80,9 @@ pub trait Verbs: Sync {
 
     /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Verbs::conflicts`].
     fn leaks(&self, args: &ReclaimArgs, progress: &LiveProgress) -> Result<LeaksReport, CliError>;
+
+    /// Fits a queue to the latencies of an audit log, and writes settings, the picture of the fit, tables and the page.
+    fn calibrate(&self, args: &CalibrateArgs) -> Result<CalibrateReport, CliError>;
 
     /// Explains a decision. That a pod gets no address is an answer, not an error.
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError>;
@@ -134,6 +137,10 @@ impl Verbs for Simulator {
 
     fn leaks(&self, args: &ReclaimArgs, progress: &LiveProgress) -> Result<LeaksReport, CliError> {
         report::leaks(args, progress)
+    }
+
+    fn calibrate(&self, args: &CalibrateArgs) -> Result<CalibrateReport, CliError> {
+        report::calibration(args)
     }
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {

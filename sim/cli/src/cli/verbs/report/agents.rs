@@ -65,7 +65,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         instances: nodes,
         addresses,
         spread: Seconds::from(point.spread.0),
-        read: Seconds::from(point.latency.0),
+        read: Seconds::from(point.read().0),
         write: Seconds::from(point.write().0),
         retry: policy_name(point.upstream).to_owned(),
         update: DECIDES_AGAIN.to_owned(),
@@ -73,7 +73,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         throttle: "agent".to_owned(),
         system: System::Spiderpool,
         pods: point.pods,
-        width: point.width,
+        width: point.server_width(),
         service: Seconds::from(point.busy().0),
         start: start_name(point.together).to_owned(),
         ..Setting::default()

@@ -122,11 +122,12 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part,
 mod tests {
     use super::*;
     use crate::cli::LiveProgress;
+    use crate::cli::report::Sharing;
     use crate::cli::verbs::report::points::plan;
 
     #[test]
     fn a_point_that_is_stopped_leaves_nothing_half_done() {
-        let planned = plan(System::Byom, &["instances=2".parse().unwrap()]).unwrap().remove(0);
+        let planned = plan(&Sharing { vary: vec!["instances=2".parse().unwrap()], ..Sharing::default() }).unwrap().remove(0);
         let progress = LiveProgress::default();
         let enough = Enough { first: FIRST_LOOK, most: 20, are: &|_| false };
         let finished = run(&planned, &enough, 2, "point", &progress).unwrap().unwrap();

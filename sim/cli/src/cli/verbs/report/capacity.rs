@@ -186,7 +186,7 @@ fn search(
     old: Option<&Baseline<OldConflicts>>,
     progress: &dyn Progress,
 ) -> Result<ConflictsReport, CliError> {
-    let (lines, least, most) = points::lines(args.sharing.system, &args.sharing.vary)?;
+    let (lines, least, most) = points::lines(&args.sharing)?;
     let objectives = objectives(args)?;
     if let Some(old) = old {
         let planned = lines.iter().map(|line| line.at(least)).collect::<Result<Vec<_>, _>>()?;

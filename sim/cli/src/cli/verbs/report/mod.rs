@@ -4,12 +4,14 @@
 //!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
 //!  --from points.csv ─────────────────────────────────┴─► plots, index.html
 //!  --against OLD ─► what changed
+//!  AUDIT LOG ─(fit)─► settings.toml ─► --servers
 //!  SCENARIO ─(runs, one a seed)─► reclaims.csv, sizes.csv … ─► the same, and --from one of these, too
 //! ```
 
 mod agents;
 mod baseline;
 mod bursts;
+mod calibrate;
 mod capacity;
 mod demand;
 mod drawings;
@@ -18,6 +20,7 @@ mod ledger;
 mod limits;
 mod points;
 mod reclaim;
+mod servers;
 mod sweep_point;
 mod unfinished;
 
@@ -25,7 +28,7 @@ use ipam_reports::against::Baseline;
 use ipam_reports::conflicts::against::{OldConflicts, comparable};
 use ipam_reports::conflicts::{Made, Point, Precision, Setting, USUAL, page, precise, table};
 use ipam_reports::demand::sizes_of;
-use ipam_reports::{CapacityReport, ConflictsReport, LeaksReport, TableError};
+use ipam_reports::{CalibrateReport, CapacityReport, ConflictsReport, LeaksReport, TableError};
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
 use sim_harness::engine::thread_pool::jobs;
@@ -34,7 +37,7 @@ use sim_harness::plan::hash_text;
 use self::bursts::Enough;
 use self::folder::{Again, Folder};
 use crate::cli::CliError;
-use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
+use crate::cli::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
 
 /// `report capacity`.
 pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
@@ -53,6 +56,11 @@ pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<C
         true => demand::report(args, &of_pods, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Pods),
         false => capacity::report(args, &of_bursts, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Bursts),
     }
+}
+
+/// `report calibrate`: reads audit logs, and simulates nothing but a queue.
+pub(super) fn calibration(args: &CalibrateArgs) -> Result<CalibrateReport, CliError> {
+    calibrate::report(args)
 }
 
 /// `report reclaim`.
@@ -97,7 +105,7 @@ fn simulate(
     old: Option<&Baseline<OldConflicts>>,
     progress: &dyn Progress,
 ) -> Result<ConflictsReport, CliError> {
-    let planned = points::plan(args.sharing.system, &args.sharing.vary)?;
+    let planned = points::plan(&args.sharing)?;
     if let Some(old) = old {
         let settings: Vec<&Setting> = planned.iter().map(|planned| &planned.setting).collect();
         comparable(old, &settings, None).map_err(|why| baseline::refused(old, &why))?;

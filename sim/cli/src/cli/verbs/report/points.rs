@@ -1,6 +1,7 @@
 //! Which points a report has, and the scenario behind each.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ipam_reports::Seconds;
 use ipam_reports::conflicts::{Setting, System};
@@ -15,8 +16,10 @@ use sim_harness::system::RunOptions;
 use sim_harness::workload::WorkloadDraft;
 
 use super::agents;
+use super::servers::Servers;
 use super::sweep_point::{IN_USE, SweepPoint, name_of, selection_name, update_name};
 use crate::cli::CliError;
+use crate::cli::report::Sharing;
 use crate::cli::report::vary::{Values, Vary};
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
@@ -47,15 +50,27 @@ impl Planned {
 }
 
 /// The points that the user asks for, those of one curve together.
-pub(super) fn plan(system: System, vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
+pub(super) fn plan(sharing: &Sharing) -> Result<Vec<Planned>, CliError> {
+    let (system, vary) = (sharing.system, &*sharing.vary);
     let base = base(system)?;
     fits(system, vary)?;
-    let points = match system {
+    let servers = servers(sharing)?;
+    let mut points = match system {
         _ if !vary.is_empty() => asked(system, vary)?,
         System::Byom => usual(),
         System::Spiderpool => agents::usual(),
     };
+    if servers.is_some() {
+        // All have those that were named.
+        points.retain(|(_, _, point)| point.width == 0);
+        points.iter_mut().for_each(|(_, _, point)| point.servers.clone_from(&servers));
+    }
     points.into_iter().map(|(panels, series, point)| planned(&base, &panels, &series, &point)).collect()
+}
+
+/// The servers that the user names.
+fn servers(sharing: &Sharing) -> Result<Option<Arc<Servers>>, CliError> {
+    sharing.servers.as_deref().map(|file| Servers::read(file, &sharing.vary)).transpose()
 }
 
 /// The tables of B §8.3, and the hardened and the throttled client.
@@ -163,7 +178,8 @@ impl Line {
 }
 
 /// The curves of everything that is varied but the number of adaptors, and the smallest and the largest of these.
-pub(super) fn lines(system: System, vary: &[Vary]) -> Result<(Vec<Line>, u32, u32), CliError> {
+pub(super) fn lines(sharing: &Sharing) -> Result<(Vec<Line>, u32, u32), CliError> {
+    let (system, vary) = (sharing.system, &*sharing.vary);
     let base = base(system)?;
     fits(system, vary)?;
     let range = vary.iter().find_map(|one| match &one.values {
@@ -174,7 +190,13 @@ pub(super) fn lines(system: System, vary: &[Vary]) -> Result<(Vec<Line>, u32, u3
         System::Byom => (2, 256),
         System::Spiderpool => (2, 64),
     });
-    let lines = curves(system, vary, main_axis(system))?.into_iter().map(|(series, point)| Line { series, point, base: base.clone() });
+    let servers = servers(sharing)?;
+    let line = |(series, point): (String, SweepPoint)| Line {
+        series,
+        point: SweepPoint { servers: servers.clone(), ..point },
+        base: base.clone(),
+    };
+    let lines = curves(system, vary, main_axis(system))?.into_iter().map(line);
     Ok((lines.collect(), least, most))
 }
 
@@ -238,7 +260,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
         addresses,
         taken,
         spread: micros(point.spread),
-        read: micros(point.latency),
+        read: micros(point.read()),
         write: Seconds::from(point.write().0),
         think: micros(point.think),
         dial: if point.once { micros(DIAL) } else { Seconds::ZERO },
@@ -248,7 +270,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
         throttle: name_of(&point.throttle),
         system: System::Byom,
         pods: 1,
-        width: point.width,
+        width: point.server_width(),
         service: Seconds::from(point.busy().0),
         start: String::new(),
     };
@@ -292,7 +314,7 @@ mod tests {
     use super::*;
 
     fn vary(all: &[&str]) -> Result<Vec<Planned>, CliError> {
-        plan(System::Byom, &all.iter().map(|one| one.parse().unwrap()).collect::<Vec<_>>())
+        plan(&Sharing { vary: all.iter().map(|one| one.parse().unwrap()).collect(), ..Sharing::default() })
     }
 
     fn curves(points: &[Planned]) -> Vec<(&str, Vec<u32>)> {

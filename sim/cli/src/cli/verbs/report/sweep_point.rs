@@ -1,5 +1,7 @@
 //! The parameters of a point of a report, and what varying one of them does to it.
 
+use std::sync::Arc;
+
 use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, System, TOGETHER};
 use kube_sim::cluster::capacity::Capacity;
 use kube_sim::net::{Delay, LinkDelays};
@@ -7,6 +9,7 @@ use sim_byom::workload::burst::{RetryName, Throttle};
 use sim_config::time::Span;
 use sim_harness::scenario::ClusterDraft;
 
+use super::servers::Servers;
 use crate::cli::CliError;
 use crate::cli::report::vary::Values;
 
@@ -46,6 +49,8 @@ pub(super) struct SweepPoint {
     pub(super) width: u32,
     /// For how long a read keeps such a server busy.
     pub(super) service: Span,
+    /// The servers of a scenario, which say what `latency`, `width` and `service` do otherwise.
+    pub(super) servers: Option<Arc<Servers>>,
 }
 
 /// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
@@ -66,6 +71,7 @@ pub(super) const IN_USE: SweepPoint = SweepPoint {
     upstream: false,
     width: 0,
     service: SERVICE,
+    servers: None,
 };
 
 impl Values {
@@ -145,14 +151,28 @@ pub(super) fn name_of(value: &impl serde::Serialize) -> String {
 }
 
 impl SweepPoint {
+    /// The mean round trip of a read.
+    pub(super) fn read(&self) -> Span {
+        self.servers.as_ref().map_or(self.latency, |servers| servers.read)
+    }
+
     /// The mean round trip of a write.
     pub(super) fn write(&self) -> Span {
-        scaled(self.latency, WRITE_OF_READ)
+        self.servers.as_ref().map_or_else(|| scaled(self.latency, WRITE_OF_READ), |servers| servers.write)
+    }
+
+    /// How many requests a server works on at a time; 0 = everything at once.
+    pub(super) fn server_width(&self) -> u32 {
+        self.servers.as_ref().map_or(self.width, |servers| servers.width)
     }
 
     /// For how long a read keeps a server busy that works on only so many requests at a time.
     pub(super) fn busy(&self) -> Span {
-        if self.width == 0 { Span::micros(0) } else { self.service }
+        match &self.servers {
+            Some(servers) => servers.service,
+            None if self.width == 0 => Span::micros(0),
+            None => self.service,
+        }
     }
 
     /// Makes round trips of a cluster as long as is stated, all in all: what a server works on a request is a part of it, and neither links nor
@@ -161,6 +181,10 @@ impl SweepPoint {
     /// # Errors
     /// The work alone takes longer.
     pub(super) fn apply(&self, cluster: &mut ClusterDraft) -> Result<(), CliError> {
+        if let Some(servers) = &self.servers {
+            servers.apply(cluster);
+            return Ok(());
+        }
         let none = Delay::Constant(Span::micros(0));
         let write_work = scaled(self.busy(), WRITE_WORK_OF_READ);
         let rest = |round_trip: Span, work: Span| {

@@ -9,48 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::Value;
 use sim_config::{Position, Problem, Problems, toml as input_text};
 
 use super::super::plan::check_name;
+use super::audit_log::{self, Event};
 use super::lives::{Life, Lives, Since, Until};
-
-/// An event, as far as it is read.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Event {
-    kind: Option<String>,
-    #[serde(rename = "auditID")]
-    audit_id: Option<String>,
-    stage: Option<String>,
-    verb: Option<String>,
-    #[serde(rename = "requestURI")]
-    request_uri: Option<String>,
-    object_ref: Option<ObjectRef>,
-    response_status: Option<Status>,
-    request_object: Option<Value>,
-    response_object: Option<Value>,
-    request_received_timestamp: Option<String>,
-    stage_timestamp: Option<String>,
-    /// The events of an `EventList`, as webhooks get them.
-    #[serde(default)]
-    items: Vec<Event>,
-}
-
-#[derive(Deserialize)]
-struct ObjectRef {
-    resource: Option<String>,
-    namespace: Option<String>,
-    name: Option<String>,
-    uid: Option<String>,
-    subresource: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Status {
-    code: Option<u32>,
-}
 
 /// What an event says of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,65 +108,26 @@ fn nothing(file: &str, wanting: &Wanting) -> Problem {
 }
 
 fn read(file: &str, text: &str, sights: &mut Vec<Sight>, wanting: &mut Wanting) -> Result<(), Problems> {
-    let lines: Vec<&str> = text.lines().collect();
     let mut latest: Option<Timestamp> = None;
-    for (number, line) in lines.iter().enumerate() {
-        if line.trim().is_empty() {
-            continue;
+    let cut = audit_log::events(file, text, |event, place| {
+        wanting.events += 1;
+        let (received, stage) = event.times(place)?;
+        if let Some(stage) = stage.or(received) {
+            wanting.span = Some(wanting.span.map_or((stage, stage), |(from, until)| (from.min(stage), until.max(stage))));
+            // Servers write in turn, a few milliseconds apart.
+            wanting.unordered += usize::from(latest.is_some_and(|latest| latest.duration_since(stage).as_millis() > 1_000));
+            latest = Some(latest.map_or(stage, |latest| latest.max(stage)));
         }
-        let place = |column: usize| Position { line: number as u32 + 1, column: column.max(1) as u32 };
-        let event: Event = match serde_json::from_str(line) {
-            Ok(event) => event,
-            // A server that is stopped, or a copy of a log that grows, ends within a line.
-            Err(error) if error.is_eof() && number + 1 == lines.len() && number > 0 => {
-                wanting.cut = Some((file.to_owned(), number + 1));
-                break;
+        if let Some(sight) = sight(event, received.or(stage), (file, place.line), wanting) {
+            if let Some(misfit) = check_name(&format!("{}.{}", sight.namespace, sight.name)).err() {
+                return Err(place.problem(1, misfit.wrong, misfit.right).into());
             }
-            Err(error) => {
-                let message = error.to_string();
-                let wrong = message.split(" at line ").next().unwrap_or_default();
-                let column = line.get(..error.column()).map_or(error.column(), |before| before.chars().count());
-                return Err(Problem::at(
-                    file,
-                    place(column),
-                    format!("no audit event: {wrong}"),
-                    "an event of audit.k8s.io on each line, as JSON",
-                )
-                .into());
-            }
-        };
-        let events = match event.kind.as_deref() {
-            Some("Event") => vec![event],
-            Some("EventList") => event.items,
-            other => {
-                let wrong =
-                    format!("no audit event: its kind is {}", other.map_or_else(|| "missing".to_owned(), |kind| format!("`{kind}`")));
-                return Err(Problem::at(file, place(1), wrong, "`Event` or `EventList` of audit.k8s.io").into());
-            }
-        };
-        for event in events {
-            wanting.events += 1;
-            let time = |text: &Option<String>| {
-                let Some(text) = text else { return Ok(None) };
-                text.parse::<Timestamp>().map(Some).map_err(|_| {
-                    let column = line.find(text.as_str()).map_or(1, |at| line[..at].chars().count() + 1);
-                    Problem::at(file, place(column), format!("`{text}` is no date"), "RFC 3339, such as 2026-01-15T12:00:00.000000Z")
-                })
-            };
-            let (received, stage) = (time(&event.request_received_timestamp)?, time(&event.stage_timestamp)?);
-            if let Some(stage) = stage.or(received) {
-                wanting.span = Some(wanting.span.map_or((stage, stage), |(from, until)| (from.min(stage), until.max(stage))));
-                // Servers write in turn, a few milliseconds apart.
-                wanting.unordered += usize::from(latest.is_some_and(|latest| latest.duration_since(stage).as_millis() > 1_000));
-                latest = Some(latest.map_or(stage, |latest| latest.max(stage)));
-            }
-            if let Some(sight) = sight(&event, received.or(stage), (file, number + 1), wanting) {
-                if let Some(misfit) = check_name(&format!("{}.{}", sight.namespace, sight.name)).err() {
-                    return Err(Problem::at(file, place(1), misfit.wrong, misfit.right).into());
-                }
-                sights.push(sight);
-            }
+            sights.push(sight);
         }
+        Ok(())
+    })?;
+    if let Some(line) = cut {
+        wanting.cut = Some((file.to_owned(), line));
     }
     Ok(())
 }

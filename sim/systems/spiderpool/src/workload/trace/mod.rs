@@ -1,6 +1,7 @@
 //! Pods from a production trace: when each was created and deleted.
 
 mod audit;
+pub mod audit_log;
 mod lives;
 mod snapshot;
 mod time;

@@ -1,0 +1,302 @@
+//! `report calibrate`: how fast a real API server is, by its audit log, and how much it does at a time.
+//!
+//! ```text
+//!  latencies by verb, resource and load ─► Fit ─► settings of a scenario
+//!                     └────────────────────┴────► sentences, tables, the picture of the fit
+//! ```
+//! Whoever reads the log and fits the queue hands over what was found; everything else follows from that.
+
+mod answer;
+mod figures;
+mod page;
+mod table;
+
+use serde::Serialize;
+
+pub use figures::figures;
+pub use page::page;
+pub use table::levels_csv;
+
+use crate::Made;
+use crate::exit;
+use crate::schema::CalibrateSchema;
+use crate::statistics::Estimate;
+
+/// The question of `report calibrate`.
+pub const QUESTION: &str = "How long does this API server work on a request, and on how many at a time?";
+
+/// What a log holds, and what of it was left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LogFacts {
+    /// When its first request came, as RFC 3339.
+    pub from: String,
+    /// When its last request was answered.
+    pub until: String,
+    /// Requests with both of their times.
+    pub requests: u64,
+    /// Watches and other requests that stay open on purpose.
+    pub long_running: u64,
+    /// Requests refused with 429, which say nothing of how long work takes.
+    pub throttled: u64,
+    /// Requests that failed with 5xx: a load for others, and no latency.
+    pub failed: u64,
+    /// Events without the time of arrival or of the answer.
+    pub without_time: u64,
+    /// Requests that were received, and of whose answer nothing is said.
+    pub without_response: u64,
+    /// Events more than a second after a later one.
+    pub unordered: u64,
+    /// Where the last line of a file is cut: `FILE:LINE`.
+    pub cut: Vec<String>,
+    /// The most requests that were in flight at a time.
+    pub load_max: u32,
+    /// The most requests that were answered within one second.
+    pub answered_per_second_max: u64,
+}
+
+/// The requests of one verb and one resource.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Group {
+    /// What was asked for: `get`, `list`, `update` and so on.
+    pub verb: String,
+    /// The resource, with its subresource: `pods/status`; `(path)` for what is none.
+    pub resource: String,
+    /// How many were answered.
+    pub requests: u64,
+    /// How many of them met a conflict (409).
+    pub conflicts: u64,
+    /// How many came while no other request was in flight.
+    pub calm: u64,
+    /// The mean latency of these.
+    pub calm_mean_s: Option<f64>,
+    /// Half of these took no longer.
+    pub calm_p50_s: Option<f64>,
+    /// 99 of 100 of these took no longer.
+    pub calm_p99_s: Option<f64>,
+    /// Half of all took no longer.
+    pub p50_s: f64,
+    /// 99 of 100 of all took no longer.
+    pub p99_s: f64,
+}
+
+/// What a request does to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A get or a list that was answered.
+    Read,
+    /// A write that was carried out.
+    Write,
+    /// A write that met a conflict.
+    Conflict,
+}
+
+impl Kind {
+    /// In the order of tables.
+    pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Conflict];
+
+    /// As a table has it, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "reads",
+            Kind::Write => "writes",
+            Kind::Conflict => "conflicts",
+        }
+    }
+}
+
+/// The requests of one kind that met the same load: so many others were in flight when they came.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Level {
+    /// What the requests of the level do to a server.
+    pub kind: Kind,
+    /// The fewest others in flight.
+    pub from: u32,
+    /// The most others in flight.
+    pub to: u32,
+    /// How many requests met this load, and were carried out or met a conflict.
+    pub requests: u64,
+    /// How many others were in flight, on average.
+    pub load: f64,
+    /// How many requests came within the second before, on average.
+    pub arrivals_per_s: f64,
+    /// Their mean latency, from arrival to answer, with its interval of 95 %.
+    pub measured_s: Estimate,
+    /// The mean latency of the same requests at a server with the fitted settings; unset = too few requests to fit.
+    pub fitted_s: Option<f64>,
+}
+
+impl Level {
+    /// The load as a table has it: `0`, `2 to 3`.
+    pub fn others(&self) -> String {
+        if self.from == self.to { self.from.to_string() } else { format!("{} to {}", self.from, self.to) }
+    }
+
+    /// By which part the fitted latency is off.
+    pub fn error(&self) -> Option<f64> {
+        Some(self.fitted_s? / self.measured_s.value - 1.0)
+    }
+}
+
+/// The time that a kind of request takes, as a scenario has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Took {
+    /// The mean latency of the calm requests, in seconds.
+    pub mean_s: f64,
+    /// The median of the lognormal distribution with this mean, and the scatter that neighbouring requests of the log have.
+    pub median_s: f64,
+    /// 99 of 100 take no longer, in that distribution.
+    pub p99_s: f64,
+    /// The longest that was seen.
+    pub max_s: f64,
+    /// How many calm requests it rests on.
+    pub requests: u64,
+}
+
+/// How many requests a server works on at a time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Width {
+    /// The number that fits best.
+    pub value: u32,
+    /// The lower end of the interval of 95 %.
+    pub low: u32,
+    /// The upper end of the same interval.
+    pub high: u32,
+    /// The part of a calm latency that keeps a processor busy; the rest passes whatever the load.
+    pub share: f64,
+    /// The most requests that it answers in a second, of the mix of the log.
+    pub per_second: Estimate,
+    /// By which part the fitted means of the levels are off: the root of the mean square.
+    pub error: f64,
+}
+
+/// What was found of a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Fit {
+    /// What a calm read takes.
+    pub read: Option<Took>,
+    /// What a calm write takes.
+    pub write: Option<Took>,
+    /// What a write that meets a conflict takes more, in seconds; unset = too few of them.
+    pub conflict_s: Option<f64>,
+    /// How many requests are worked on at a time; unset = no queue shows in the log.
+    pub width: Option<Width>,
+    /// So many requests at a time were still answered as fast as one.
+    pub width_at_least: u32,
+}
+
+/// What `report calibrate` answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CalibrateReport {
+    schema: CalibrateSchema,
+    /// How it was made.
+    pub made: Made,
+    /// The answer, a sentence each; the headline comes first.
+    pub answers: Vec<String>,
+    /// What the log does not say, a sentence each.
+    pub unsaid: Vec<String>,
+    /// What the log holds.
+    pub log: LogFacts,
+    /// What was found of the server.
+    pub fit: Fit,
+    /// The requests by verb and resource, the most frequent first.
+    pub groups: Vec<Group>,
+    /// The requests by kind and load.
+    pub levels: Vec<Level>,
+    /// The settings that were written, as the text of a scenario.
+    pub settings: String,
+    /// What could not be written, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
+    /// What the process exits with: see [`exit`].
+    pub exit_code: u8,
+}
+
+impl CalibrateReport {
+    /// The report of what was found; `network` says whether the caller stated how long messages take, and `file` where the settings go.
+    pub fn new(made: Made, log: LogFacts, fit: Fit, groups: Vec<Group>, levels: Vec<Level>, network: bool, file: &str) -> Self {
+        let answers = answer::sentences(&log, &fit, &levels, file);
+        let unsaid = answer::unsaid(&log, &fit, network);
+        Self {
+            schema: CalibrateSchema,
+            made,
+            answers,
+            unsaid,
+            log,
+            fit,
+            groups,
+            levels,
+            settings: String::new(),
+            unwritten: Vec::new(),
+            exit_code: exit::HELD,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn level(kind: Kind, from: u32, to: u32, measured: f64, fitted: f64) -> Level {
+        let measured_s = Estimate { value: measured, low: Some(measured * 0.95), high: Some(measured * 1.05) };
+        let load = f64::from(from + to) / 2.0;
+        Level { kind, from, to, requests: 500, load, arrivals_per_s: 100.0 + load, measured_s, fitted_s: Some(fitted) }
+    }
+
+    /// A server that does two things at a time.
+    pub(crate) fn report() -> CalibrateReport {
+        let took = |mean_s: f64| Took { mean_s, median_s: mean_s * 0.8, p99_s: mean_s * 4.0, max_s: mean_s * 9.0, requests: 300 };
+        let width = Width {
+            value: 2,
+            low: 1,
+            high: 3,
+            share: 0.5,
+            per_second: Estimate { value: 2_000.0, low: Some(1_800.0), high: Some(2_200.0) },
+            error: 0.08,
+        };
+        let fit =
+            Fit { read: Some(took(0.001)), write: Some(took(0.002)), conflict_s: Some(0.000_4), width: Some(width), width_at_least: 2 };
+        let levels = vec![
+            level(Kind::Read, 0, 0, 0.001, 0.001),
+            level(Kind::Read, 2, 3, 0.002, 0.001_8),
+            level(Kind::Write, 0, 0, 0.002, 0.002),
+            level(Kind::Write, 2, 3, 0.003, 0.003_6),
+        ];
+        let log = LogFacts {
+            from: "2026-01-15T12:00:00Z".to_owned(),
+            until: "2026-01-15T12:10:00Z".to_owned(),
+            requests: 2_000,
+            long_running: 12,
+            load_max: 4,
+            answered_per_second_max: 700,
+            ..LogFacts::default()
+        };
+        let group = Group {
+            verb: "get".to_owned(),
+            resource: "<pods>".to_owned(),
+            requests: 1_000,
+            calm: 300,
+            calm_mean_s: Some(0.001),
+            p50_s: 0.001,
+            p99_s: 0.004,
+            ..Group::default()
+        };
+        let made = Made { question: QUESTION.to_owned(), command: "ipam-sim report calibrate audit.log".to_owned(), ..Made::default() };
+        CalibrateReport::new(made, log, fit, vec![group], levels, false, "out/settings.toml")
+    }
+
+    #[test]
+    fn the_headline_comes_first_and_says_what_it_rests_on() {
+        let report = report();
+        insta::assert_snapshot!(format!("{}\n\n{}", report.answers.join("\n"), report.unsaid.join("\n")));
+    }
+
+    #[test]
+    fn where_no_queue_shows_the_width_is_a_lower_bound() {
+        let fit = Fit { width: None, width_at_least: 3, ..report().fit };
+        let calm = CalibrateReport::new(Made::default(), report().log, fit, Vec::new(), Vec::new(), true, "settings.toml");
+        assert!(calm.answers[0].contains("the log shows no queue: at least 3 requests at a time"), "{:?}", calm.answers);
+        assert!(calm.unsaid.iter().any(|line| line.starts_with("The width")), "{:?}", calm.unsaid);
+        assert!(calm.unsaid.iter().all(|line| !line.starts_with("The network")), "it was stated");
+    }
+}

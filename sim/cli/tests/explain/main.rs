@@ -6,6 +6,11 @@ mod install;
 mod adds;
 mod check;
 mod reclaim;
+#[path = "../../../../core/spiderpool/tests/recorded/mod.rs"]
+mod recorded;
+mod recorded_scans;
+mod recorded_selections;
+mod selection_oracle;
 mod stories;
 mod wrong_input;
 

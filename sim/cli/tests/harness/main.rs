@@ -6,6 +6,7 @@ mod excuse;
 mod load;
 mod pattern;
 mod phase_time;
+mod regressions;
 mod shrink;
 mod story;
 mod swarm;

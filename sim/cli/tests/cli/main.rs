@@ -1,0 +1,84 @@
+//! The program as its users meet it: verdicts, exit codes, replays, exports, the gate, signals, and what it says of bad input.
+
+#[path = "../support/install.rs"]
+mod install;
+
+mod conformance;
+mod exports;
+mod gate;
+mod input;
+mod refusals;
+mod replays;
+mod shrinking;
+mod signals;
+mod terminal;
+mod vacuous;
+mod verdicts;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ipam-sim-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ipam_sim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .env("NO_COLOR", "1")
+        // In one of several parallel jobs they would choose a part of the seeds.
+        .env_remove("CI_NODE_INDEX")
+        .env_remove("CI_NODE_TOTAL")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Runs, and gives exit code, standard output and standard error.
+fn run(args: &[&str]) -> (i32, String, String) {
+    let output = ipam_sim(args);
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+const SMALL: &str = r#"
+name = "small"
+why = "a test"
+seeds = 5
+[phases]
+safety = "5s"
+liveness = "20s"
+[workload]
+kind = "counter"
+clients = 2
+increments = 3
+[check]
+always = ["no-increment-is-lost"]
+"#;
+
+/// What the JSON on standard output says.
+fn json(args: &[&str]) -> (i32, serde_json::Value) {
+    let (code, out, err) = run(args);
+    (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}")))
+}

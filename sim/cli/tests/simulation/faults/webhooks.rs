@@ -1,0 +1,160 @@
+//! Webhook servers that are slow, mistaken, silent, or called more than once.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::Verb;
+use kube_machinery::{ApiError, ClientExt};
+use kube_sim::cluster::SimClient;
+use kube_sim::cluster::admission::{FailurePolicy, Review, Service, Verdict, Webhook};
+use kube_sim::fault::{FaultKind, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice};
+use kube_sim::object::make_mut;
+use kube_sim::rt::ProcessId;
+use kube_sim::testbed::{Testbed, config_map, key};
+use sim_config::time::{SimTime, Span};
+
+use super::{ALWAYS, SECOND, create, stored, strike, target, took};
+
+/// A webhook for new ConfigMaps, served by `hook-0` and `hook-1`, that counts in an annotation how often it was asked about one.
+fn hooked(bed: &Testbed) -> [ProcessId; 2] {
+    let count = |review: Review| -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
+        let mut object = review.object.expect("only creates are asked about");
+        let annotations = make_mut(&mut object).meta_mut().annotations.get_or_insert_default();
+        let asked = annotations.get("asked").map_or(0, |asked| asked.parse::<u32>().unwrap());
+        annotations.insert("asked".to_owned(), (asked + 1).to_string());
+        Box::pin(std::future::ready(Ok(Some(object))))
+    };
+    let service = Service::new("hooks");
+    let processes = ["hook-0", "hook-1"].map(|name| bed.process(name));
+    processes.iter().for_each(|process| service.serve(*process, Arc::new(count), SimTime::ZERO));
+    bed.fabric.add_webhook(Webhook {
+        name: "count.example.com".into(),
+        mutating: true,
+        kinds: vec![bed.kind::<ConfigMap>()],
+        verbs: vec![Verb::Create],
+        failure_policy: FailurePolicy::Fail,
+        timeout: 10 * SECOND,
+        service,
+    });
+    processes
+}
+
+async fn asked(client: &SimClient, name: &str) -> String {
+    client.get::<ConfigMap>(&key(name)).await.unwrap().metadata.annotations.clone().unwrap_or_default()["asked"].clone()
+}
+
+/// The message of the error with code 500 that a create ends with.
+fn failure(result: Result<(), ApiError>) -> String {
+    match result {
+        Err(ApiError::Status(status)) if status.code == 500 => status.message(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn slow_webhooks_delay_a_write_and_beyond_their_time_out_fail_it() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        hooked(&bed);
+        let slow = |by| FaultKind::WebhookSlow(WebhookSlow { process: target("hook-*"), chance: ALWAYS, by: Span::secs(by) });
+        strike(&bed, 20 * SECOND, slow(5)).await;
+        let (lasted, created) = took(&bed, create(&client, "late")).await;
+        assert!(created.is_ok() && lasted > 5 * SECOND && lasted < 8 * SECOND, "{lasted:?}");
+        bed.wait(20 * SECOND).await;
+        strike(&bed, 20 * SECOND, slow(15)).await;
+        let (lasted, created) = took(&bed, create(&client, "never")).await;
+        assert!(failure(created.map(drop)).contains("context deadline exceeded") && !stored(&bed, "never"));
+        assert!(lasted > 10 * SECOND && lasted < 12 * SECOND, "{lasted:?}");
+        bed.wait(20 * SECOND).await;
+        let (lasted, created) = took(&bed, create(&client, "soon")).await;
+        assert!(created.is_ok() && lasted < 2 * SECOND, "the fault is over");
+    });
+}
+
+#[test]
+fn a_mistaken_webhook_denies_what_the_other_replica_admits() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        hooked(&bed);
+        let denies = WebhookDenies { process: target("hook-1"), chance: ALWAYS };
+        strike(&bed, 60 * SECOND, FaultKind::WebhookDenies(denies)).await;
+        let (mut admitted, mut denied) = (0, 0);
+        for number in 0..20 {
+            match create(&client, &format!("c-{number}")).await {
+                Ok(_) => admitted += 1,
+                Err(ApiError::Status(status)) if status.code == 403 => {
+                    assert!(status.message().starts_with("admission webhook \"count.example.com\" denied the request: "), "{status:?}");
+                    denied += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(admitted > 2 && denied > 2, "{admitted} and {denied}");
+        bed.wait(60 * SECOND).await;
+        for number in 20..30 {
+            create(&client, &format!("c-{number}")).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_silent_webhook_lets_calls_time_out_although_its_process_lives() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        let processes = hooked(&bed);
+        strike(&bed, 60 * SECOND, FaultKind::WebhookDown(WebhookDown { process: target("hook-*") })).await;
+        bed.wait(30 * SECOND).await;
+        let (lasted, created) = took(&bed, create(&client, "never")).await;
+        assert!(failure(created.map(drop)).contains("context deadline exceeded") && lasted > 10 * SECOND, "{lasted:?}");
+        assert!(processes.iter().all(|process| bed.rt.state(*process) == kube_sim::rt::ProcessState::Running));
+        bed.wait(30 * SECOND).await;
+        create(&client, "soon").await.unwrap();
+    });
+}
+
+#[test]
+fn a_webhook_that_is_called_twice_sees_what_it_made() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        hooked(&bed);
+        let twice = WebhookTwice { process: target("hook-*"), chance: ALWAYS };
+        strike(&bed, 20 * SECOND, FaultKind::WebhookTwice(twice)).await;
+        create(&client, "twice").await.unwrap();
+        assert_eq!(asked(&client, "twice").await, "2");
+        bed.wait(20 * SECOND).await;
+        create(&client, "once").await.unwrap();
+        assert_eq!(asked(&client, "once").await, "1", "the fault is over");
+    });
+}
+
+#[test]
+fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_every_call_fails() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        let [first, second] = hooked(&bed);
+        bed.fabric.crash(first);
+        let mut refused = 0;
+        for number in 0..20 {
+            match create(&client, &format!("c-{number}")).await {
+                Ok(_) => {}
+                Err(ApiError::Status(status)) => {
+                    assert!(status.code == 500 && status.message().contains("connection refused"), "{status:?}");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(refused > 2 && refused < 18, "{refused}");
+        bed.wait(11 * SECOND).await;
+        for number in 20..40 {
+            create(&client, &format!("c-{number}")).await.unwrap();
+        }
+        bed.fabric.crash(second);
+        bed.wait(11 * SECOND).await;
+        let failed = failure(client.create(config_map("none", "k", "v")).await.map(drop));
+        assert!(failed.starts_with("Internal error occurred: failed calling webhook \"count.example.com\""), "{failed}");
+        assert!(failed.contains("no endpoints available for service \"hooks\""), "{failed}");
+    });
+}

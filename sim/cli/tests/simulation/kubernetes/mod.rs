@@ -1,0 +1,30 @@
+//! The simulated Kubernetes API against the conformance checklist of its reference (K §10): one test or more per
+//! statement, each with the statement's number in its name.
+
+mod admission;
+mod ambiguity;
+mod capacity;
+mod config_map;
+mod connection;
+mod create;
+mod delete;
+mod errors;
+mod expect;
+mod get;
+mod late;
+mod list;
+mod list_pages;
+mod metadata;
+mod patch;
+mod quorum;
+mod recorded;
+mod support;
+mod update;
+mod validation;
+mod watch;
+mod watch_bookmark;
+mod watch_delay;
+mod watch_end;
+mod watch_history;
+mod watch_initial;
+mod watch_selector;

@@ -1,0 +1,18 @@
+//! The simulated cluster and the systems in it: the API server beside its reference, the clients, the nodes, the controllers, every fault, and
+//! what BYOM and Spiderpool do among them.
+
+#[path = "../support/install.rs"]
+mod install;
+
+mod bursts;
+mod byom;
+mod clients;
+mod conflicts;
+mod controllers;
+mod deliveries;
+mod faults;
+mod kubelet;
+mod kubernetes;
+mod nodes;
+mod phases;
+mod spiderpool;

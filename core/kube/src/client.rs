@@ -13,7 +13,8 @@ use crate::api::{
 /// A client of the Kubernetes API.
 ///
 /// Two methods carry everything, so that layers (retry, rate limit) wrap two methods; [`ClientExt`] adds the verbs.
-/// One implementation is the simulated cluster's; another over HTTP needs nothing from here but these two methods.
+/// One implementation is the simulated cluster's; another over HTTP needs nothing from here but these two methods and, for watch-lists,
+/// [`streams_lists`](Client::streams_lists).
 pub trait Client: Clone + Send + Sync + 'static {
     /// An open watch on objects of type `K`.
     type Watch<K: Object>: WatchStream<K>;
@@ -35,6 +36,12 @@ pub trait Client: Clone + Send + Sync + 'static {
         namespace: Option<Arc<str>>,
         options: WatchOptions,
     ) -> impl Future<Output = Result<Self::Watch<K>, ApiError>> + Send;
+
+    /// Whether informers over this client ask for the state at first as a stream, too (`sendInitialEvents`): the gate `WatchListClient` of
+    /// client-go, on since 1.35 (K §4.1). The default is `false`: they list.
+    fn streams_lists(&self) -> bool {
+        false
+    }
 }
 
 /// A stream of changes of one type.

@@ -137,6 +137,10 @@ impl<C: Client, V: Env> Client for RateLimited<C, V> {
     ) -> impl Future<Output = Result<Self::Watch<K>, ApiError>> + Send {
         self.client.watch(namespace, options)
     }
+
+    fn streams_lists(&self) -> bool {
+        self.client.streams_lists()
+    }
 }
 
 #[cfg(test)]

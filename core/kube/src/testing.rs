@@ -260,11 +260,12 @@ struct Server<K> {
 pub struct TestClient<O> {
     env: TestEnv,
     server: Arc<Server<O>>,
+    streams_lists: bool,
 }
 
 impl<O> Clone for TestClient<O> {
     fn clone(&self) -> Self {
-        Self { env: self.env.clone(), server: self.server.clone() }
+        Self { env: self.env.clone(), server: self.server.clone(), streams_lists: self.streams_lists }
     }
 }
 
@@ -276,7 +277,13 @@ impl<O: Object> TestClient<O> {
         on_watch: impl FnMut(WatchOptions) -> Result<Events<O>, ApiError> + Send + 'static,
     ) -> Self {
         let server = Server { on_send: Mutex::new(Box::new(on_send)), on_watch: Mutex::new(Box::new(on_watch)) };
-        Self { env: env.clone(), server: Arc::new(server) }
+        Self { env: env.clone(), server: Arc::new(server), streams_lists: false }
+    }
+
+    /// The same client, with informers that begin with a watch-list stream.
+    #[must_use]
+    pub fn streaming_lists(self) -> Self {
+        Self { streams_lists: true, ..self }
     }
 
     /// A client for a test that opens no watch.
@@ -307,6 +314,10 @@ impl<O: Object> Client for TestClient<O> {
     async fn watch<K: Object>(&self, _namespace: Option<Arc<str>>, options: WatchOptions) -> Result<TestWatch<K>, ApiError> {
         let events: Events<K> = cast((self.server.on_watch.lock().unwrap())(options)?);
         Ok(TestWatch::new(events))
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.streams_lists
     }
 }
 

@@ -98,6 +98,10 @@ impl<C: Client, V: Env> Client for Transparent<C, V> {
             resends += 1;
         }
     }
+
+    fn streams_lists(&self) -> bool {
+        self.client.streams_lists()
+    }
 }
 
 #[cfg(test)]

@@ -309,7 +309,7 @@ impl Scenario {
         let cluster = ClusterPlan {
             api_servers: self.cluster.api_servers.draw(&mut shape).max(1),
             manifests: self.cluster.manifests.clone(),
-            knobs: self.cluster.knobs.draw(&mut shape),
+            knobs: self.cluster.knobs.draw(&mut shape, &mut Draw::new(seed, Concern::Shape, 1)),
             links: self.cluster.links,
             delays: self.cluster.delays,
             capacity: self.cluster.capacity.as_ref().and_then(|capacity| capacity.draw(&mut shape)),

@@ -1,11 +1,18 @@
 //! client-go's reflector (K §4.1).
+//!
+//! ```text
+//!             ┌── a stream of the state, if the client asks for one ── its last bookmark ──┐
+//!  begins, or │                           │ cannot be had                               ▼
+//!  after a gap┴──────────────────────► list ──► store ──► watch, again and again ──► store, watch goes on
+//! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
 use super::source::{PAGE_SIZE, Source};
-use crate::api::{ApiError, Object, Reason, TransportError, WatchEvent};
+use crate::api::{ApiError, List, Object, ObjectKey, Reason, TransportError, WatchEvent};
 use crate::client::{Client, WatchStream};
 use crate::env::Env;
 use crate::race::race;
@@ -34,6 +41,34 @@ fn after_error(error: &ApiError, open: bool) -> Next {
     }
 }
 
+/// What a stream of the state brought.
+enum Streamed<K> {
+    /// The whole state; what follows are changes.
+    State(List<K>),
+    /// It ended before; `quiet` = without a single event.
+    Cut { quiet: bool },
+}
+
+/// Reads the state at the beginning of a stream, up to the bookmark that says that it is complete.
+async fn initial_state<K: Object>(stream: &mut impl WatchStream<K>) -> Result<Streamed<K>, ApiError> {
+    let mut objects = BTreeMap::new();
+    let mut quiet = true;
+    while let Some(event) = stream.next().await {
+        match event? {
+            WatchEvent::Error(status) => return Err(ApiError::Status(status)),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => drop(objects.insert(ObjectKey::of(&*object), object)),
+            WatchEvent::Deleted(object) => drop(objects.remove(&ObjectKey::of(&*object))),
+            WatchEvent::Bookmark { resource_version, initial_events_end: true } => {
+                let items = objects.into_values().collect();
+                return Ok(Streamed::State(List { items, resource_version, continue_token: None, remaining: None }));
+            }
+            WatchEvent::Bookmark { .. } => {}
+        }
+        quiet = false;
+    }
+    Ok(Streamed::Cut { quiet })
+}
+
 pub(super) struct Reflector<K, C, V> {
     pub(super) source: Source<C>,
     pub(super) env: V,
@@ -47,8 +82,8 @@ pub(super) struct Reflector<K, C, V> {
 impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
     pub(super) async fn run(mut self) {
         loop {
-            if self.list().await.is_ok() {
-                self.watch_with_resync().await;
+            if let Ok(stream) = self.fill().await {
+                self.watch_with_resync(stream).await;
             }
             self.back_off().await;
         }
@@ -62,6 +97,60 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
     /// What to ask a list for: any state at first, then nothing older than what was seen (K150).
     fn list_version(&self) -> Option<String> {
         if self.version_unavailable { None } else { Some(self.shared.version().unwrap_or_else(|| "0".to_owned())) }
+    }
+
+    /// Brings the store to a state that the server has or had, and returns the stream that goes on after it, if it came by one.
+    async fn fill(&mut self) -> Result<Option<C::Watch<K>>, ApiError> {
+        if self.source.client.streams_lists()
+            && let Some(stream) = self.watch_list().await
+        {
+            return Ok(Some(stream));
+        }
+        // Whatever kept a stream from coming may let a list through.
+        self.list().await.map(|()| None)
+    }
+
+    /// Takes the state from a stream. `None` = a list has to bring it.
+    async fn watch_list(&mut self) -> Option<C::Watch<K>> {
+        loop {
+            let started = self.env.monotonic();
+            let version = if self.version_unavailable { None } else { self.shared.version() };
+            let (streamed, open) = match self.source.watch_list(version.as_deref(), self.timeout_seconds()).await {
+                Ok(mut stream) => match initial_state(&mut stream).await {
+                    Ok(Streamed::State(list)) => {
+                        self.version_unavailable = false;
+                        self.shared.replace(list);
+                        return Some(stream);
+                    }
+                    Ok(Streamed::Cut { quiet }) => (Ok(quiet), true),
+                    Err(error) => (Err(error), true),
+                },
+                Err(error) => (Err(error), false),
+            };
+            let next = match streamed {
+                Ok(quiet) if quiet && self.is_short(started) => Next::List,
+                Ok(_) => Next::Watch,
+                Err(error) if error.is_expired() || error.is_too_large_resource_version() => {
+                    self.version_unavailable = true;
+                    Next::Watch
+                }
+                Err(error) => after_error(&error, open),
+            };
+            match next {
+                Next::Watch => {}
+                Next::BackOffThenWatch => self.back_off().await,
+                Next::List => return None,
+            }
+        }
+    }
+
+    /// How long a watch may last: five to ten minutes.
+    fn timeout_seconds(&self) -> u32 {
+        (300.0 * (1.0 + self.env.random_unit())) as u32
+    }
+
+    fn is_short(&self, started: Duration) -> bool {
+        self.env.monotonic().saturating_sub(started) < SHORT_WATCH
     }
 
     async fn list(&mut self) -> Result<(), ApiError> {
@@ -78,14 +167,14 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
         Ok(())
     }
 
-    async fn list_at(&self, version: Option<String>) -> Result<crate::api::List<K>, ApiError> {
+    async fn list_at(&self, version: Option<String>) -> Result<List<K>, ApiError> {
         // A version other than "0" can only be served from the server's cache without a limit.
         let limit = if version.as_deref().is_none_or(|version| version == "0") { PAGE_SIZE } else { 0 };
         self.source.list(version.as_deref(), limit, true).await
     }
 
-    async fn watch_with_resync(&mut self) {
-        let Some(period) = self.resync else { return self.watch().await };
+    async fn watch_with_resync(&mut self, stream: Option<C::Watch<K>>) {
+        let Some(period) = self.resync else { return self.watch(stream).await };
         let (env, shared) = (self.env.clone(), self.shared.clone());
         let resync = async move {
             loop {
@@ -93,16 +182,22 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
                 shared.resync();
             }
         };
-        race(self.watch(), resync).await;
+        race(self.watch(stream), resync).await;
     }
 
-    /// Watches again and again until a new list is due.
-    async fn watch(&mut self) {
+    /// Watches again and again, at first on the `stream` that brought the state, until a new list is due.
+    async fn watch(&mut self, mut stream: Option<C::Watch<K>>) {
         loop {
             let started = self.env.monotonic();
-            let timeout_seconds = (300.0 * (1.0 + self.env.random_unit())) as u32;
-            let version = self.shared.version().expect("a watch comes after a list");
-            let next = match self.source.watch(&version, timeout_seconds).await {
+            let opened = match stream.take() {
+                Some(stream) => Ok(stream),
+                None => {
+                    let timeout_seconds = self.timeout_seconds();
+                    let version = self.shared.version().expect("a watch comes after a list");
+                    self.source.watch(&version, timeout_seconds).await
+                }
+            };
+            let next = match opened {
                 Ok(stream) => self.consume(stream, started).await,
                 Err(error) => after_error(&error, false),
             };
@@ -125,7 +220,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
             }
         };
         let quiet = !following.end();
-        let short = quiet && self.env.monotonic().saturating_sub(started) < SHORT_WATCH;
+        let short = quiet && self.is_short(started);
         if next == Next::Watch && short { Next::List } else { next }
     }
 }

@@ -47,15 +47,25 @@ impl<C: Client> Source<C> {
         Ok(list)
     }
 
+    /// What happens after `version`.
     pub(super) async fn watch<K: Object>(&self, version: &str, timeout_seconds: u32) -> Result<C::Watch<K>, ApiError> {
+        self.open(Some(version), timeout_seconds, false).await
+    }
+
+    /// A state not older than `version`, the most recent one without, and what happens after it.
+    pub(super) async fn watch_list<K: Object>(&self, version: Option<&str>, timeout_seconds: u32) -> Result<C::Watch<K>, ApiError> {
+        self.open(version, timeout_seconds, true).await
+    }
+
+    async fn open<K: Object>(&self, version: Option<&str>, timeout_seconds: u32, with_state: bool) -> Result<C::Watch<K>, ApiError> {
         let options = WatchOptions {
-            resource_version: Some(version.to_owned()),
-            resource_version_match: None,
+            resource_version: version.map(str::to_owned),
+            resource_version_match: with_state.then_some(VersionMatch::NotOlderThan),
             label_selector: self.label_selector.clone(),
             field_selector: self.field_selector.clone(),
             allow_bookmarks: true,
             timeout_seconds: Some(timeout_seconds),
-            send_initial_events: false,
+            send_initial_events: with_state,
         };
         self.client.watch(self.namespace.clone(), options).await
     }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
+mod watch_list;
+
 use super::*;
 use crate::api::{ApiError, Call, ListOptions, Reason, Reply, Status, TransportError, VersionMatch, WatchOptions};
 use crate::testing::{Answer, Feed, TestClient, TestEnv};

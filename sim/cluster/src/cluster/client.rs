@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchOptions};
 use kube_machinery::{ApiError, Client, Object};
+use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 
 use super::Fabric;
@@ -27,6 +28,7 @@ pub struct SimClient {
     pub(super) process: ProcessId,
     pub(super) connection: Arc<Connection>,
     pub(super) reconnect: Reconnect,
+    streams_lists: bool,
 }
 
 /// Hands the request over when the caller goes away before the answer.
@@ -60,7 +62,14 @@ impl SimClient {
     pub fn new(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
         let servers = fabric.servers();
         assert!(servers > 0, "a client needs an API server to connect to");
-        let client = Self { fabric: fabric.clone(), process, connection: Arc::default(), reconnect: Reconnect::default() };
+        let streams_lists = {
+            let state = fabric.lock();
+            // A number of its own, beyond those of the choices of a server.
+            let mut draw = Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX));
+            draw.chance(state.knobs.watch_list_clients.get())
+        };
+        let (connection, reconnect) = (Arc::default(), Reconnect::default());
+        let client = Self { fabric: fabric.clone(), process, connection, reconnect, streams_lists };
         client.connect();
         client
     }
@@ -371,5 +380,9 @@ impl Client for SimClient {
         let served = self.fabric.registry.served::<K>();
         let watch = self.watch_any(served.kind, namespace, options).await?;
         Ok(SimWatch::new(watch, served))
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.streams_lists
     }
 }

@@ -43,6 +43,7 @@ use kube_machinery::{FxHashMap, Object, ObjectKey};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use server::{ApiFault, ApiServer, Cache, Samplers, ServerDelays};
+use sim_config::Probability;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 use slab::Slab;
@@ -82,7 +83,7 @@ pub fn later(time: Timestamp, duration: jiff::SignedDuration) -> Timestamp {
 
 /// Behaviour of Kubernetes that differs between versions or installations (K §0.3, §2.5). Code under test must be
 /// right under every value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Knobs {
     /// A PUT of a missing object whose body has a UID: true = 409 (before 1.34), false = 404.
@@ -93,6 +94,9 @@ pub struct Knobs {
     pub generate_name_retries: bool,
     /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: bool,
+    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each process.
+    #[serde(skip_serializing_if = "is_never")]
+    pub watch_list_clients: Probability,
     /// How many events of a type a server keeps at least, however old.
     pub history_events: u32,
     /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
@@ -108,11 +112,16 @@ impl Default for Knobs {
             consistent_list_from_cache: true,
             generate_name_retries: true,
             watch_list: true,
+            watch_list_clients: Probability::NEVER,
             history_events: 100,
             watch_buffer: 100,
             burned_revisions: 0,
         }
     }
+}
+
+fn is_never(probability: &Probability) -> bool {
+    *probability == Probability::NEVER
 }
 
 /// What a cluster is made of.

@@ -57,6 +57,8 @@ pub struct KnobsDraft {
     pub generate_name_retries: Choice<bool>,
     /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: Choice<bool>,
+    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each process.
+    pub watch_list_clients: Choice<Probability>,
     /// How many events of a type a server keeps at least, however old.
     pub history_events: Choice<u32>,
     /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
@@ -73,6 +75,7 @@ impl Default for KnobsDraft {
             consistent_list_from_cache: either(),
             generate_name_retries: either(),
             watch_list: either(),
+            watch_list_clients: Choice::OneOf([0.0, 0.5, 1.0].into_iter().filter_map(Probability::new).collect()),
             history_events: Choice::Is(100),
             watch_buffer: Choice::Between(10, 1_000),
             burned_revisions: Choice::OneOf(vec![0, 3, 100]),
@@ -81,12 +84,14 @@ impl Default for KnobsDraft {
 }
 
 impl KnobsDraft {
-    pub(super) fn draw(&self, draw: &mut Draw) -> Knobs {
+    /// `clients` is a stream of its own for what was added last, so that the others are drawn as ever.
+    pub(super) fn draw(&self, draw: &mut Draw, clients: &mut Draw) -> Knobs {
         Knobs {
             missing_put_with_uid_conflicts: self.missing_put_with_uid_conflicts.draw(draw),
             consistent_list_from_cache: self.consistent_list_from_cache.draw(draw),
             generate_name_retries: self.generate_name_retries.draw(draw),
             watch_list: self.watch_list.draw(draw),
+            watch_list_clients: self.watch_list_clients.draw(clients),
             history_events: self.history_events.draw(draw),
             watch_buffer: self.watch_buffer.draw(draw).max(1),
             burned_revisions: self.burned_revisions.draw(draw),

@@ -23,8 +23,8 @@ const KUBE_RS: Model = Model::KubeRs(ListSemantic::MostRecent);
 const KUBE_RS_ANY: Model = Model::KubeRs(ListSemantic::Any);
 
 /// A process that watches ConfigMaps in each of its lives.
-struct Watching {
-    process: ProcessId,
+pub(super) struct Watching {
+    pub(super) process: ProcessId,
     /// What its handlers were told, in all its lives.
     told: Arc<Mutex<Vec<Notification<ConfigMap>>>>,
     /// The store of its present life.
@@ -33,7 +33,7 @@ struct Watching {
 
 impl Watching {
     /// Starts one called `watching`. Its n-th life connects to the n-th of `servers` and stays there unless moved.
-    fn start(bed: &Testbed, model: Model, servers: [usize; 2]) -> Self {
+    pub(super) fn start(bed: &Testbed, model: Model, servers: [usize; 2]) -> Self {
         let process = bed.rt.add_process(bed.rt.add_host("watching"), "watching");
         let (told, store) = (Arc::default(), Arc::default());
         let watching = Self { process, told, store };
@@ -59,12 +59,12 @@ impl Watching {
         watching
     }
 
-    fn store(&self) -> StoreReader<ConfigMap> {
+    pub(super) fn store(&self) -> StoreReader<ConfigMap> {
         self.store.lock().clone().expect("it has started")
     }
 
     /// The names in its store.
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         self.store().list().iter().map(|object| object.metadata.name.clone().unwrap()).collect()
     }
 
@@ -90,7 +90,7 @@ async fn put(client: &SimClient, name: &str, value: &str) {
     client.update(config_map(name, "k", value)).await.unwrap();
 }
 
-async fn create(client: &SimClient, name: &str) {
+pub(super) async fn create(client: &SimClient, name: &str) {
     client.create(config_map(name, "k", "0")).await.unwrap();
 }
 

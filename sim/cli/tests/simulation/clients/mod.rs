@@ -6,6 +6,7 @@ mod garbage;
 mod informers;
 mod leaders;
 mod retries;
+mod watch_lists;
 
 use std::time::Duration;
 

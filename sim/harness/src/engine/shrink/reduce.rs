@@ -185,7 +185,7 @@ fn calm(trial: &mut Trial<'_>) {
         delays: Default::default(),
         capacity: None,
     };
-    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 12] = [
+    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 13] = [
         |cluster, usual| {
             (cluster.knobs, cluster.links, cluster.delays) = (usual.knobs, usual.links, usual.delays);
             cluster.capacity = usual.capacity;
@@ -198,6 +198,7 @@ fn calm(trial: &mut Trial<'_>) {
         |cluster, usual| cluster.knobs.consistent_list_from_cache = usual.knobs.consistent_list_from_cache,
         |cluster, usual| cluster.knobs.generate_name_retries = usual.knobs.generate_name_retries,
         |cluster, usual| cluster.knobs.watch_list = usual.knobs.watch_list,
+        |cluster, usual| cluster.knobs.watch_list_clients = usual.knobs.watch_list_clients,
         |cluster, usual| cluster.knobs.history_events = usual.knobs.history_events,
         |cluster, usual| cluster.knobs.watch_buffer = usual.knobs.watch_buffer,
         |cluster, usual| cluster.knobs.burned_revisions = usual.knobs.burned_revisions,

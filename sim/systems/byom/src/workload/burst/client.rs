@@ -68,6 +68,10 @@ impl<C: Client> Client for Thinking<C> {
     ) -> impl Future<Output = Result<Self::Watch<K>, ApiError>> + Send {
         self.client.watch(namespace, options)
     }
+
+    fn streams_lists(&self) -> bool {
+        self.client.streams_lists()
+    }
 }
 
 /// VMs that are only ever asked whether they answer.

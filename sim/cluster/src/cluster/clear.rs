@@ -110,6 +110,7 @@ impl Fabric {
             && self.rt.clock_of(client).runs_true()
             && state.etcd.trouble.is_none()
             && !state.etcd.is_degraded()
+            && !state.etcd.out_of_space
             && state.servers.iter().all(|server| server.is_well(kinds, now) && !is_held(server))
             && state.servers.iter().all(|server| state.net.is_untouched(client, server.process))
             && !state.api_faults.iter().any(|fault| fault.clients.contains(client) && meets(&fault.kinds, kinds))

@@ -216,6 +216,9 @@ impl State {
     ) -> write::Answer<ApiReply> {
         let def = fabric.registry.get(intent.kind);
         let uid = |object: Option<&Obj>| object.and_then(|object| object.meta().uid.clone()).unwrap_or_default();
+        if self.etcd.out_of_space && intent.dry != Dry::Run && step.stores() {
+            return Err(write::out_of_space());
+        }
         let table = self.store.table(intent.kind);
         if let Step::Create(object) = &step {
             write::finish_create(def, &key, table.get(&key), object)?;

@@ -44,6 +44,8 @@ pub(crate) struct Etcd {
     troubles: u32,
     /// Whether every step takes as long as on an overloaded disk.
     pub degraded: bool,
+    /// Whether its database has reached its quota (K163).
+    pub out_of_space: bool,
     waiting: Vec<Waker>,
 }
 
@@ -169,6 +171,11 @@ impl Fabric {
     /// Every step that needs etcd takes as long as on an overloaded disk, or no longer.
     pub fn set_etcd_degraded(&self, degraded: bool) {
         self.lock().etcd.degraded = degraded;
+    }
+
+    /// The database of etcd reaches its quota, or somebody has made room and disarmed the alarm (K163).
+    pub fn set_etcd_out_of_space(&self, out_of_space: bool) {
+        self.lock().etcd.out_of_space = out_of_space;
     }
 
     /// Cuts one server off from etcd: writes and quorum reads through it wait, its caches stand still (K §9.2 B10).

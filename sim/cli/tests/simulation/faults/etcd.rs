@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::api::{ListOptions, VersionMatch};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{DeleteOptions, ListOptions, VersionMatch};
 use kube_machinery::{ApiError, ClientExt, Reason};
 use kube_sim::cluster::SimClient;
-use kube_sim::fault::{ApiServerCrash, Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdPause, EtcdSlow, FaultKind, RevisionJump};
-use kube_sim::testbed::{Testbed, key};
+use kube_sim::fault::{
+    ApiServerCrash, Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdOutOfSpace, EtcdPause, EtcdSlow, FaultKind, RevisionJump,
+};
+use kube_sim::testbed::{Testbed, config_map, grace, key, pod};
 use parking_lot::Mutex;
 use sim_config::time::Span;
 
@@ -184,5 +186,46 @@ fn a_revision_jump_leaves_a_gap_between_two_writes() {
         strike(&bed, SECOND, FaultKind::RevisionJump(RevisionJump { by: 5_000 })).await;
         assert_eq!(revision("b").await, before + 5_001);
         assert_eq!(revision("c").await, before + 5_002);
+    });
+}
+
+#[test]
+fn k163_etcd_at_its_quota_stores_nothing_and_removes_what_goes_at_once() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client_on("client", 0);
+        let full = |result: Result<(), ApiError>| {
+            let Err(ApiError::Status(status)) = result else { panic!("{result:?}") };
+            assert_eq!((status.code, &status.reason), (500, &Reason::Unknown));
+            assert_eq!(status.message(), "etcdserver: mvcc: database space exceeded");
+        };
+        let with_finalizer = |name: &str, finalizers: &[&str]| {
+            let mut object = config_map(name, "k", "0");
+            object.metadata.finalizers = (!finalizers.is_empty()).then(|| finalizers.iter().map(|&text| text.to_owned()).collect());
+            object
+        };
+        for name in ["a", "b"] {
+            create(&client, name).await.unwrap();
+        }
+        for name in ["held", "going"] {
+            client.create(with_finalizer(name, &["example.com/f"])).await.unwrap();
+        }
+        client.delete::<ConfigMap>(&key("going"), DeleteOptions::default()).await.unwrap();
+        client.create(pod("p", "n1")).await.unwrap();
+        strike(&bed, 20 * SECOND, FaultKind::EtcdOutOfSpace(EtcdOutOfSpace {})).await;
+        full(create(&client, "new").await.map(drop));
+        full(create(&client, "a").await.map(drop));
+        full(client.update(config_map("a", "k", "1")).await.map(drop));
+        let mut stale = config_map("a", "k", "2");
+        stale.metadata.resource_version = Some("1".to_owned());
+        assert!(client.update(stale).await.unwrap_err().is_conflict());
+        full(client.delete::<ConfigMap>(&key("held"), DeleteOptions::default()).await.map(drop));
+        full(client.delete::<Pod>(&key("p"), DeleteOptions::default()).await.map(drop));
+        full(client.delete::<Pod>(&key("p"), grace(0)).await.map(drop));
+        client.delete::<ConfigMap>(&key("b"), DeleteOptions::default()).await.unwrap();
+        client.update(with_finalizer("going", &[])).await.unwrap();
+        assert_eq!(["a", "b", "new", "held", "going"].map(|name| stored(&bed, name)), [true, false, false, true, false]);
+        assert_eq!(cached(&client).await.unwrap(), ["a", "held"], "reads and watches go on");
+        bed.wait(20 * SECOND).await;
+        create(&client, "new").await.unwrap();
     });
 }

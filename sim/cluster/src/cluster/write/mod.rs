@@ -55,6 +55,13 @@ pub(super) enum Step {
     Keep(Obj),
 }
 
+impl Step {
+    /// Whether etcd is asked to store something.
+    pub(super) fn stores(&self) -> bool {
+        matches!(self, Step::Create(_) | Step::Put(_) | Step::PutThenRemove(_))
+    }
+}
+
 /// Errors of this module are answers of the API server.
 pub(super) type Answer<T> = Result<T, Box<Status>>;
 
@@ -119,6 +126,11 @@ pub(super) fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
         return Err(Box::new(Status::new(Reason::Unknown, "etcdserver: request is too large")));
     }
     Ok(())
+}
+
+/// What etcd answers once its database has reached its quota, before it looks at what a transaction depends on (K163).
+pub(super) fn out_of_space() -> Box<Status> {
+    Box::new(Status::new(Reason::Unknown, "etcdserver: mvcc: database space exceeded"))
 }
 
 /// 404 for a path that the type does not have.

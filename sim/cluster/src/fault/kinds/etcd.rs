@@ -51,6 +51,28 @@ impl Effect for Slow {
     }
 }
 
+/// Etcd whose database has reached its quota.
+#[derive(Debug)]
+struct Full;
+
+impl Effect for Full {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_out_of_space(true);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_out_of_space(false);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::SameState
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}
+
 parameters! {
     /// etcd stands still: writes and quorum reads wait.
     pub struct EtcdPause / EtcdPauseDraft {}
@@ -136,5 +158,27 @@ impl Inject for EtcdSlow {
 
     fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
         vec![Slow.into()]
+    }
+}
+
+parameters! {
+    /// etcd's database has reached its quota: what would store something fails, what only removes goes through.
+    pub struct EtcdOutOfSpace / EtcdOutOfSpaceDraft {}
+}
+
+impl Inject for EtcdOutOfSpace {
+    const EVENT: &'static str = "a database at its quota, until somebody compacts it and disarms the alarm (K §9.2 B13)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdOutOfSpaceDraft> {
+        Some(EtcdOutOfSpaceDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Etcd
+    }
+
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        vec![Full.into()]
     }
 }

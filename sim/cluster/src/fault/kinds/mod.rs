@@ -207,6 +207,7 @@ faults! {
     "etcd-election" => etcd::EtcdElection,
     "etcd-no-quorum" => etcd::EtcdNoQuorum,
     "etcd-slow" => etcd::EtcdSlow,
+    "etcd-out-of-space" => etcd::EtcdOutOfSpace,
     "etcd-cut" => etcd_cut::EtcdCut,
     "compaction" => compaction::Compaction,
     "revision-jump" => revision_jump::RevisionJump,

@@ -1,6 +1,6 @@
 //! The coverage points of the BYOM pool: how calls end, and who gives addresses back.
 
-use ipam_byom::{PoolError, Releaser, Step};
+use ipam_byom::{PoolError, Releaser, StartError, Step};
 use kube_sim::cluster::Fabric;
 use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
@@ -50,11 +50,18 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
     points
 }
 
+/// What a call reaches that the pool refuses.
+pub(crate) fn of_refusal(fabric: &Fabric, error: &PoolError) {
+    fabric.reach(CoveragePoint { group: REFUSED, name: failed(error) });
+}
+
 /// What a step of an adaptor or a controller reaches.
 pub(crate) fn of_step(fabric: &Fabric, step: &Step<'_>) {
     let reach = |group, name| fabric.reach(CoveragePoint { group, name });
     match step {
-        Step::NotAllocated { error, .. } => reach(REFUSED, failed(error)),
+        Step::NotAllocated { error, .. } => of_refusal(fabric, error),
+        // It was given an address, whose VM was not handed over.
+        Step::StartFailed { error: StartError::Instance(error), .. } => of_refusal(fabric, error),
         Step::ReleaseEnded { result: Err(error), .. } => reach(RELEASE_FAILED, failed(error)),
         Step::RecoverEnded { result: Err(error), .. } => reach(RECOVER_FAILED, failed(error)),
         Step::ReleaseBegun { by, .. } => reach(RELEASED, releaser(by)),

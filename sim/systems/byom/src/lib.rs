@@ -36,7 +36,7 @@ use sim_harness::workload::{Workload, WorkloadPlan};
 
 use crate::metrics::PoolMeter;
 use crate::workload::burst::{Allocate, BurstDraft, BurstPlan};
-use crate::workload::pods::{BreakVm, DeletePod, EditState, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+use crate::workload::pods::{BreakVm, DeletePod, EditState, NameNodes, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::pool_key;
 
 /// Adaptors that share the VMs of one pool.
@@ -51,6 +51,8 @@ kinds! {
         "delete-pod" => DeletePod(DeletePod),
         /// Changes the configured VMs of the BYOM pool; whoever starts from then on reads it.
         "set-pool" => SetPool(SetPool),
+        /// Changes whether adaptors know the name of their node, which they read when they start.
+        "name-nodes" => NameNodes(NameNodes),
         /// Replaces every adaptor, node by node, and restarts the PeerPod controllers.
         "roll-out" => RollOut(RollOut),
         /// Breaks a VM for a while.

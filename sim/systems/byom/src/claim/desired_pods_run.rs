@@ -7,7 +7,7 @@ use super::{Findings, PoolClaim};
 
 /// In the end as many wanted pods run as there are VMs that answer and that all running processes are configured with, or as
 /// are wanted, if those are fewer. Where no pod was ever wanted, there are only calls: each that was not cut short by a
-/// crash has been given an address, unless the list is empty.
+/// crash has been given an address, unless the list is empty or somebody outside has made its record one of no address.
 ///
 /// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
 /// and those pods hold are not counted.
@@ -65,11 +65,14 @@ fn healthy(view: &View) -> usize {
 }
 
 fn calls(view: &View) -> Option<String> {
-    let left = view.state.document()?.available.iter().filter(|address| !view.vms.is_broken(address.key())).count();
+    let document = view.state.document()?;
+    let left = document.available.iter().filter(|address| !view.vms.is_broken(address.key())).count();
     if left == 0 {
         return None;
     }
-    let asked = view.ledger.iter().filter(|(_, sandbox)| sandbox.asked.is_some());
+    // Whose record somebody outside has changed is refused for good if it is no address any more.
+    let is_spoilt = |id: &str| !view.ledger.is_ours(id) && document.allocated.get(id).is_some_and(|record| !record.ip.key().is_address());
+    let asked = view.ledger.iter().filter(|(id, sandbox)| sandbox.asked.is_some() && !is_spoilt(id));
     let mut without: Vec<&str> = asked.filter(|(_, sandbox)| sandbox.open || sandbox.refused).map(|(id, _)| &**id).collect();
     without.sort_unstable();
     (!without.is_empty()).then(|| {

@@ -2,10 +2,10 @@
 
 use super::view::{RecordEdit, Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::short;
+use crate::workload::{PoolNote, short};
 
 /// A process of the pool writes both containers, each record under its own allocation ID, with the name of a node, and
-/// addresses in canonical spelling. Records and entries that it found and left are not looked at.
+/// addresses in canonical spelling. Records and entries that it found and left are not looked at; but what a process answers is an address.
 ///
 /// Broken by `byom-null-map`, `byom-textual-addresses` and `byom-lenient-settings` (a blank node name). A list that is
 /// `null` cannot be told from an empty one: no writer makes it.
@@ -13,6 +13,12 @@ pub(crate) struct PoolDocumentIsWellFormed;
 
 impl PoolClaim for PoolDocumentIsWellFormed {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        if let Seen::Note(process, PoolNote::Allocated { id, address, .. }) = seen
+            && !is_canonical(address)
+        {
+            let (name, id) = (view.name(*process), short(id));
+            findings.violated(|| vec![format!("{name} gives `{address}` to {id}, which is no address in canonical spelling")]);
+        }
         let Seen::Commit(change) = seen else { return };
         let Some(document) = change.written() else { return };
         findings.exercised();

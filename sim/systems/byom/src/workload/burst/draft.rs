@@ -12,6 +12,7 @@ use sim_harness::workload::{Draft, at_most};
 
 use super::{ADDRESSES_MAX, Allocate, BurstPlan, RetryName, Throttle, adaptor_name, dial, think};
 use crate::Operation;
+use crate::workload::pods::{Edit, EditState, OPERATOR};
 
 /// The adaptors of a scenario and their pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +35,12 @@ pub struct BurstDraft {
     pub spread: Choice<Span>,
     /// How many allocations are asked for a second time under the same ID.
     pub again: Probability,
+    /// How long after the answer; 0 = at once.
+    pub again_after: Choice<Span>,
+    /// How often somebody edits the ConfigMap by hand, while the bursts last.
+    pub edits: Choice<u32>,
+    /// What they do to it.
+    pub edit: Choice<Edit>,
     /// How a write that met a conflict is tried again.
     pub retry: Choice<RetryName>,
     /// How many requests an adaptor may make.
@@ -56,6 +63,9 @@ impl Default for BurstDraft {
             taken: Choice::Is(0),
             dead: Choice::Is(0),
             again: Probability::NEVER,
+            again_after: Choice::Is(Span::micros(0)),
+            edits: Choice::Is(0),
+            edit: Choice::Is(Edit::Touch),
             spread: Choice::Is(Span::micros(0)),
             retry: Choice::Is(RetryName::Own),
             throttle: Choice::Is(Throttle::None),
@@ -78,6 +88,7 @@ impl BurstDraft {
             probes: false,
             dial: self.dial,
             think: think(),
+            edited: *self.edits.bounds().1 > 0,
         }
     }
 }
@@ -93,14 +104,15 @@ impl Draft for BurstDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         let instances = most(&self.instances);
-        let operations = instances.saturating_mul(most(&self.allocations));
+        let allocations = instances.saturating_mul(most(&self.allocations));
+        let operations = allocations.saturating_add(most(&self.edits));
         let total = match &self.addresses {
             Some(addresses) => most(addresses),
-            None => operations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
+            None => allocations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
         };
         let mut problems = Problems::new();
         problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "workload.allocations", "the number of allocations of all adaptors", operations, OPS_MAX));
+        problems.append(at_most(source, "workload.allocations", "the number of allocations of all adaptors and of edits", operations, OPS_MAX));
         problems.append(at_most(source, "workload.addresses", "the number of addresses", total, u64::from(ADDRESSES_MAX)));
         if let Some(addresses) = &self.addresses
             && addresses.bounds().0 < self.taken.bounds().1
@@ -131,12 +143,23 @@ impl Draft for BurstDraft {
             for number in 0..self.allocations.draw(draw) {
                 let at = SimTime::ZERO + draw.between(std::time::Duration::ZERO, spread);
                 let again = self.again.get() > 0.0 && draw.chance(self.again.get());
-                let allocate = Allocate { pod: format!("pod-{instance}-{number}"), again };
+                let later = again && *self.again_after.bounds().1 > Span::micros(0);
+                let after = later.then(|| self.again_after.draw(draw));
+                let allocate = Allocate { pod: format!("pod-{instance}-{number}"), again, after };
                 ops.push(With { common: Turn { at, actor: actor.clone() }, kind: Operation::Allocate(allocate).into() });
             }
         }
         let for_all = u32::try_from(ops.len()).unwrap_or(u32::MAX).saturating_mul(per_allocation);
         plan.addresses = total.unwrap_or_else(|| for_all.saturating_add(taken));
+        if plan.edited {
+            let longest = spread + self.again_after.bounds().1.0;
+            for _ in 0..self.edits.draw(draw) {
+                let at = SimTime::ZERO + draw.between(std::time::Duration::ZERO, longest);
+                let edit = Operation::EditState(EditState { edit: self.edit.draw(draw) });
+                ops.push(With { common: Turn { at, actor: OPERATOR.to_owned() }, kind: edit.into() });
+            }
+            ops.sort_by_key(|op| op.common.at);
+        }
         (plan, ops)
     }
 }

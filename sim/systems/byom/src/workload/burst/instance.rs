@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_byom::{Context, NoOwners, Outcome, PodName, PoolError, PoolSettings, VmPool, allocation_id};
 use kube_machinery::Env;
@@ -18,14 +19,15 @@ use sim_harness::workload::RunContext;
 
 use super::client::{Dialed, Learned, Thinking};
 use super::pool::{Initial, address};
-use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name};
+use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name, people};
 use crate::Operation;
+use crate::coverage;
 use crate::workload::{Failure, PoolNote, policy_of, pool_key};
 
 type Pool = VmPool<Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>, SimEnv, Dialed, NoOwners>;
 
-/// When, for which pod, and under which allocation ID.
-type Turn = (SimTime, PodName, Arc<str>, bool);
+/// When, for which pod, under which allocation ID, and how long after the answer it is asked for again.
+type Turn = (SimTime, PodName, Arc<str>, Option<Duration>);
 
 /// What all adaptors of a burst have in common.
 struct Burst {
@@ -41,13 +43,14 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
     let namespace: Arc<str> = "default".into();
     let mut turns: Vec<Vec<Turn>> = (0..burst.instances).map(|_| Vec::new()).collect();
     for op in run.ops {
-        let Operation::Allocate(Allocate { pod, again }) = op.kind.own() else { continue };
+        let Operation::Allocate(Allocate { pod, again, after }) = op.kind.own() else { continue };
         let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
         let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
         // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
         let sandbox = hash_text(&format!("{}/{}/{pod}", run.seed, op.common.actor));
         let id = allocation_id(pod, &sandbox);
-        turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, *again));
+        let again = again.then(|| after.map_or(Duration::ZERO, |after| after.0));
+        turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, again));
     }
     let taken = burst.taken.min(burst.addresses);
     let shared = Arc::new(Burst {
@@ -73,6 +76,9 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
             }
         });
         fabric.start(process);
+    }
+    if burst.edited {
+        people::install(fabric, run);
     }
 }
 
@@ -140,9 +146,12 @@ impl Instance {
     }
 
     /// Asks for an address, and if it is to, a second time.
-    async fn take(&self, id: &Arc<str>, pod: &PodName, again: bool) {
+    async fn take(&self, id: &Arc<str>, pod: &PodName, again: Option<Duration>) {
         self.allocate(id, pod).await;
-        if again {
+        if let Some(after) = again {
+            if !after.is_zero() {
+                self.env.sleep(after).await;
+            }
             self.allocate(id, pod).await;
         }
     }
@@ -158,6 +167,7 @@ impl Instance {
                 self.say(PoolNote::Told { id: id.clone(), address });
             }
             Err(error) => {
+                coverage::of_refusal(&self.fabric, &error);
                 self.say(PoolNote::Refused { id: id.clone(), why: Failure::of(&error, &effort), effort, took });
                 if error == PoolError::Panic {
                     self.fabric.rt.crash(self.process);

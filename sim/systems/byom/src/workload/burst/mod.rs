@@ -7,11 +7,12 @@
 //!  adaptor-63   ── GET ──── PUT ── 409 ── sleep ── GET ── …
 //! ```
 //! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_byom::VmPool) directly, the pool's
-//! document exists at the beginning, and what is allocated is never released.
+//! document exists at the beginning, and what is allocated is never released. People may edit the document by hand.
 
 mod client;
 mod draft;
 mod instance;
+mod people;
 mod pool;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use sim_harness::plan::CLIENTS_MAX;
 use sim_harness::workload::{Misfit, Smaller, Work, at_least_one, at_most, without_idle};
 use sim_harness::workload::{RunContext, WorkloadPlan};
 
+use super::pods::OPERATOR;
 use super::pool_key;
 use crate::Operation;
 use crate::Plans;
@@ -70,6 +72,9 @@ pub struct BurstPlan {
     /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
     #[serde(default = "think")]
     pub think: Span,
+    /// Whether there are people who edit the ConfigMap by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
 }
 
 /// d of B §8.1, with the spread of the other delays.
@@ -148,6 +153,9 @@ pub struct Allocate {
     /// Whether it asks a second time under the same ID, once it has an address: the answer must be the same (B I7).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// How long after the first answer it asks again; at once if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Span>,
 }
 
 impl From<BurstPlan> for WorkloadPlan {
@@ -161,13 +169,23 @@ pub fn adaptor_name(number: u32) -> String {
     format!("adaptor-{number}")
 }
 
+impl BurstPlan {
+    fn adaptor_names(&self) -> Vec<String> {
+        (0..self.instances).map(adaptor_name).collect()
+    }
+}
+
 impl Work for BurstPlan {
     fn actor_names(&self) -> Vec<String> {
-        (0..self.instances).map(adaptor_name).collect()
+        self.adaptor_names().into_iter().chain(self.edited.then(|| OPERATOR.to_owned())).collect()
     }
 
     fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        if matches!(op.get(), Some(Operation::Allocate(_))) { Ok(()) } else { Err(Misfit::of(op, "the operation `allocate`")) }
+        match op.get() {
+            Some(Operation::Allocate(_)) => Ok(()),
+            Some(Operation::EditState(_)) if self.edited => Ok(()),
+            _ => Err(Misfit::of(op, "the operation `allocate`, or `edit-state` where `edited` is true")),
+        }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
@@ -181,8 +199,8 @@ impl Work for BurstPlan {
 
     fn fault_targets(&self, _: &[Op]) -> FaultTargets {
         FaultTargets {
-            processes: self.actor_names(),
-            hosts: self.actor_names(),
+            processes: self.adaptor_names(),
+            hosts: self.adaptor_names(),
             resources: vec!["configmaps".to_owned()],
             objects: vec![format!("configmaps/{}", pool_key())],
             ..FaultTargets::default()
@@ -191,7 +209,7 @@ impl Work for BurstPlan {
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
         let mut all = without_idle(self.instances, ops, adaptor_name, |instances| BurstPlan { instances, ..self.clone() }.into());
-        let wanted = ops.len() as u32;
+        let wanted = ops.iter().filter(|op| matches!(op.kind.own(), Operation::Allocate(_))).count() as u32;
         // An address for each operation stays: an exhausted pool would be another failure.
         let free = self.addresses.saturating_sub(self.taken + self.dead);
         let fewer = |addresses: u32| BurstPlan { addresses: addresses.min(self.addresses), ..self.clone() };
@@ -200,6 +218,7 @@ impl Work for BurstPlan {
             BurstPlan { dead: 0, ..self.clone() },
             BurstPlan { probes: false, dead: 0, ..self.clone() },
             BurstPlan { throttle: Throttle::None, ..self.clone() },
+            BurstPlan { edited: self.edited && ops.iter().any(|op| matches!(op.kind.own(), Operation::EditState(_))), ..self.clone() },
             fewer(self.taken + self.dead + wanted.max(1)),
             fewer(self.taken + self.dead + wanted.max(free / 2).max(1)),
         ] {
@@ -236,7 +255,7 @@ mod tests {
     fn a_burst_shrinks_to_its_operations_and_an_address_for_each() {
         let allocate = |actor: &str| {
             let common = Turn { at: SimTime::ZERO, actor: actor.to_owned() };
-            With { common, kind: Operation::Allocate(Allocate { pod: "a".to_owned(), again: false }).into() }
+            With { common, kind: Operation::Allocate(Allocate { pod: "a".to_owned(), again: false, after: None }).into() }
         };
         let mut ops = vec![allocate("adaptor-3"), allocate("adaptor-7")];
         let mut plan = BurstPlan {
@@ -249,6 +268,7 @@ mod tests {
             probes: true,
             dial: dial(),
             think: think(),
+            edited: true,
         };
         for _ in 0..20 {
             let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
@@ -258,7 +278,7 @@ mod tests {
         }
         assert_eq!(plan.smaller(&ops), []);
         assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));
-        assert_eq!((plan.probes, plan.throttle), (false, Throttle::None));
+        assert_eq!((plan.probes, plan.throttle, plan.edited), (false, Throttle::None, false));
         assert_eq!(ops, [allocate("adaptor-0"), allocate("adaptor-1")]);
     }
 }

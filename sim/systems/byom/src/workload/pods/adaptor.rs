@@ -1,6 +1,7 @@
 //! The process of an adaptor (CAA): it recovers, then serves the shims of its node until it ends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ipam_byom::{Adaptor, AdaptorSettings, Address, AgentProxy, ProxyError, Sandbox};
 use kube_machinery::Env;
@@ -49,8 +50,11 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
         env.sleep(BACK_OFF).await;
     };
     let machines = site.machines.seen_from(process);
-    let settings =
-        AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(site.pool_settings(config, &node.name)) };
+    let mut pool = site.pool_settings(config, &node.name);
+    if !site.named.load(Ordering::Relaxed) {
+        pool.node = None;
+    }
+    let settings = AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(pool) };
     let observer = TraceObserver { fabric: site.fabric.clone(), process };
     let client = site.client(&fabric, process, &env);
     let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, observer, settings);

@@ -1,6 +1,6 @@
 //! What people do to the ConfigMap of a pool by hand (B W17 to W21).
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipam_byom::STATE_KEY;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -31,6 +31,8 @@ pub enum Edit {
     ForeignAvailable,
     /// The oldest record with an IPv4 address is spelled differently: as an IPv4-mapped IPv6 address (B W21).
     Respell,
+    /// The address of the youngest record becomes a text that is no address (B A11).
+    Garble,
     /// A record of an address that nobody configured is added.
     ForeignRecord,
     /// The oldest record is removed, and its address offered.
@@ -48,7 +50,7 @@ impl Edit {
     }
 
     /// The ConfigMap after the edit. What cannot be done to it leaves it as it is.
-    pub(super) fn apply(self, mut object: ConfigMap) -> ConfigMap {
+    pub(in super::super) fn apply(self, mut object: ConfigMap) -> ConfigMap {
         if self == Edit::Touch {
             object.metadata.annotations.get_or_insert_default().insert("example.com/touched".to_owned(), "by hand".to_owned());
             return object;
@@ -94,6 +96,13 @@ impl Edit {
                     record.insert("ip".to_owned(), json!(format!("::ffff:{ip}")));
                 }
             }
+            Edit::Garble => {
+                let plain = |record: &Value| record.get("ip").and_then(Value::as_str).is_some_and(|ip| ip.parse::<IpAddr>().is_ok());
+                let Some(record) = last_record(document, plain) else { return };
+                if let Some(ip) = record.get("ip").and_then(Value::as_str).map(str::to_owned) {
+                    record.insert("ip".to_owned(), json!(format!("{ip}?")));
+                }
+            }
             Edit::ForeignRecord => {
                 let record = json!({"allocationID": "by-hand-0", "ip": "10.99.0.2", "nodeName": "node-0", "podName": "by-hand", "allocatedAt": "2026-01-01T00:00:00Z"});
                 if let Some(records) = document.get_mut("allocatedIPs").and_then(Value::as_object_mut) {
@@ -115,19 +124,27 @@ impl Edit {
     }
 }
 
+type Fields = serde_json::Map<String, Value>;
+
 /// The record that was made first, of those that `which` selects.
-fn first_record(
-    document: &mut serde_json::Map<String, Value>,
-    which: impl Fn(&Value) -> bool,
-) -> Option<&mut serde_json::Map<String, Value>> {
-    let records = document.get_mut("allocatedIPs")?.as_object_mut()?;
+fn first_record(document: &mut Fields, which: impl Fn(&Value) -> bool) -> Option<&mut Fields> {
+    let first = in_order(document, which)?.into_iter().next()?;
+    document.get_mut("allocatedIPs")?.get_mut(&first)?.as_object_mut()
+}
+
+/// The one that was made last.
+fn last_record(document: &mut Fields, which: impl Fn(&Value) -> bool) -> Option<&mut Fields> {
+    let last = in_order(document, which)?.pop()?;
+    document.get_mut("allocatedIPs")?.get_mut(&last)?.as_object_mut()
+}
+
+/// The IDs of the records that `which` selects, as they were made.
+fn in_order(document: &Fields, which: impl Fn(&Value) -> bool) -> Option<Vec<String>> {
+    let records = document.get("allocatedIPs")?.as_object()?;
     let made = |record: &Value| record.get("allocatedAt").and_then(Value::as_str).unwrap_or("").to_owned();
-    let first = records
-        .iter()
-        .filter(|(_, record)| which(record))
-        .min_by_key(|(id, record)| (made(record), (*id).clone()))
-        .map(|(id, _)| id.clone())?;
-    records.get_mut(&first)?.as_object_mut()
+    let mut order: Vec<_> = records.iter().filter(|(_, record)| which(record)).map(|(id, record)| (made(record), id.clone())).collect();
+    order.sort();
+    Some(order.into_iter().map(|(_, id)| id).collect())
 }
 
 #[cfg(test)]
@@ -155,6 +172,7 @@ mod tests {
         assert_eq!(edited(Edit::DuplicateAvailable).unwrap()["availableIPs"], json!(["10.0.0.3", "10.0.0.3"]));
         assert_eq!(edited(Edit::ForeignAvailable).unwrap()["availableIPs"], json!(["10.0.0.3", "10.99.0.1"]));
         assert_eq!(edited(Edit::Respell).unwrap()["allocatedIPs"]["b-1"]["ip"], json!("::ffff:10.0.0.2"));
+        assert_eq!(edited(Edit::Garble).unwrap()["allocatedIPs"]["a-1"]["ip"], json!("10.0.0.1?"));
         assert_eq!(edited(Edit::ForeignRecord).unwrap()["allocatedIPs"]["by-hand-0"]["ip"], json!("10.99.0.2"));
         let dropped = edited(Edit::DropRecord).unwrap();
         assert!(dropped["allocatedIPs"].get("b-1").is_none() && dropped["allocatedIPs"].get("a-1").is_some());

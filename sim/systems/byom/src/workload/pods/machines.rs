@@ -148,6 +148,10 @@ impl Machines {
 
     /// A packet to the VM and back, as long as somebody answers.
     async fn reach(&self, fabric: &Arc<Fabric>, address: &Address) -> Reached {
+        // Nobody is called so.
+        if !address.key().is_address() {
+            return Reached::Refused;
+        }
         fabric.travel(self.from, self.shared.vms).await;
         let (phase, broken) = self.look(address, |machine| (machine.phase, machine.broken));
         let reached = match (phase, broken) {

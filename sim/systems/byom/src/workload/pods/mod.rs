@@ -21,6 +21,7 @@ mod trace_observer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ipam_byom::PeerPod;
 use k8s_openapi::api::core::v1::Pod;
@@ -40,7 +41,7 @@ use crate::Operation;
 
 pub use edit::Edit;
 pub use machines::{Breakage, VmDelays};
-pub use plan::{BreakVm, DeletePod, EditState, OPERATOR, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+pub use plan::{BreakVm, DeletePod, EditState, NameNodes, OPERATOR, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
 
 impl Work for PodsPlan {
     fn actor_names(&self) -> Vec<String> {
@@ -58,13 +59,13 @@ impl Work for PodsPlan {
     }
 
     fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        let right = "one of `run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`";
+        let right = "one of `run-pod`, `delete-pod`, `set-pool`, `name-nodes`, `roll-out`, `break-vm`, `delete-state`, `edit-state`";
         match op.get().ok_or_else(|| Misfit::of(op, right))? {
             Operation::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
             Operation::DeletePod(delete) => plan::check_pod(&delete.pod),
             Operation::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
             Operation::BreakVm(broken) => plan::check_address(&broken.address),
-            Operation::RollOut(_) | Operation::DeleteState | Operation::EditState(_) => Ok(()),
+            Operation::NameNodes(_) | Operation::RollOut(_) | Operation::DeleteState | Operation::EditState(_) => Ok(()),
             Operation::Allocate(_) => Err(Misfit::of(op, right)),
         }
     }
@@ -146,6 +147,7 @@ impl Work for PodsPlan {
             nodes,
             controllers,
             setting: Mutex::new(self.pool.as_str().into()),
+            named: AtomicBool::new(true),
             rolling: tokio::sync::Mutex::default(),
         });
         for (number, node) in site.nodes.iter().enumerate() {

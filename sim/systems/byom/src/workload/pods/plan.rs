@@ -108,6 +108,8 @@ pub struct PodsDraft {
     pub breakage: Choice<Breakage>,
     /// For how long.
     pub broken_for: Choice<Span>,
+    /// How often adaptors lose the name of their node for a while, each time with a rolling update before and after.
+    pub unnamed: Choice<u32>,
     /// How often somebody deletes the ConfigMap of the pool.
     pub deletions: Choice<u32>,
     /// How often somebody edits it by hand.
@@ -145,6 +147,7 @@ impl Default for PodsDraft {
             broken: is(0),
             breakage: Choice::Is(Breakage::Dead),
             broken_for: Choice::Between(secs(30), secs(300)),
+            unnamed: is(0),
             deletions: is(0),
             edits: is(0),
             edit: Choice::Is(Edit::Touch),
@@ -184,6 +187,14 @@ pub struct DeletePod {
 pub struct SetPool {
     /// `VM_POOL_IPS` from now on.
     pub pool: String,
+}
+
+/// Somebody changes what tells adaptors the name of their node (B §4.1); they read it when they start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NameNodes {
+    /// Whether anything does: `NODE_NAME`, the file of the downward API or the name of the host.
+    pub named: bool,
 }
 
 /// Every adaptor is replaced, node by node, and then the PeerPod controllers.
@@ -343,7 +354,8 @@ impl Draft for PodsDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         let mut problems = Problems::new();
-        let operations = 2 * most(&self.pods) + 2 * most(&self.changes) + most(&self.broken) + most(&self.deletions) + most(&self.edits);
+        let changes = 2 * most(&self.changes) + 4 * most(&self.unnamed);
+        let operations = 2 * most(&self.pods) + changes + most(&self.broken) + most(&self.deletions) + most(&self.edits);
         for (key, what, value, limit) in [
             ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
             ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
@@ -412,6 +424,16 @@ impl Draft for PodsDraft {
             add(at, Operation::SetPool(SetPool { pool: pool_text(&numbers, range) }));
             let pause = Span(draw.between(Duration::from_secs(1), Duration::from_secs(20)));
             add(at + Duration::from_secs(1), Operation::RollOut(RollOut { overlap: self.overlap.draw(draw), pause }));
+        }
+        if *self.unnamed.bounds().1 > 0 {
+            for _ in 0..self.unnamed.draw(draw) {
+                let (lost, lasts) = (self.events.draw(draw).0, draw.between(Duration::from_secs(20), Duration::from_secs(90)));
+                for (at, named) in [(lost, false), (lost + lasts, true)] {
+                    add(at, Operation::NameNodes(NameNodes { named }));
+                    let pause = Span(draw.between(Duration::from_secs(1), Duration::from_secs(10)));
+                    add(at + Duration::from_secs(1), Operation::RollOut(RollOut { overlap: self.overlap.draw(draw), pause }));
+                }
+            }
         }
         for _ in 0..self.broken.draw(draw) {
             let broken = address(numbers[draw.below(numbers.len() as u64) as usize]);

@@ -1,6 +1,7 @@
 //! What the actors of a run share: nodes, sockets, the configured pool, the VMs.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -119,6 +120,8 @@ pub(super) struct Site {
     pub controllers: Vec<ProcessId>,
     /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
     pub setting: Mutex<Arc<str>>,
+    /// Whether an adaptor that starts now is told the name of its node.
+    pub named: AtomicBool,
     /// Held by the roll-out that is under way.
     pub rolling: tokio::sync::Mutex<()>,
 }

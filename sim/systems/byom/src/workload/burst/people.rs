@@ -1,0 +1,58 @@
+//! People who edit the document by hand while adaptors allocate from it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::{ApiError, ClientExt, Env};
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+use sim_harness::operation::in_turn::{self, AGAIN};
+use sim_harness::operation::{Op, OpKind};
+use sim_harness::workload::RunContext;
+
+use super::super::pods::{Edit, OPERATOR};
+use super::super::pool_key;
+use crate::Operation;
+
+/// Adds them to the cluster.
+pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>) {
+    let process = fabric.rt.add_process(fabric.rt.add_host(OPERATOR), OPERATOR);
+    let edits: Vec<Op> = run.ops.iter().filter(|op| matches!(op.kind.own(), Operation::EditState(_))).cloned().collect();
+    let (edits, done, seed) = (Arc::new(edits), Arc::<Mutex<BTreeSet<usize>>>::default(), run.seed);
+    let weak = Arc::downgrade(fabric);
+    fabric.rt.set_main(process, move |_| {
+        let (fabric, edits, done) = (weak.upgrade(), edits.clone(), done.clone());
+        async move {
+            if let Some(fabric) = fabric {
+                edit(&fabric, process, seed, &edits, &done).await;
+            }
+        }
+    });
+    fabric.start(process);
+}
+
+async fn edit(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, edits: &[Op], done: &Arc<Mutex<BTreeSet<usize>>>) {
+    let (env, client) = (SimEnv::new(&fabric.rt, seed, process), SimClient::new(fabric, process));
+    let env_of_people = env.clone();
+    let carry_out = move |_, op: OpKind| {
+        let (env, client) = (env_of_people.clone(), client.clone());
+        async move {
+            let Operation::EditState(edit) = op.own() else { return };
+            while apply(&client, edit.edit).await.is_err() {
+                env.sleep(AGAIN / 20).await;
+            }
+        }
+    };
+    in_turn::run(fabric, &env, edits, done, |_: &Operation| None::<()>, carry_out).await;
+}
+
+async fn apply(client: &SimClient, edit: Edit) -> Result<(), ApiError> {
+    match client.get::<ConfigMap>(&pool_key()).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+        Ok(object) => client.update::<ConfigMap>(edit.apply(ConfigMap::clone(&object))).await.map(drop),
+    }
+}

@@ -41,7 +41,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn keep(row: Row) -> Self {
+    pub(super) fn keep(row: Row) -> Self {
         Self { release: false, endpoint: false, track: false, row, endpoint_row: None, at: None }
     }
 

@@ -165,6 +165,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         found.led.reserve(records.len());
         for (ip, record) in records.iter() {
             found.counts.records += 1;
+            if ip.address().is_none() {
+                // A release names an address, so that nobody ever takes this record away.
+                found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
+                found.counts.kept += 1;
+                let facts = self.cached_facts(&record.pod, &record.pod_uid);
+                let (record, verdict) = (facts.view(&record.pod, &record.pod_uid, None, None), Verdict::keep(Row::NoAddress));
+                let sight = Sight::Cached;
+                self.observer.observe(Step::RecordJudged { pool: Some(&name), record: &record, verdict: &verdict, sight, overrules: None });
+                continue;
+            }
             if self.is_plain(record) {
                 found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
                 found.counts.kept += 1;

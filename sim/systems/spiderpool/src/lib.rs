@@ -44,7 +44,7 @@ use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
-    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft,
+    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft,
     SpiderPlan, Unreserve,
 };
 
@@ -82,6 +82,8 @@ kinds! {
         "edit-subnet" => EditSubnet(EditSubnet),
         /// Writes into an IPPool by hand who holds an address, or that nobody does.
         "edit-record" => EditRecord(EditRecord),
+        /// Makes the records of a pool unreadable, or readable again.
+        "garble-records" => GarbleRecords(GarbleRecords),
         /// Reserves addresses.
         "reserve" => Reserve(Reserve),
         /// Gives reserved addresses free.

@@ -166,6 +166,8 @@ pub struct SpiderDraft {
     pub leaked: Choice<u32>,
     /// How many leaked records are under a name that no pod can have: nobody can say whose they are, and they stay (G S-0).
     pub damaged: Probability,
+    /// How many leaked records are under a key that is no address: they hold none, and stay.
+    pub misplaced: Probability,
     /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
     pub overlapping: Choice<u32>,
     /// How often people change a subnet for a while.
@@ -266,6 +268,7 @@ impl Default for SpiderDraft {
             pool_change: Choice::Is(PoolChange::Disable),
             leaked: Choice::Is(0),
             damaged: probability(0.0),
+            misplaced: probability(0.0),
             overlapping: Choice::Is(0),
             subnet_changes: Choice::Is(0),
             subnet_change: Choice::Is(SubnetChange::Exclude),

@@ -64,7 +64,7 @@ pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool,
-    EditRecord, EditStatefulSet, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+    EditRecord, EditStatefulSet, GarbleRecords, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -149,7 +149,7 @@ impl Work for SpiderPlan {
             Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
+                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `garble-records`, `reserve`, `unreserve`, \
                  `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )
         };
@@ -164,6 +164,7 @@ impl Work for SpiderPlan {
             Operation::EditSubnet(op) => check_edit(op),
             Operation::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
             Operation::EditRecord(op) => plan::check_record(op),
+            Operation::GarbleRecords(_) => Ok(()),
             Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             Operation::ScaleApp(_)
             | Operation::RollOutApp(_)

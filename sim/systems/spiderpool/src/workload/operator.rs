@@ -8,14 +8,15 @@ use std::time::Duration;
 use ipam_spiderpool::names::FINALIZER;
 use ipam_spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
 use ipam_spiderpool::{
-    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
+    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, RecordKey, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
     SpiderReservedIP,
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_machinery::api::{DeleteOptions, ListOptions, Patch};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError};
+use kube_machinery::json_text::JsonText;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
 use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
 use kube_sim::cluster::{Fabric, SimClient};
@@ -29,8 +30,8 @@ use sim_harness::operation::{Op, OpKind};
 
 use super::apps::{APP, App, MADE_BY, app_label, object};
 use super::ops::{
-    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, NAMESPACE, Reserve, RollOutApp,
-    SetSettings,
+    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, GarbleRecords, NAMESPACE, Reserve,
+    RollOutApp, SetSettings,
 };
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
@@ -100,6 +101,8 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
         Operation::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
         Operation::EditRecord(op) => Some(format!("pool {}", op.pool)),
+        // Whoever waits until the records can be read again does not hold up who mends them.
+        Operation::GarbleRecords(op) => Some(format!("records of {}", op.pool)),
         Operation::Reserve(op) => Some(format!("reserved {}", op.name)),
         Operation::Unreserve(op) => Some(format!("reserved {}", op.name)),
         Operation::SetSettings(_) => Some("settings".to_owned()),
@@ -156,6 +159,7 @@ impl Operator {
             }
             Operation::EditPool(op) => self.edit_pool(op).await,
             Operation::EditRecord(op) => self.edit_record(op).await,
+            Operation::GarbleRecords(op) => self.garble_records(op).await,
             Operation::Reserve(op) => self.create(reserved_object(op), number).await,
             Operation::Unreserve(op) => {
                 gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
@@ -295,6 +299,10 @@ impl Operator {
         if pool.metadata.deletion_timestamp.is_some() && op.held != Some(false) {
             return Ok(());
         }
+        // Nobody knows which addresses are in use, so they come again.
+        if (op.ips.is_some() || op.exclude.is_some()) && pool.status.as_ref().is_some_and(|status| status.allocated_ips.parse().is_err()) {
+            return Err(TransportError::Refused.into());
+        }
         let mut pool = SpiderIPPool::clone(&pool);
         if let Some(held) = op.held {
             hold(&mut pool.metadata, held);
@@ -321,28 +329,50 @@ impl Operator {
         gone(self.client.update::<SpiderIPPool>(pool).await)
     }
 
+    /// Types a character in front of the records of a pool, or takes it away: what stands behind it stays.
+    async fn garble_records(&self, op: &GarbleRecords) -> Result<(), ApiError> {
+        let read = self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&op.pool)).await;
+        if read.as_ref().is_err_and(ApiError::is_not_found) {
+            return Ok(());
+        }
+        let mut pool = SpiderIPPool::clone(&*read?);
+        let Some(status) = &mut pool.status else { return Ok(()) };
+        let text = status.allocated_ips.text();
+        let changed = match text.strip_prefix(STRAY) {
+            Some(rest) if op.mended => rest.to_owned(),
+            // An empty text is not there, and nobody types into that.
+            None if !op.mended && !text.is_empty() => format!("{STRAY}{text}"),
+            _ => return Ok(()),
+        };
+        status.allocated_ips = JsonText::verbatim(changed);
+        gone(self.client.update_status::<SpiderIPPool>(pool).await)
+    }
+
     /// Writes who holds an address, with the count that goes with it, and then the endpoint: what `kubectl edit` would do.
     async fn edit_record(&self, op: &EditRecord) -> Result<(), ApiError> {
         let read = self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&op.pool)).await;
-        // The plan was checked.
-        let (false, Ok(ip)) = (read.as_ref().is_err_and(ApiError::is_not_found), op.ip.parse::<IpAddr>()) else { return Ok(()) };
+        if read.as_ref().is_err_and(ApiError::is_not_found) {
+            return Ok(());
+        }
+        let key = RecordKey::from(&*op.ip);
         let mut pool = SpiderIPPool::clone(&*read?);
         let status = pool.status.get_or_insert_default();
         // Nobody reads a pool whose records are no JSON, and nobody mends it.
         let Ok(records) = status.allocated_ips.parse() else { return Ok(()) };
         let mut records = records.clone();
-        if op.if_free && records.get(ip).is_some() {
+        if op.if_free && records.get(key.clone()).is_some() {
             return Ok(());
         }
         match &op.pod {
-            Some(pod) => records.insert(ip, PoolIPAllocation { interface: None, pod: pod.clone(), pod_uid: op.uid.clone() }),
-            None => records.remove(ip),
+            Some(pod) => records.insert(key.clone(), PoolIPAllocation { interface: None, pod: pod.clone(), pod_uid: op.uid.clone() }),
+            None => records.remove(key.clone()),
         };
         if !op.miscounted {
             status.allocated_ip_count = i64::try_from(records.len()).ok();
         }
         status.allocated_ips = records.into();
-        let endpoint = op.pod.as_deref().filter(|_| op.endpoint).map(|pod| endpoint_object(&pool, op, pod, ip));
+        let named = op.pod.as_deref().filter(|_| op.endpoint).zip(key.address());
+        let endpoint = named.map(|(pod, ip)| endpoint_object(&pool, op, pod, ip));
         self.client.update_status::<SpiderIPPool>(pool).await?;
         let Some(endpoint) = endpoint else { return Ok(()) };
         match self.client.create::<SpiderEndpoint>(endpoint).await {
@@ -351,6 +381,9 @@ impl Operator {
         }
     }
 }
+
+/// What makes records unreadable.
+const STRAY: &str = "~";
 
 /// Adds the finalizer of somebody else, or takes it away.
 fn hold(meta: &mut ObjectMeta, held: bool) {

@@ -305,13 +305,24 @@ pub struct EditPool {
     pub held: Option<bool>,
 }
 
+/// Somebody types a stray character into the records of a pool, so that nobody can read them, or takes it out again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GarbleRecords {
+    /// The name of the pool.
+    pub pool: String,
+    /// Whether it is taken out again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mended: bool,
+}
+
 /// Somebody writes into a pool by hand who holds an address, or that nobody does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditRecord {
     /// The name of the pool.
     pub pool: String,
-    /// Which address.
+    /// Which address; what is none is a key that holds nothing, and stays.
     pub ip: String,
     /// Whom the record names from now on, as `NAMESPACE/NAME`, whether there is such a pod or not. Without it there is no record any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

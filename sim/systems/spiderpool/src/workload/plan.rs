@@ -1,7 +1,6 @@
 //! Who is there, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use ipam_spiderpool::controller::ControllerSettings;
 use ipam_spiderpool::ipam::AgentSettings;
@@ -317,10 +316,10 @@ pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
     })
 }
 
-/// An address, and the name of a pod with its namespace.
+/// A key, and the name of a pod with its namespace. The key may be no address, which only somebody's hands make.
 pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), Misfit> {
-    if ip.parse::<IpAddr>().is_err() {
-        return Err(Misfit::value(ip, format!("`{ip}` is no address"), "one address"));
+    if ip.is_empty() {
+        return Err(Misfit::value(ip, "no address is named".to_owned(), "one address"));
     }
     let Some(pod) = pod else { return Ok(()) };
     // More than one slash is what a damaged record has: no pod is called so (G S-0).

@@ -151,6 +151,7 @@ pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)
             Operation::DeletePodOf(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::DeletePool(op) => all.extend(pool(at, &op.pool)),
             Operation::EditRecord(op) => all.extend(pool(at, &op.pool)),
+            Operation::GarbleRecords(op) => all.extend(pool(at, &op.pool)),
             Operation::EditPool(op) => {
                 all.extend(pool(at, &op.pool));
                 all.extend(op.nodes.iter().flatten().filter_map(|name| nodes.judge(at, "nodes", name, "")));

@@ -108,6 +108,7 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
             Operation::RollOutApp(op) => in_texts(&op.annotations),
             Operation::EditPool(op) => op.pool == pool,
             Operation::EditRecord(op) => op.pool == pool,
+            Operation::GarbleRecords(op) => op.pool == pool,
             Operation::DeletePool(op) => op.pool == pool,
             Operation::CreatePool(op) => op.pool.name == pool,
             Operation::EditSubnet(op) => op.subnet == pool,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipam_spiderpool::PoolIPAllocation;
 
 use super::super::pods_get_addresses::can_be_served;
-use super::super::view::{Pod, View, addresses_of, is_held_by_others, records_of, uid_of};
+use super::super::view::{Pod, View, addresses_of, is_held_by_others, uid_of};
 use super::super::{IpamClaim, told};
 use super::leak::{at_the_latest, is_reclaimed, leak_of, leak_of_record};
 
@@ -32,7 +32,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
         let mut wrong = Vec::new();
         for (name, pool) in view.pools.iter() {
             let count = pool.object.status.as_ref().and_then(|status| status.allocated_ip_count).unwrap_or(0);
-            let records = records_of(&pool.object).map_or(0, |records| records.len() as i64);
+            let records = pool.records().len() as i64;
             if count != records {
                 wrong.push(format!("pool {name} counts {count} of {records} records"));
             }

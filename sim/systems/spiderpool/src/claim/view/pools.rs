@@ -19,6 +19,8 @@ pub(in super::super) struct Pool {
     pub(in super::super) object: Arc<SpiderIPPool>,
     /// `ips` without `excludeIPs`, read once for each spec; `None` = cannot be read.
     pub(in super::super) addresses: Option<Arc<IpSet>>,
+    /// Its records as they could last be read: what people type into the text takes nobody's address away.
+    records: PoolIPAllocations,
     /// The revision at which anything but its records and ranges last changed; 0 = not in this run.
     pub(in super::super) changed: u64,
     /// `addresses` as they were from a revision on, the present ones last.
@@ -28,7 +30,8 @@ pub(in super::super) struct Pool {
 impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
         let addresses = addresses_of(&object.spec);
-        Self { eras: vec![(0, addresses.clone())], addresses, object, changed: 0 }
+        let records = records_of(&object).cloned().unwrap_or_default();
+        Self { eras: vec![(0, addresses.clone())], addresses, records, object, changed: 0 }
     }
 
     /// Whether whoever was shown everything up to a revision, and maybe more, can have known it without an address.
@@ -42,9 +45,9 @@ impl Pool {
         listed(&self.object.spec)
     }
 
-    /// Its records; none if they cannot be read.
+    /// Its records, as they could last be read.
     pub(in super::super) fn records(&self) -> PoolIPAllocations {
-        records_of(&self.object).cloned().unwrap_or_default()
+        self.records.clone()
     }
 
     /// Whether its rules look at the node of a pod.
@@ -245,10 +248,14 @@ impl Pools {
     pub(super) fn commit(&mut self, name: &str, said: Said, revision: u64, after: Option<Arc<SpiderIPPool>>) -> PoolChange {
         let name: Arc<str> = self.by_name.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone());
         let before = self.by_name.get(&name).map(|pool| pool.object.clone());
-        let none = PoolIPAllocations::default();
-        let [old, new] = [&before, &after].map(|object| object.as_deref().and_then(records_of).unwrap_or(&none));
+        let old = self.by_name.get(&name).map_or_else(PoolIPAllocations::default, |pool| pool.records.clone());
+        let new = match after.as_deref().map(|object| object.status.as_ref().map(|status| status.allocated_ips.parse())) {
+            None | Some(None) => PoolIPAllocations::default(),
+            Some(Some(Ok(records))) => records.clone(),
+            Some(Some(Err(_))) => old.clone(),
+        };
         let mut edits: Vec<RecordEdit> = old
-            .diff(new)
+            .diff(&new)
             .map(|edit| RecordEdit { key: edit.key.clone(), before: edit.before.cloned(), after: edit.after.cloned(), since: None })
             .collect();
         for edit in &mut edits {
@@ -262,6 +269,9 @@ impl Pools {
         }
         self.revisions.insert(name.clone(), revision);
         let moved = self.replace(&name, revision, after.clone());
+        if let Some(pool) = self.by_name.get_mut(&name) {
+            pool.records = new;
+        }
         PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits, moved }
     }
 

@@ -15,7 +15,7 @@ use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
     AnnotateNamespace, AppKind, ApplyApp, Cascade, CreateNamespace, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord,
-    EditStatefulSet, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
+    EditStatefulSet, GarbleRecords, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
@@ -43,6 +43,8 @@ pub enum PoolChange {
     Shrink,
     /// They add as many addresses behind its last.
     Grow,
+    /// They type a stray character into its records: nobody can read them until it is out again.
+    Garble,
 }
 
 impl Open for PoolChange {}
@@ -430,6 +432,10 @@ impl Drawn<'_> {
                 self.add(at, Operation::EditPool(EditPool { ips: Some(changed), ..edit.clone() }));
                 self.add(back, Operation::EditPool(EditPool { ips: Some(ips), ..edit }));
             }
+            PoolChange::Garble => {
+                self.add(at, Operation::GarbleRecords(GarbleRecords { pool: name.clone(), mended: false }));
+                self.add(back, Operation::GarbleRecords(GarbleRecords { pool: name, mended: true }));
+            }
             PoolChange::Recreate => {
                 self.add(at, Operation::DeletePool(DeletePool { pool: name, force: false }));
                 self.add(back, Operation::CreatePool(CreatePool { pool: Box::new(pool) }));
@@ -452,6 +458,7 @@ impl Drawn<'_> {
         let pod = Some(format!("{NAMESPACE}/leaked-{number}{}", if damaged { "/0" } else { "" }));
         let uid = format!("{:08x}-0000-4000-8000-{:012x}", uid >> 32, uid & 0xffff_ffff);
         // An endpoint cannot be called so.
+        let ip = if chance(draw, self.draft.misplaced) { format!("{ip}/32") } else { ip };
         let edit = EditRecord { pool, ip, pod, uid, endpoint: endpoint && !damaged, if_free: true, ..EditRecord::default() };
         self.add(at, Operation::EditRecord(edit));
     }

@@ -4,7 +4,7 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, BY_HAND, Findings, IpamClaim};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
-/// the request, or of another pod of its VM that has taken the record over meanwhile, unless it is being taken back at the same time. What reclaim
+/// the request, or of another pod of its VM or the next of its place that has taken the record over meanwhile, unless it is being taken back at the same time. What reclaim
 /// took under one of its documented hazards is excused as that.
 ///
 /// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
@@ -102,6 +102,26 @@ mod tests {
             stage.ask("ns/virt-1", "source", "eth0");
             stage.answer("ns/virt-1", "source", "eth0", FIRST);
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn the_next_pod_of_a_place_may_come_by_a_record_while_a_request_of_one_that_is_gone_is_under_way() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.static_pod("ns/db-0", "a");
+            stage.add("ns/db-0", "a", FIRST);
+            stage.ask("ns/db-0", "a", "net1");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/db-0", "b");
+            stage.answer("ns/db-0", "a", "net1", FIRST);
+            assert_eq!(stage.excuses(), [None], "it is there still");
+            stage.pod_gone("ns/db-0");
+            stage.static_pod("ns/db-0", "b");
+            stage.answer("ns/db-0", "a", "net1", FIRST);
+            assert_eq!(stage.excuses(), [None]);
+            stage.ask("ns/db-0", "a", "net1");
+            stage.answer("ns/db-0", "a", "net1", FIRST);
+            assert_eq!(stage.excuses(), [None, None], "it was the next pod's when the request came");
         });
     }
 

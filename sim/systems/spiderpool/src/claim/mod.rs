@@ -215,9 +215,15 @@ impl<'a> Answered<'a> {
     }
 
     /// Whether another pod of the VM came by what the answer is about while that was under way: in a live migration both are there, and the VM's
-    /// addresses stand under the UID of the one that asked last (A S10).
+    /// addresses stand under the UID of the one that asked last (A S10). Or the next pod of the place did, because this one is gone: it is served
+    /// while an answer to the one before, to which nobody listens, is on its way.
     fn was_handed_on(&self, view: &View, to: &str, moment: u64) -> bool {
-        is_migration(view, self.uid, to) && moment >= self.began(view)
+        let pod = |uid: &str| view.pods.get(uid);
+        let is_succession = || {
+            let place = |uid: &str| pod(uid).and_then(|pod| pod.place.as_ref());
+            pod(self.uid).is_some_and(|pod| pod.gone) && place(self.uid).is_some_and(|own| place(to) == Some(own))
+        };
+        (is_migration(view, self.uid, to) || is_succession()) && moment >= self.began(view)
     }
 
     /// Whether a record may bear this name for the pod.

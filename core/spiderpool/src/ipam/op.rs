@@ -264,9 +264,15 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     }
 
     /// Whether one of these addresses is recorded for `uid`.
+    ///
+    /// # Errors
+    /// A pool cannot be read, or its records: who has which of its addresses is not known then.
     pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
         for (pool, ips) in by_pool(what.iter().cloned()) {
             let Some(found) = self.pool(&pool).await? else { continue };
+            if let Some(Err(error)) = found.status.as_ref().map(|status| status.allocated_ips.parse()) {
+                return Err(of_pool(&pool)(PoolError::BadRecords(error.to_string())));
+            }
             if recorded(&found, None, uid).any(|(ip, _)| ips.contains(&ip)) {
                 return Ok(true);
             }

@@ -36,14 +36,15 @@ pub(super) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// Whether a pool that was just read has a record of this NIC that its endpoint does not name; none if its records cannot be read.
-    pub(super) fn is_recorded_in(&self, pool: &SpiderIPPool) -> bool {
-        let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { return false };
+    /// Whether a pool that was just read has a record of this NIC that its endpoint does not name; `None` = its records cannot be read.
+    pub(super) fn is_recorded_in(&self, pool: &SpiderIPPool) -> Option<bool> {
+        let Some(status) = &pool.status else { return Some(false) };
+        let records = status.allocated_ips.parse().ok()?;
         let is_own = |(key, record): (&RecordKey, &PoolIPAllocation)| {
             let is_named = self.named.is_some_and(|named| key.address().is_some_and(|ip| named.contains(&ip)));
             key.address().is_some() && !is_named && record.interface.as_deref().is_none_or(|interface| interface == self.nic)
         };
-        records.of_pod_uid(self.uid).any(is_own)
+        Some(records.of_pod_uid(self.uid).any(is_own))
     }
 }
 

@@ -167,7 +167,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let policy = self.policy();
         let mut holds = None;
         let decide = |known: &SpiderIPPool, holds: &mut Option<bool>| -> Result<Decision<Option<(AllocatedIp, bool)>>, PoolError> {
-            *holds = Some(ask.is_recorded_in(known));
+            *holds = ask.is_recorded_in(known);
             let reservations = self.reservations(family);
             // Upstream reads reservations before anything else (A §14.15).
             if policy.upstream_ranges
@@ -196,7 +196,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         };
         // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
         if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
-            && let Err(error) = self.compare(pool, |listed| holds = Some(ask.is_recorded_in(listed))).await
+            && let Err(error) = self.compare(pool, |listed| holds = ask.is_recorded_in(listed)).await
             // What is recorded already is answered whatever other pools have.
             && holds != Some(true)
         {

@@ -1,9 +1,9 @@
 //! What the hardened agent takes back, for which sandbox, and what it leaves.
 
-use crate::api_server::Deed;
+use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses};
 use ipam_spiderpool::Policy;
-use ipam_spiderpool::ipam::DelOutcome;
+use ipam_spiderpool::ipam::{DelOutcome, IpamError, PoolError};
 use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
@@ -215,6 +215,37 @@ fn the_del_of_a_nic_leaves_what_another_has_though_the_cache_shows_it_under_this
     assert_eq!(scene.of("u"), ["10.0.0.2"]);
     assert_eq!(scene.del("a", "u", "net1"), Ok(DelOutcome::Released));
     assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn the_del_of_a_nic_does_not_take_records_that_nobody_can_read_for_none() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net1","ipv4":["p4"]}]"#);
+    scene.add("a", "u", "eth0").unwrap();
+    scene.add("a", "u", "net1").unwrap();
+    scene.terminate("a");
+    let typed = |stray: &str, world: &World| {
+        world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
+            let records = pool["status"]["allocatedIPs"].as_str().unwrap().trim_start_matches('~').to_owned();
+            pool["status"]["allocatedIPs"] = json!(format!("{stray}{records}"));
+        });
+    };
+    typed("~", &scene.world);
+    // Somebody mends the pool between two looks at it.
+    let mut looks = 0;
+    scene.world.script(move |name, world| {
+        looks += u32::from(name == "get SpiderIPPool");
+        if looks == 2 {
+            typed("", world);
+        }
+        Deed::Serve
+    });
+    let error = scene.del("a", "u", "net1").unwrap_err();
+    assert!(matches!(error, IpamError::Pool { error: PoolError::BadRecords(_), .. }), "{error}");
+    scene.world.serve_all();
+    typed("", &scene.world);
+    assert_eq!(scene.of("u"), ["10.0.0.1", "10.0.0.2"], "the other NIC answers still");
+    assert_eq!(scene.del("a", "u", "net1"), Ok(DelOutcome::ReleasedNic));
 }
 
 #[test]

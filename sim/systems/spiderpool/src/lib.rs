@@ -44,8 +44,8 @@ use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
-    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft,
-    SpiderPlan, Unreserve,
+    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings,
+    SpiderDraft, SpiderPlan, Unreserve,
 };
 
 /// Spiderpool in a cluster.

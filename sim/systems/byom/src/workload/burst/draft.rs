@@ -112,7 +112,13 @@ impl Draft for BurstDraft {
         };
         let mut problems = Problems::new();
         problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "workload.allocations", "the number of allocations of all adaptors and of edits", operations, OPS_MAX));
+        problems.append(at_most(
+            source,
+            "workload.allocations",
+            "the number of allocations of all adaptors and of edits",
+            operations,
+            OPS_MAX,
+        ));
         problems.append(at_most(source, "workload.addresses", "the number of addresses", total, u64::from(ADDRESSES_MAX)));
         if let Some(addresses) = &self.addresses
             && addresses.bounds().0 < self.taken.bounds().1

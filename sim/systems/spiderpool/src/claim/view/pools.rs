@@ -8,6 +8,7 @@ use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_NAME;
 use ipam_spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
 use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
 use kube_machinery::FxHashMap;
+use sim_config::time::SimTime;
 
 use super::Said;
 use super::overlaps::Overlaps;
@@ -21,6 +22,8 @@ pub(in super::super) struct Pool {
     pub(in super::super) addresses: Option<Arc<IpSet>>,
     /// Its records as they could last be read: what people type into the text takes nobody's address away.
     records: PoolIPAllocations,
+    /// Until when nobody could read them; `None` = they could always be read, or cannot be now (`is_garbled`).
+    garbled_until: Option<SimTime>,
     /// The revision at which anything but its records and ranges last changed; 0 = not in this run.
     pub(in super::super) changed: u64,
     /// `addresses` as they were from a revision on, the present ones last.
@@ -31,7 +34,7 @@ impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
         let addresses = addresses_of(&object.spec);
         let records = records_of(&object).cloned().unwrap_or_default();
-        Self { eras: vec![(0, addresses.clone())], addresses, records, object, changed: 0 }
+        Self { eras: vec![(0, addresses.clone())], addresses, records, garbled_until: None, object, changed: 0 }
     }
 
     /// Whether whoever was shown everything up to a revision, and maybe more, can have known it without an address.
@@ -43,6 +46,11 @@ impl Pool {
     /// See [`listed`].
     pub(in super::super) fn listed(&self) -> Option<IpSet> {
         listed(&self.object.spec)
+    }
+
+    /// Until when nobody could read its records: who had to take one away could not.
+    pub(in super::super) fn garbled_until(&self, now: SimTime) -> Option<SimTime> {
+        if is_garbled(&self.object) { Some(now) } else { self.garbled_until }
     }
 
     /// Its records, as they could last be read.
@@ -78,6 +86,10 @@ impl Pool {
         };
         (0..most).take_while(|_| next().is_some()).count()
     }
+}
+
+fn is_garbled(pool: &SpiderIPPool) -> bool {
+    pool.status.as_ref().is_some_and(|status| status.allocated_ips.parse().is_err())
 }
 
 /// The records of a pool, if it has any that can be read.
@@ -271,6 +283,9 @@ impl Pools {
         let moved = self.replace(&name, revision, after.clone());
         if let Some(pool) = self.by_name.get_mut(&name) {
             pool.records = new;
+            if before.as_deref().is_some_and(is_garbled) && !is_garbled(&pool.object) {
+                pool.garbled_until = Some(said.at);
+            }
         }
         PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits, moved }
     }

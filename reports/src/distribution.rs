@@ -134,7 +134,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_list(mut list in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..100_000_000], 1..200), p in 0.0..1.0f64) {
+        fn quantiles_are_those_of_the_sorted_list(
+            mut list in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..100_000_000], 1..200),
+            p in 0.0..1.0f64,
+        ) {
             let all = of(&list);
             list.sort_unstable();
             let exact = list[((p * list.len() as f64).ceil() as usize).clamp(1, list.len()) - 1];
@@ -144,7 +147,10 @@ mod tests {
         }
 
         #[test]
-        fn parts_give_the_whole(left in prop::collection::vec(0u64..10_000_000, 0..50), right in prop::collection::vec(0u64..10_000_000, 0..50)) {
+        fn parts_give_the_whole(
+            left in prop::collection::vec(0u64..10_000_000, 0..50),
+            right in prop::collection::vec(0u64..10_000_000, 0..50),
+        ) {
             let mut joined = of(&left);
             joined.join(&of(&right));
             let whole = of(&[left, right].concat());

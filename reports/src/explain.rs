@@ -14,8 +14,8 @@
 //!   `missing-namespace`, `no-pool`, `no-candidate` (a NIC, or a family that is named only by patterns, is left without any
 //!   candidate), `duplicate-pool`, `missing-pool`, `all-filtered`, `subnet-auto-pool-disabled`, `subnet-invalid`,
 //!   `subnet-bad-ip-number`, `subnet-bad-reclaim`, `subnet-orphan-pod`, `subnet-needs-fixed-number`, `subnet-no-auto-pool`,
-//!   `subnet-many-auto-pools`, `subnet-reconcile-failed`, `host-network` (no CNI plugin is asked), `no-address` (the agent answers without any
-//!   address, so that the plugin fails); and those of `allocate_error`.
+//!   `subnet-many-auto-pools`, `subnet-reconcile-failed`, `host-network` (no CNI plugin is asked), `no-address` (the agent answers without
+//!   any address, so that the plugin fails); and those of `allocate_error`.
 //! * `class` of `allocate_error`, where selection passed and the agent fails: `exhausted`, `pool-not-found`, `data-broken`,
 //!   `terminating-endpoint`, `endpoint-already-exists`, `endpoint-not-found`, `endpoint-conflict`, `pool` and others of the agent.
 

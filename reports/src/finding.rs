@@ -87,8 +87,8 @@ pub struct Failure {
     /// What it comes of, as far as that tells it from other failures: [`Needs::cause`](crate::shrink::Needs::cause).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim, and only if the
-    /// plan that is kept of its cause shows it.
+    /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim, and
+    /// only if the plan that is kept of its cause shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<Shrunk>,
 }

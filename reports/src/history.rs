@@ -1,7 +1,8 @@
-//! What happened in one run, as data for other programs: operations, requests, faults and outages as spans, every event, and the verdict of each claim.
+//! What happened in one run, as data for other programs: operations, requests, faults and outages as spans, every event, and the verdict of
+//! each claim.
 //!
-//! Spans refer to events by their numbers, which are those of the trace. [`perfetto`](crate::perfetto) and [`jepsen`](crate::jepsen) say the same in the
-//! formats of other tools.
+//! Spans refer to events by their numbers, which are those of the trace. [`perfetto`](crate::perfetto) and [`jepsen`](crate::jepsen) say
+//! the same in the formats of other tools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

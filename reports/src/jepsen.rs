@@ -1,8 +1,8 @@
 //! A run as a history of operations in the form of Jepsen, for outside checkers such as Knossos, Elle and Porcupine.
 //!
-//! Each operation is an `invoke` and a completion: `ok`, `fail` (it did not take place) or `info` (nobody knows). A process of the history does one
-//! operation at a time, as checkers demand: an actor of the model that does several at once is several processes, and one whose operation ended
-//! with `info` goes on under a new number. Faults are operations of the `nemesis`.
+//! Each operation is an `invoke` and a completion: `ok`, `fail` (it did not take place) or `info` (nobody knows). A process of the history
+//! does one operation at a time, as checkers demand: an actor of the model that does several at once is several processes, and one whose
+//! operation ended with `info` goes on under a new number. Faults are operations of the `nemesis`.
 
 use std::collections::BTreeMap;
 
@@ -177,7 +177,8 @@ mod tests {
             ..History::default()
         };
         let expected = "{:f :allocate, :index 0, :node \"agent-0\", :process 0, :time 1000, :type :invoke, :value \"pod \\\"a\\\"\"}\n\
-                        {:f :allocate, :index 1, :node \"agent-0\", :process 0, :time 2000, :type :ok, :value [\"pod \\\"a\\\"\" [\"10.0.0.1\"]]}\n";
+                        {:f :allocate, :index 1, :node \"agent-0\", :process 0, :time 2000, :type :ok, :value \
+                        [\"pod \\\"a\\\"\" [\"10.0.0.1\"]]}\n";
         assert_eq!(edn(&history, Seconds::from_micros(9)), expected);
         assert_eq!(json(&History::default(), Seconds::ZERO), "[]\n");
     }

@@ -48,8 +48,8 @@
 //! | [`printable`] | text from outside made fit to be shown |
 //! | [`human`] | numbers and durations as a person would say them |
 //!
-//! JSON written by a later version may hold more fields: readers skip what they do not know, but for those that join results, which would lose
-//! it. Fields added after the first version are optional when read.
+//! JSON written by a later version may hold more fields: readers skip what they do not know, but for those that join results, which would
+//! lose it. Fields added after the first version are optional when read.
 
 pub mod addresses;
 pub mod against;

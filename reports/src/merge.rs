@@ -288,8 +288,8 @@ fn join_parts(parts: Vec<(usize, ScenarioResult)>, shards: Option<&Shards>) -> R
     Ok(joined)
 }
 
-/// Each shard explains the first failure of each cause that it sees. One machine would have explained the first of all, and named the cause of the
-/// others after it; of what must fail only the first of all is looked into.
+/// Each shard explains the first failure of each cause that it sees. One machine would have explained the first of all, and named the cause
+/// of the others after it; of what must fail only the first of all is looked into.
 fn tell_causes_once(failures: &mut [Failure], must_fail: bool) {
     let mut causes: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for failure in failures {
@@ -414,7 +414,11 @@ mod tests {
         }
 
         #[test]
-        fn merging_commutes(runs in runs(), deal in proptest::collection::vec(0..4usize, 1..80), order in Just([0, 1, 2, 3]).prop_shuffle()) {
+        fn merging_commutes(
+            runs in runs(),
+            deal in proptest::collection::vec(0..4usize, 1..80),
+            order in Just([0, 1, 2, 3]).prop_shuffle(),
+        ) {
             let shards = shards(&runs, &deal);
             let shuffled = order.iter().map(|&index| shards[index].clone()).collect();
             prop_assert_eq!(merge(shards.clone()), merge(shuffled));

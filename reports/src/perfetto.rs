@@ -1,8 +1,8 @@
 //! A run in the Trace Event Format of Chrome, which <https://ui.perfetto.dev> and `chrome://tracing` open.
 //!
-//! Each process of the model is a process of the trace; faults and violations have one of their own. Operations, requests, outages and faults are
-//! asynchronous spans (`b`, `e`), because a process has several at once; commits, crashes and what actors say are instants, and violations are
-//! instants across the whole picture. Time stamps are microseconds of model time. What had no end ends with the run.
+//! Each process of the model is a process of the trace; faults and violations have one of their own. Operations, requests, outages and
+//! faults are asynchronous spans (`b`, `e`), because a process has several at once; commits, crashes and what actors say are instants, and
+//! violations are instants across the whole picture. Time stamps are microseconds of model time. What had no end ends with the run.
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,8 @@ pub fn perfetto(title: &str, history: &History, violations: &[Violation], ended:
             Some(Ending::Lost) => "lost",
         };
         let args = json!({
-            "server": server, "ending": ending, "status": request.status, "revisions": revisions, "faults": request.hit_by, "event": request.event,
+            "server": server, "ending": ending, "status": request.status,
+            "revisions": revisions, "faults": request.hit_by, "event": request.event,
         });
         trace.span(pid(request.client), "request", &format!("{} {object}", request.verb), (request.at, request.answered), args);
     }
@@ -90,7 +91,11 @@ impl Trace {
         let id = format!("{:#x}", self.next);
         self.next += 1;
         let to = to.unwrap_or(self.end.max(from));
-        let event = |phase: &str, at: Seconds| json!({"ph": phase, "cat": category, "name": name, "id": id, "pid": pid, "tid": 0, "ts": at.as_micros()});
+        let event = |phase: &str, at: Seconds| {
+            json!({
+                "ph": phase, "cat": category, "name": name, "id": id, "pid": pid, "tid": 0, "ts": at.as_micros(),
+            })
+        };
         let (mut begins, ends) = (event("b", from), event("e", to));
         begins["args"] = args;
         self.events.extend([(from, begins), (to, ends)]);

@@ -98,8 +98,8 @@ pub struct PoolRun {
     pub makespan: Seconds,
     /// The calls, by time, if they were wanted.
     pub calls: Vec<PoolCall>,
-    /// What all requests met at the servers between the first call and the last answer; unset = servers work on everything at once, or nobody
-    /// asked.
+    /// What all requests met at the servers between the first call and the last answer; unset = servers work on everything at once, or
+    /// nobody asked.
     pub queue: Option<ServerQueue>,
 }
 

@@ -1,8 +1,8 @@
 //! Text from outside made fit to be shown: names, values and messages that scenarios, manifests, traces or other results brought along.
 //!
 //! A terminal obeys escape sequences, a CI runner obeys lines that begin with `::`, a spreadsheet obeys cells that begin with `=`. So every
-//! writer shows what is not printable as `\u{1b}`, a line break within a name included. [`record`] does that to a whole record, before it is
-//! written in whatever form; [`console`] is the last look at what goes to a terminal. JSON keeps the text as it is, and says it in ASCII
+//! writer shows what is not printable as `\u{1b}`, a line break within a name included. [`record`] does that to a whole record, before it
+//! is written in whatever form; [`console`] is the last look at what goes to a terminal. JSON keeps the text as it is, and says it in ASCII
 //! where a terminal could stumble: [`json`].
 
 use std::borrow::Cow;
@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Whether a character changes how others are shown instead of being shown: controls, line separators, and what turns the direction of text.
+/// Whether a character changes how others are shown instead of being shown: controls, line separators, and what turns the direction of
+/// text.
 fn is_unprintable(c: char) -> bool {
     c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -14,7 +14,8 @@ pub struct Provenance {
     pub replay: String,
     /// The behaviour that was asked for: `hardened` or `upstream`.
     pub profile: String,
-    /// The mutations that were on besides those of the profile, in the run that found the failure. A plan that was made smaller may have fewer.
+    /// The mutations that were on besides those of the profile, in the run that found the failure. A plan that was made smaller may have
+    /// fewer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mutations: Vec<String>,
     /// The mutations of the profile that were off in that run.

@@ -2,8 +2,8 @@
 //!
 //! Messages, lists and reports cite the reference by a letter and a place: `A §5.4`, `K070`, `G GL10`, `B C1 to C3`. [`places`] finds the
 //! citations in a text, [`url`] is where one can be read, [`legend`] tells it for a whole text and [`html`] makes links of them. What the
-//! letters and numbers mean is told in `docs/reference/README.md`; that every citation of the repository has its place there is a test of the
-//! repository.
+//! letters and numbers mean is told in `docs/reference/README.md`; that every citation of the repository has its place there is a test of
+//! the repository.
 //!
 //! ```
 //! use ipam_reports::reference;

@@ -73,7 +73,8 @@ pub(crate) fn insert_range(ranges: &mut Vec<SeedRange>, range: SeedRange) {
     }
 }
 
-/// Leaves the first seeds of ranges in normal form, so many of them. What is left of a union is then what is left of the union of what was left.
+/// Leaves the first seeds of ranges in normal form, so many of them. What is left of a union is then what is left of the union of what was
+/// left.
 pub(crate) fn keep_first(ranges: &mut Vec<SeedRange>, count: usize) {
     let mut left = count as u128;
     ranges.retain_mut(|range| {
@@ -118,7 +119,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_seeds_of_a_whole_are_those_of_its_parts(seeds in proptest::collection::vec((0..90u64, any::<bool>()), 0..70), count in 0..40usize) {
+        fn the_first_seeds_of_a_whole_are_those_of_its_parts(
+            seeds in proptest::collection::vec((0..90u64, any::<bool>()), 0..70),
+            count in 0..40usize,
+        ) {
             let ranges = |seeds: &mut dyn Iterator<Item = u64>| {
                 let mut ranges = seeds.fold(Vec::new(), |mut ranges, seed| { insert(&mut ranges, seed); ranges });
                 keep_first(&mut ranges, count);

@@ -161,8 +161,8 @@ pub struct Need {
 }
 
 impl Needs {
-    /// What the failure comes of, as far as that tells it from others: the faults, without their times, and the deviations that it needs. `None` where
-    /// nothing in particular is needed: such failures have nothing to be told apart by but their plans.
+    /// What the failure comes of, as far as that tells it from others: the faults, without their times, and the deviations that it needs.
+    /// `None` where nothing in particular is needed: such failures have nothing to be told apart by but their plans.
     pub fn cause(&self) -> Option<String> {
         let name = |need: &Need| need.name().to_owned();
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(name).collect::<Vec<_>>();
@@ -190,8 +190,8 @@ pub fn cause_class(cause: &str) -> String {
 }
 
 impl Needs {
-    /// What has to be left out for the claim to hold: its faults, and its deviations. Faults are named without their times, and either all of one
-    /// list go or none. `None` where nothing in particular is needed.
+    /// What has to be left out for the claim to hold: its faults, and its deviations. Faults are named without their times, and either all
+    /// of one list go or none. `None` where nothing in particular is needed.
     pub fn parts(&self) -> Option<(Vec<&str>, Vec<&str>)> {
         let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).count() > 0;
         let mut faults: Vec<&str> = Vec::new();

@@ -11,8 +11,8 @@ use crate::{ScenarioResult, SeedRange, seeds};
 
 /// A cause of failures: the claims that it breaks, the seeds that showed it, and the plan to look at.
 ///
-/// Failures have one cause if their smaller plans give the same run, or if what they need is the same: [`Failure::cause`]. Only the listed failures
-/// are looked into; how many further seeds there are is told beside it, and nobody says that they come of the same.
+/// Failures have one cause if their smaller plans give the same run, or if what they need is the same: [`Failure::cause`]. Only the listed
+/// failures are looked into; how many further seeds there are is told beside it, and nobody says that they come of the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What it comes of: faults and deviations; unset where that is not known, or nothing in particular.
@@ -27,8 +27,8 @@ pub struct Finding {
     pub seeds: u64,
     /// Which ones, as far as they are known: ascending, neighbours joined.
     pub seed_ranges: Vec<SeedRange>,
-    /// In how many further seeds these claims were violated, without anybody having looked into the cause. A claim with several causes counts at the
-    /// first of them.
+    /// In how many further seeds these claims were violated, without anybody having looked into the cause. A claim with several causes
+    /// counts at the first of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unexamined: u64,
     /// Which ones these are, as far as they are known.
@@ -62,7 +62,8 @@ impl ScenarioResult {
         self.findings = self.sorted_findings();
     }
 
-    /// What was violated, by what it comes of. What a negative scenario must violate comes first, then what hurts users, the worst first, then the rest, each in the order of seeds and times.
+    /// What was violated, by what it comes of. What a negative scenario must violate comes first, then what hurts users, the worst first,
+    /// then the rest, each in the order of seeds and times.
     pub fn sorted_findings(&self) -> Vec<Finding> {
         let count_of = |failure: &Failure| self.claims.iter().find(|count| count.claim == failure.claim);
         let mut known: Vec<(&ClaimCount, &Failure)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Finds the places of a source file where a small mistake can be made, and makes some of them in it, each behind a switch.
 //!
-//! Every change has the type of what it replaces, whatever the types are, so a file that compiled does so with all of them. What is constant for the
-//! compiler, patterns, types, macros, tests and texts for people are left alone.
+//! Every change has the type of what it replaces, whatever the types are, so a file that compiled does so with all of them. What is
+//! constant for the compiler, patterns, types, macros, tests and texts for people are left alone.
 
 use std::collections::BTreeMap;
 

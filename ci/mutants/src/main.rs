@@ -33,9 +33,8 @@ const ARGUED: &str = "ci/mutants/argued.toml";
 
 /// Make small mistakes in core, one at a time, and see which of them the scenarios that must hold notice
 #[derive(Parser)]
-#[command(
-    after_help = "Fails (1) if the score is lower than --at-least, or if an entry of ci/mutants/argued.toml is about no mutant that survives."
-)]
+#[command(after_help = "Fails (1) if the score is lower than --at-least, or if an entry of \
+                        ci/mutants/argued.toml is about no mutant that survives.")]
 struct Args {
     /// How many mutants to make, those whose functions rank first
     #[arg(long, value_name = "N", default_value_t = 300)]

@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use serde::Serialize;
 
-/// One mutant: a change of one expression or statement. In [`crate::instrument`]'s copy it is made while the program runs, if it is the chosen one.
+/// One mutant: a change of one expression or statement. In [`crate::instrument`]'s copy it is made while the program runs, if it is the
+/// chosen one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct Site {
     /// The file, from the root of the repository.
@@ -23,8 +24,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A number that stays the same while the function does, wherever it moves to in its file. Whoever takes the sites with the smallest numbers takes
-    /// the same ones tomorrow, but for what was edited.
+    /// A number that stays the same while the function does, wherever it moves to in its file. Whoever takes the sites with the smallest
+    /// numbers takes the same ones tomorrow, but for what was edited.
     pub(crate) fn rank(&self) -> u64 {
         let mut hasher = FxHasher::default();
         (&self.file, &self.function, &self.code, &self.instead, self.repeated).hash(&mut hasher);

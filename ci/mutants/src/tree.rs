@@ -31,7 +31,8 @@ pub(crate) fn sites(root: &Path) -> Result<Vec<Site>, Box<dyn Error>> {
     Ok(sites)
 }
 
-/// Writes the copy, with these mutants, below `out`, and builds the program. Files that are the same stay as they are, so that nothing is built twice.
+/// Writes the copy, with these mutants, below `out`, and builds the program. Files that are the same stay as they are, so that nothing is
+/// built twice.
 pub(crate) fn build(root: &Path, out: &Path, mutants: &[Site]) -> Result<PathBuf, Box<dyn Error>> {
     let tree = out.join("tree");
     let mut left = mutants.iter().collect::<Vec<_>>();

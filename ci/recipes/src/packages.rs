@@ -117,7 +117,8 @@ mod tests {
 
     const WORKSPACE: &str = "[workspace]\nmembers = [\"a/b\"]\n[workspace.package]\nversion = \"1.2.3\"\nlicense = \"Apache-2.0\"\n\
                              [workspace.dependencies]\nb = { path = \"a/b\", version = \"=1.2.3\" }\n";
-    const PACKAGE: &str = "[package]\nname = \"b\"\ndescription = \"B\"\nlicense.workspace = true\nrepository = \"r\"\nreadme = \"../R.md\"\n\
+    const PACKAGE: &str = "[package]\nname = \"b\"\ndescription = \"B\"\nlicense.workspace = true\n\
+                           repository = \"r\"\nreadme = \"../R.md\"\n\
                            keywords = [\"k\"]\ncategories = [\"c\"]\ninclude = [\"/src\"]\n";
     const CODE: &str = "const A: &str = include_str!(\"../assets/x.toml\");\n";
 

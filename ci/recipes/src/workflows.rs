@@ -198,7 +198,8 @@ mod tests {
                             - uses: actions/checkout@v4\n      - uses: ./.github/actions/b\n      - run: ci/c.sh \"${{ matrix.d }}\"\n  \
                             b:\n    needs: a\n    runs-on: x\n    timeout-minutes: 1\n    steps: []\n";
     const ACTION: &str = "name: b\ndescription: B\ninputs:\n  in: { description: I }\nruns:\n  using: composite\n  steps:\n    \
-                          - id: one\n      shell: bash\n      run: '\"$GITHUB_ACTION_PATH/run.sh\"'\n      env: { IN: '${{ inputs.in }}' }\n    \
+                          - id: one\n      shell: bash\n      run: '\"$GITHUB_ACTION_PATH/run.sh\"'\n      \
+                          env: { IN: '${{ inputs.in }}' }\n    \
                           - shell: bash\n      run: exit \"$CODE\"\n      env: { CODE: '${{ steps.one.outputs.code }}' }\n";
 
     fn findings(workflow: &str, action: &str) -> Vec<String> {

@@ -1,4 +1,5 @@
-//! The recipes of `ci/` as their systems run them, with a stub in place of the program: a verdict is a result of a shard, anything else fails it.
+//! The recipes of `ci/` as their systems run them, with a stub in place of the program: a verdict is a result of a shard, anything else
+//! fails it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -271,7 +272,8 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
         "exit \"$code\"",
         "for plan in a-0 a-0-min a-1 b-0-min c-0-min; do [ \"$1\" = run ] && touch report/plans/$plan.toml; done\n\
          # `gate` has a folder for each part.\n\
-         if [ \"$1\" = gate ]; then mkdir -p report/plans/chaos && touch report/plans/chaos/g-0.toml report/plans/chaos/g-0-min.toml; fi\nexit \"$code\"",
+         if [ \"$1\" = gate ]; then mkdir -p report/plans/chaos && \
+         touch report/plans/chaos/g-0.toml report/plans/chaos/g-0-min.toml; fi\nexit \"$code\"",
     );
     for (code, verdict) in CODES {
         let checkout = Checkout::new();
@@ -373,7 +375,8 @@ fn an_archive_holds_what_it_should_and_the_action_installs_it_if_it_is_whole() {
 fn the_action_builds_the_sources_that_it_is_part_of_where_their_settings_are() {
     for (version, used_at) in [("source", "v1.2.3"), ("", "main"), ("", "")] {
         let checkout = Checkout::new();
-        let cargo = "#!/bin/sh\necho \"$PWD $* ${RUSTFLAGS-unset}\" > \"$STUB/cargo\"\nprintf '#!/bin/sh\\n' > \"$STUB/tmp/ipam-sim/bin/ipam-sim\"\nchmod +x \"$STUB/tmp/ipam-sim/bin/ipam-sim\"\n";
+        let cargo = "#!/bin/sh\necho \"$PWD $* ${RUSTFLAGS-unset}\" > \"$STUB/cargo\"\n\
+                     printf '#!/bin/sh\\n' > \"$STUB/tmp/ipam-sim/bin/ipam-sim\"\nchmod +x \"$STUB/tmp/ipam-sim/bin/ipam-sim\"\n";
         checkout.executable("bin/cargo", cargo);
         let path = format!("{}:{}", checkout.path("bin").display(), std::env::var("PATH").unwrap());
         let environment = [("VERSION", version), ("USED_AT", used_at), ("REPOSITORY", ""), ("PATH", &path), ("RUSTFLAGS", "-Dwarnings")];

@@ -111,7 +111,8 @@ fn tell(repository: &Repository, package: &str, imports: &Imports, circle: &BTre
     let within = imports.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to));
     let told: Vec<String> = within.clone().map(|((from, to), (path, _))| format!("{from} imports {to} ({path})")).collect();
     let message = format!(
-        "modules of {package} import each other in a circle: {}; move what they share below both, or state a reason in ci/tidy/circles.toml",
+        "modules of {package} import each other in a circle: {}; move what they share below both, or \
+         state a reason in ci/tidy/circles.toml",
         told.join(", ")
     );
     let (_, (path, at)) = within.min_by_key(|((from, to), _)| (from, to)).expect("a circle has imports");

@@ -85,7 +85,8 @@ fn short_docs(text: &str) -> Vec<(usize, &str)> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "/// Who.\npub struct A {\n    /// Which.\n    pub a: u8,\n    /// How many of them there are.\n    pub b: u8,\n}\n\n/// One\n/// two.\nfn c() {}\n";
+    const TEXT: &str = "/// Who.\npub struct A {\n    /// Which.\n    pub a: u8,\n    /// How many of them there are.\n    pub b: u8,\n\
+                        }\n\n/// One\n/// two.\nfn c() {}\n";
 
     fn findings(table: &str) -> Vec<String> {
         check(&Repository::of(&[("x/a.rs", TEXT)]), &read(table).unwrap()).iter().map(Finding::to_string).collect()

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use tidy::{Finding, Repository, circles, citations, deviations, leftovers, length, links, selects, short_docs, words};
+use tidy::{Finding, Repository, circles, citations, deviations, leftovers, length, links, selects, short_docs, width, words};
 
 static REPOSITORY: LazyLock<Repository> = LazyLock::new(|| Repository::read(&Repository::root()));
 
@@ -31,6 +31,11 @@ fn every_deviation_is_described() {
 #[test]
 fn every_link_leads_somewhere() {
     none(links::check(&REPOSITORY));
+}
+
+#[test]
+fn lines_of_rust_are_as_wide_as_rustfmt_lets_them_be() {
+    none(width::check(&REPOSITORY));
 }
 
 #[test]

@@ -205,7 +205,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_changes_make_the_later_records_of_the_earlier(before in prop::collection::vec((0u8..40, 0u8..3), 0..40), after in prop::collection::vec((0u8..40, 0u8..3), 0..40)) {
+        fn the_changes_make_the_later_records_of_the_earlier(
+            before in prop::collection::vec((0u8..40, 0u8..3), 0..40),
+            after in prop::collection::vec((0u8..40, 0u8..3), 0..40),
+        ) {
             let (before, after) = (records(&before), records(&after));
             let mut made = before.clone();
             for change in before.diff(&after) {

@@ -297,7 +297,8 @@ proptest! {
             let expected = plain.available.iter().enumerate().filter(|(_, text)| spelled(text)).map(|(index, _)| index);
             prop_assert!(document.available.positions(&key).eq(expected));
             prop_assert_eq!(document.available.contains(&key), plain.available.iter().any(spelled));
-            let expected: Vec<&String> = plain.allocated.iter().flatten().filter(|(_, record)| spelled(&record.ip)).map(|(id, _)| id).collect();
+            let of_address = plain.allocated.iter().flatten().filter(|(_, record)| spelled(&record.ip));
+            let expected: Vec<&String> = of_address.map(|(id, _)| id).collect();
             let found: Vec<String> = document.allocated.of_address(&key).map(|(id, _)| id.to_string()).collect();
             prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
         }

@@ -209,7 +209,8 @@ mod tests {
     fn every_bad_entry_is_reported() {
         use BadEntryProblem::*;
         let ips = parse(
-            "10.0.0.300,host,10.0.0.1-,10.0.0.5-10.0.0.5,10.0.0.6-10.0.0.1,10.0.0.1-fe80::1,fe80::1%a-fe80::2%b,10.0.0.1-10.0.0.2-10.0.0.3,10.0.0.7",
+            "10.0.0.300,host,10.0.0.1-,10.0.0.5-10.0.0.5,10.0.0.6-10.0.0.1,10.0.0.1-fe80::1,\
+             fe80::1%a-fe80::2%b,10.0.0.1-10.0.0.2-10.0.0.3,10.0.0.7",
         );
         let problems: Vec<_> = ips.bad.iter().map(|bad| bad.problem).collect();
         assert_eq!(problems, [NoAddress, NoAddress, NoAddressInRange, EmptyRange, EmptyRange, MixedRange, MixedRange, NoAddressInRange]);

@@ -287,7 +287,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_plain_list(start in 0usize..600, edits in prop::collection::vec(prop::option::of(any::<prop::sample::Index>()), 0..400)) {
+        fn agrees_with_a_plain_list(
+            start in 0usize..600,
+            edits in prop::collection::vec(prop::option::of(any::<prop::sample::Index>()), 0..400),
+        ) {
             let mut list = Ranked::default();
             let mut plain: Vec<(u64, usize)> = (0..start).map(|entry| (list.push(entry), entry)).collect();
             let snapshot = (list.clone(), plain.clone());
@@ -295,7 +298,8 @@ mod tests {
                 match edit {
                     Some(index) if !plain.is_empty() => {
                         let (place, entry) = plain.remove(index.index(plain.len()));
-                        prop_assert_eq!((list.rank(place), list.at(place)), (plain.iter().filter(|(other, _)| *other < place).count(), Some(&entry)));
+                        let before = plain.iter().filter(|(other, _)| *other < place).count();
+                        prop_assert_eq!((list.rank(place), list.at(place)), (before, Some(&entry)));
                         prop_assert_eq!(list.remove(place), entry);
                         prop_assert_eq!(list.at(place), None);
                     }
@@ -320,7 +324,9 @@ mod tests {
         #[test]
         fn the_difference_of_two_lists_is_that_of_plain_ones(
             start in 0usize..300,
-            [common, old, new] in prop::array::uniform3(prop::collection::vec(prop::option::weighted(0.4, any::<prop::sample::Index>()), 0..60)),
+            [common, old, new] in prop::array::uniform3(
+                prop::collection::vec(prop::option::weighted(0.4, any::<prop::sample::Index>()), 0..60),
+            ),
             related: bool,
         ) {
             let edit = |list: &mut Ranked<usize>, edits: Vec<Option<prop::sample::Index>>, first: usize| {
@@ -344,7 +350,9 @@ mod tests {
             let mut newer = if related { older.clone() } else { Ranked::default() };
             edit(&mut older, old, 2000);
             edit(&mut newer, new, 3000);
-            let plain = |list: &Ranked<usize>| (0..list.len()).map(|index| list.get(index).map(|(place, entry)| (place, *entry)).unwrap()).collect::<Vec<_>>();
+            let plain = |list: &Ranked<usize>| -> Vec<_> {
+                (0..list.len()).map(|index| list.get(index).map(|(place, entry)| (place, *entry)).unwrap()).collect()
+            };
             let plain = (plain(&older), plain(&newer));
             prop_assert_eq!(older.diff(&newer), (only(&plain.0, &plain.1), only(&plain.1, &plain.0)));
         }

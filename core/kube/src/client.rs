@@ -64,14 +64,15 @@ pub trait WatchStream<K>: Send + 'static {
 /// A cache that is only looked at now and then need not be told of each change as it comes: its reader takes what has arrived by then.
 /// [`WatchStream::next`] and [`take`](Self::take) hand out the same elements in the same order, each once.
 pub trait Backlog<K>: fmt::Debug + Send + Sync {
-    /// Whether elements are left to [`take`](Self::take) from now on. Then [`WatchStream::next`] need not complete for an element; it completes
-    /// when the stream is over, and what is left in the backlog came before that.
+    /// Whether elements are left to [`take`](Self::take) from now on. Then [`WatchStream::next`] need not complete for an element; it
+    /// completes when the stream is over, and what is left in the backlog came before that.
     fn defer(&self, deferred: bool);
 
     /// Whether there is anything to take. Nothing is left in the backlog of a stream that was dropped.
     fn has_arrived(&self) -> bool;
 
-    /// Calls `take` with what has arrived, in order. Of several changes of one object that have arrived it may be called with the last alone.
+    /// Calls `take` with what has arrived, in order. Of several changes of one object that have arrived it may be called with the last
+    /// alone.
     fn take(&self, take: &mut dyn FnMut(WatchEvent<K>));
 }
 

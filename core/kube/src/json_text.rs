@@ -37,7 +37,8 @@ pub trait TextForm: Clone + Eq {
         self.to_text().len()
     }
 
-    /// The length in bytes of the canonical text inside a JSON string: see [`escaped_len`]. Types that can know it without making the text should.
+    /// The length in bytes of the canonical text inside a JSON string: see [`escaped_len`]. Types that can know it without making the text
+    /// should.
     fn escaped_len(&self) -> usize {
         escaped_len(self.to_text().as_bytes())
     }
@@ -54,8 +55,8 @@ pub trait TextForm: Clone + Eq {
     }
 }
 
-/// How many bytes a text takes inside a JSON string, without the quotes around it, as Go writes it and API servers store it: `<`, `>` and `&` as
-/// six bytes, too. The text is UTF-8, and no character of it is cut.
+/// How many bytes a text takes inside a JSON string, without the quotes around it, as Go writes it and API servers store it: `<`, `>` and
+/// `&` as six bytes, too. The text is UTF-8, and no character of it is cut.
 pub fn escaped_len(text: &[u8]) -> usize {
     /// What each byte takes more than itself.
     const MORE: [u8; 256] = {

@@ -1,5 +1,5 @@
-//! Schemas of Kubernetes' own types that custom resources embed, for `#[schemars(with = "…")]`. `k8s-openapi` has schemas for all its types, which take
-//! longer to compile than everything else in it.
+//! Schemas of Kubernetes' own types that custom resources embed, for `#[schemars(with = "…")]`. `k8s-openapi` has schemas for all its
+//! types, which take longer to compile than everything else in it.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,8 @@ impl JsonSchema for LabelSelector {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Objects are selected by their labels: every entry of both lists has to hold. An empty selector selects all objects.",
+            "description": "Objects are selected by their labels: every entry of both lists has to hold. An \
+                            empty selector selects all objects.",
             "type": "object",
             "properties": {
                 "matchExpressions": {

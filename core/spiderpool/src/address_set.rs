@@ -8,7 +8,8 @@ use kube_machinery::{FxHashMap, FxHashSet};
 
 /// The addresses of a pool or a subnet: `ips` without `excludeIPs`.
 ///
-/// What cannot be read holds nothing and excludes nothing, so that an object is never thought to have fewer addresses than it can give away.
+/// What cannot be read holds nothing and excludes nothing, so that an object is never thought to have fewer addresses than it can give
+/// away.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressSet(pub IpSet);
 
@@ -49,8 +50,8 @@ pub fn shares_addresses(mine: &IpSet, other: &IPPoolSpec, policy: &Policy) -> Op
     AddressSet::of_pool(other, policy).0.first_shared(mine)
 }
 
-/// The addresses of the pools that a process is shown, read once for each generation of a pool: the API server counts every change of a spec.
-/// A pool without UID or generation is read each time. It changes no answer, only what it costs. Clones are the same process.
+/// The addresses of the pools that a process is shown, read once for each generation of a pool: the API server counts every change of a
+/// spec. A pool without UID or generation is read each time. It changes no answer, only what it costs. Clones are the same process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddressSets(Arc<Mutex<FxHashMap<Arc<str>, Known>>>);
 

@@ -77,7 +77,8 @@ impl fmt::Display for RecordKey {
     }
 }
 
-/// Writes an address as its own `Display` does, without its four trips through the formatter: every change of a record needs the text of its key.
+/// Writes an address as its own `Display` does, without its four trips through the formatter: every change of a record needs the text of
+/// its key.
 fn write_plainly(ip: Ipv4Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (mut text, mut len) = ([b'.'; 15], 0);
     for octet in ip.octets() {
@@ -313,7 +314,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_is_written_as_the_standard_library_writes_it(bits: u32, octets in prop::array::uniform4(prop::sample::select(vec![0, 9, 10, 99, 100, 255]))) {
+        fn an_address_is_written_as_the_standard_library_writes_it(
+            bits: u32,
+            octets in prop::array::uniform4(prop::sample::select(vec![0, 9, 10, 99, 100, 255])),
+        ) {
             for ip in [Ipv4Addr::from_bits(bits), Ipv4Addr::from(octets)] {
                 prop_assert_eq!(RecordKey::from(IpAddr::from(ip)).to_string(), ip.to_string());
                 prop_assert_eq!(format!("{:>20}", RecordKey::from(IpAddr::from(ip))), format!("{ip:>20}"));

@@ -35,8 +35,8 @@ pub struct ControllerSettings {
     pub retry_delay: Duration,
     /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: how often. Default 500.
     pub max_retries: u32,
-    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened, nothing
-    /// looks at it.
+    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened,
+    /// nothing looks at it.
     pub max_queue_length: usize,
     /// What is done differently.
     pub policy: Policy,

@@ -8,8 +8,8 @@
 //! a request that waits for one of the same tickets, so that everybody's turn comes (A L7); upstream lets pass whoever finds
 //! all tickets free.
 //!
-//! Whoever gives tickets back looks at the first of those who wait for one of these, so a grant costs O(t log n) for t tickets and n who wait.
-//! Where others are overtaken, at all who wait for one of them.
+//! Whoever gives tickets back looks at the first of those who wait for one of these, so a grant costs O(t log n) for t tickets and n who
+//! wait. Where others are overtaken, at all who wait for one of them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -335,8 +335,8 @@ mod tests {
         }
     }
 
-    /// What happens to the tickets, which are bits: somebody asks for some, one who asked before gives up or gives back, somebody gives back
-    /// what nobody granted.
+    /// What happens to the tickets, which are bits: somebody asks for some, one who asked before gives up or gives back, somebody gives
+    /// back what nobody granted.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Ask(u8),
@@ -345,7 +345,11 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = prop_oneof![6 => (1u8..16).prop_map(Step::Ask), 5 => any::<usize>().prop_map(Step::GiveUp), 1 => (1u8..16).prop_map(Step::GiveBack)];
+        let step = prop_oneof![
+            6 => (1u8..16).prop_map(Step::Ask),
+            5 => any::<usize>().prop_map(Step::GiveUp),
+            1 => (1u8..16).prop_map(Step::GiveBack),
+        ];
         prop::collection::vec(step, 0..60)
     }
 
@@ -353,7 +357,9 @@ mod tests {
         #[test]
         fn tickets_are_granted_as_by_a_walk_along_all_who_wait(steps in steps(), overtakes: bool) {
             let all = names(&["p", "q", "r", "s"]);
-            let of = |bits: u8| -> Vec<Arc<str>> { all.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, name)| name.clone()).collect() };
+            let of = |bits: u8| -> Vec<Arc<str>> {
+                all.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, name)| name.clone()).collect()
+            };
             let (mut state, mut plain) = (State::default(), Plain::default());
             let mut asked: BTreeMap<u64, (Vec<Arc<str>>, oneshot::Receiver<()>)> = BTreeMap::new();
             for (turn, step) in (0..).zip(steps) {
@@ -386,10 +392,12 @@ mod tests {
                         plain.grant(overtakes)
                     }
                 };
-                let granted: Vec<u64> = asked.iter_mut().filter_map(|(turn, (_, granted))| granted.try_recv().is_ok().then_some(*turn)).collect();
+                let granted: Vec<u64> =
+                    asked.iter_mut().filter_map(|(turn, (_, granted))| granted.try_recv().is_ok().then_some(*turn)).collect();
                 prop_assert_eq!(granted, expected);
                 prop_assert!(state.waiting.keys().copied().collect::<BTreeSet<_>>().into_iter().eq(plain.waiting.keys().copied()));
-                let counts: BTreeMap<_, _> = state.tickets.iter().filter(|(_, known)| known.granted != 0).map(|(name, known)| (name.clone(), known.granted)).collect();
+                let held = state.tickets.iter().filter(|(_, known)| known.granted != 0);
+                let counts: BTreeMap<_, _> = held.map(|(name, known)| (name.clone(), known.granted)).collect();
                 prop_assert_eq!(&counts, &plain.granted);
                 prop_assert!(state.tickets.values().all(|known| !known.is_unknown()));
             }

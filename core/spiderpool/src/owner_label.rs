@@ -1,8 +1,8 @@
 //! The labels by which a pool names its owners (A §1.1), where a name is longer than a label takes.
 //!
-//! Names have up to 253 characters, the values of labels [`VALUE_MAX`]. A longer name is cut, and a hash of the whole tells it from others. Who
-//! reads such a label looks up the name where the pool has it in full: its affinity names the workload, the reference to its controller the subnet.
-//! Without it the label names nobody.
+//! Names have up to 253 characters, the values of labels [`VALUE_MAX`]. A longer name is cut, and a hash of the whole tells it from others.
+//! Who reads such a label looks up the name where the pool has it in full: its affinity names the workload, the reference to its controller
+//! the subnet. Without it the label names nobody.
 
 use std::borrow::Cow;
 

@@ -7,7 +7,8 @@ use kube_machinery::deviation::{self, Deviation, deviations};
 /// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17, §14.18).
+    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17,
+    /// §14.18).
     pub upstream_ranges: bool,
     /// `ties-in-any-order`: pools of equal rank are tried in random order, not in the order in which the user lists them (A §4).
     pub ties_in_any_order: bool,
@@ -50,7 +51,8 @@ pub struct Policy {
     pub static_reuse_skips_filter: bool,
     /// `limiter-ignores-deadline`: a request waits for its pools, and allocates, after its caller gave up (A W22).
     pub limiter_ignores_deadline: bool,
-    /// `limiter-overtakes`: a request that finds its pools free passes those that wait for one of them, who may wait for ever (A §5.6, W23).
+    /// `limiter-overtakes`: a request that finds its pools free passes those that wait for one of them, who may wait for ever (A §5.6,
+    /// W23).
     pub limiter_overtakes: bool,
     /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without a look at its record (A W24).
     pub failure_cache_unchecked: bool,
@@ -59,19 +61,19 @@ pub struct Policy {
     /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
     /// §14.27).
     pub mark_before_uid_check: bool,
-    /// `conflict-releases-all-nics`: an address of one NIC that somebody else answers on costs the pod those of all its NICs, of which some answer
-    /// already (A §7.3).
+    /// `conflict-releases-all-nics`: an address of one NIC that somebody else answers on costs the pod those of all its NICs, of which some
+    /// answer already (A §7.3).
     pub conflict_releases_all_nics: bool,
-    /// `conflict-avoided-forever`: an address that somebody else answered on once is avoided for the life of the pod, also when it is free by now and no
-    /// other is left (A L1).
+    /// `conflict-avoided-forever`: an address that somebody else answered on once is avoided for the life of the pod, also when it is free
+    /// by now and no other is left (A L1).
     pub conflict_avoided_forever: bool,
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
-    /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the first
-    /// one's ADD has written (A §2.4, §5.2).
+    /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the
+    /// first one's ADD has written (A §2.4, §5.2).
     pub further_nic_draws_again: bool,
-    /// `strays-go-afterwards`: what an ADD left behind in another pool goes back after the NIC was given another address, not before, so that it has
-    /// two for a while, and for longer if the agent dies in between (A W1).
+    /// `strays-go-afterwards`: what an ADD left behind in another pool goes back after the NIC was given another address, not before, so
+    /// that it has two for a while, and for longer if the agent dies in between (A W1).
     pub strays_go_afterwards: bool,
     /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases, also of one that another has replaced since (K §5.4).
     pub sandbox_not_asked: bool,
@@ -108,13 +110,14 @@ pub struct Policy {
     pub failure_cache_kept_by_reuse: bool,
     /// `late-endpoint-create-fails`: an endpoint that exists although the cache does not show it fails the ADD (A W4).
     pub late_endpoint_create_fails: bool,
-    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools, or at the endpoint itself (A §5.3).
+    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools, or at the endpoint itself (A
+    /// §5.3).
     pub unrecorded_answer: bool,
     /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
     /// all (A §7.3).
     pub stateful_conflict_released: bool,
-    /// `static-by-kind-only`: a DEL, or a scan, takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1 StatefulSet
-    /// (A §6.1, W31).
+    /// `static-by-kind-only`: a DEL, or a scan, takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1
+    /// StatefulSet (A §6.1, W31).
     pub static_by_kind_only: bool,
     /// `pod-operations-overlap`: two requests about one pod run side by side, as when the caller of the first gave up.
     pub pod_operations_overlap: bool,
@@ -127,66 +130,75 @@ pub struct Policy {
     pub random_clean_gateway: bool,
     /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
     pub missing_pool_keeps_endpoint: bool,
-    /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two are
-    /// equal (A §8.4, W19).
+    /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two
+    /// are equal (A §8.4, W19).
     pub subnet_shrinks_lowest: bool,
     /// `overlap-admitted-forever`: pools that overlap because they were admitted at the same time both serve (A W18).
     pub overlap_admitted_forever: bool,
     /// `update-judged-whole`: an update is refused for what was wrong before it, too, so that pools that overlap block each other's repair
     /// (A W18).
     pub update_judged_whole: bool,
-    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1 to §9.3).
+    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1
+    /// to §9.3).
     pub terminating_update_refused: bool,
     /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
     pub delete_trusts_count: bool,
     /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses for good (A W20).
     pub refused_pool_keeps_addresses: bool,
-    /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows only with
-    /// `subnet-shrinks-lowest` (A §8.4, W19).
+    /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows
+    /// only with `subnet-shrinks-lowest` (A §8.4, W19).
     pub interrupted_shrink_takes_back: bool,
-    /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away (A §8.7).
+    /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away
+    /// (A §8.7).
     pub lost_preallocation_not_restored: bool,
     /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be read is dropped though its pool is there (A §8.7).
     pub unreadable_preallocation_dropped: bool,
-    /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A §8.4).
+    /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A
+    /// §8.4).
     pub preallocation_by_name_only: bool,
-    /// `namesake-keeps-preallocation`: the addresses of a pool that is gone stay set aside while any workload of the same name exists (A §8.7).
+    /// `namesake-keeps-preallocation`: the addresses of a pool that is gone stay set aside while any workload of the same name exists (A
+    /// §8.7).
     pub namesake_keeps_preallocation: bool,
-    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are set aside for another, and the other way round (A §8.4,
-    /// §9.1).
+    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are set aside for another, and the other way
+    /// round (A §8.4, §9.1).
     pub manual_pool_ignores_preallocation: bool,
     /// `auto-pool-reclaim-trusts-cache`: an auto pool is deleted when caches show neither its workload nor a record (A §8.6).
     pub auto_pool_reclaim_trusts_cache: bool,
     /// `auto-pool-annotations-replaced`: all annotations of an auto pool are replaced when its size changes (A §8.2).
     pub auto_pool_annotations_replaced: bool,
-    /// `namesake-pool-first`: of several pools that a workload could have the first by name is its own, also one that a namesake left (A §8.5).
+    /// `namesake-pool-first`: of several pools that a workload could have the first by name is its own, also one that a namesake left (A
+    /// §8.5).
     pub namesake_pool_first: bool,
-    /// `nics-race`: the NICs and families of one ADD record their addresses side by side, also in one pool, where they conflict with each other
-    /// (A A10).
+    /// `nics-race`: the NICs and families of one ADD record their addresses side by side, also in one pool, where they conflict with each
+    /// other (A A10).
     pub nics_race: bool,
     /// `removed-annotation-keeps-pool`: an auto pool stays when its workload no longer asks for it (A §8.5).
     pub removed_annotation_keeps_pool: bool,
-    /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it should be
-    /// (A §8.4).
+    /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it
+    /// should be (A §8.4).
     pub application_given_up: bool,
     /// `full-queue-drops-event`: changes of workloads are dropped while as many are waiting as a setting says, 10,000 by default (A §8.5).
     pub full_queue_drops_event: bool,
-    /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1).
+    /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A
+    /// §8.1).
     pub subnet_finalizer_trusts_status: bool,
-    /// `long-names-unshortened`: names longer than 63 characters are written as values of labels, which no API server takes (K §1.1, A §1.1).
+    /// `long-names-unshortened`: names longer than 63 characters are written as values of labels, which no API server takes (K §1.1, A
+    /// §1.1).
     pub long_names_unshortened: bool,
-    /// `wishes-of-the-template`: the pools of a StatefulSet's pod are those that the set's template names now, not those that the pod names. They differ
-    /// below a partition. No behaviour of upstream.
+    /// `wishes-of-the-template`: the pools of a StatefulSet's pod are those that the set's template names now, not those that the pod
+    /// names. They differ below a partition. No behaviour of upstream.
     pub wishes_of_the_template: bool,
-    /// `ordinals-from-zero`: a StatefulSet's pods are taken to be counted from 0 also where `ordinals.start` says otherwise (A §6.4). No behaviour of
-    /// upstream.
+    /// `ordinals-from-zero`: a StatefulSet's pods are taken to be counted from 0 also where `ordinals.start` says otherwise (A §6.4). No
+    /// behaviour of upstream.
     pub ordinals_from_zero: bool,
-    /// `reuse-in-first-range-only`: an address is not used again unless it is in the first of its pool's ranges (A §6.3). No behaviour of upstream.
+    /// `reuse-in-first-range-only`: an address is not used again unless it is in the first of its pool's ranges (A §6.3). No behaviour of
+    /// upstream.
     pub reuse_in_first_range_only: bool,
-    /// `dropped-nic-frees-all`: a pod that has a NIC less than its predecessor gives up the addresses of all NICs (A §6.3). No behaviour of upstream.
+    /// `dropped-nic-frees-all`: a pod that has a NIC less than its predecessor gives up the addresses of all NICs (A §6.3). No behaviour of
+    /// upstream.
     pub dropped_nic_frees_all: bool,
-    /// `re-add-changes-owner`: an ADD for a further sandbox of a pod writes into the endpoint whose the pod is now, so that the place of a pod that was an
-    /// orphan for a while is lost (A §6.1, §6.2). No behaviour of upstream.
+    /// `re-add-changes-owner`: an ADD for a further sandbox of a pod writes into the endpoint whose the pod is now, so that the place of a
+    /// pod that was an orphan for a while is lost (A §6.1, §6.2). No behaviour of upstream.
     pub re_add_changes_owner: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,

@@ -53,13 +53,14 @@ pub(super) fn sentences(log: &LogFacts, fit: &Fit, levels: &[Level], file: &str)
                 )
             });
             answers.push(format!(
-                "With 95 % confidence the width is {widths}; a wider server whose work takes as many times longer is nearly the same, and the rate is what counts. \
-                 Mean latencies by load are {} off on average{worst}.",
+                "With 95 % confidence the width is {widths}; a wider server whose work takes as many times longer is nearly the same, and \
+                 the rate is what counts. Mean latencies by load are {} off on average{worst}.",
                 percent(width.error)
             ));
             if log.answered_per_second_max as f64 > rate.value * BEYOND {
                 answers.push(format!(
-                    "In its busiest second the log has {} answers: under full load the server does more than the fit says, and queues are shorter.",
+                    "In its busiest second the log has {} answers: under full load the server does more than \
+                     the fit says, and queues are shorter.",
                     count(log.answered_per_second_max)
                 ));
             }
@@ -93,15 +94,25 @@ fn whole(number: f64) -> String {
 pub(super) fn unsaid(log: &LogFacts, fit: &Fit, network: bool) -> Vec<String> {
     let mut unsaid = Vec::new();
     if !network {
-        unsaid.push("The network: an audit log has the time within the server only; the settings have the usual links, unless `--network` states one way.".to_owned());
+        unsaid.push(
+            "The network: an audit log has the time within the server only; the settings have the usual \
+             links, unless `--network` states one way."
+                .to_owned(),
+        );
     }
     if fit.width.is_none() {
         unsaid.push(
-            "The width: no load in the log made requests wait, so that the settings have servers without a queue; a log of a busier hour would say more.".to_owned(),
+            "The width: no load in the log made requests wait, so that the settings have servers without a queue; a \
+             log of a busier hour would say more."
+                .to_owned(),
         );
     }
     if fit.conflict_s.is_none() {
-        unsaid.push("What a conflict takes more: too few writes met one while nothing else was in flight; the settings have a quarter of the work on a write.".to_owned());
+        unsaid.push(
+            "What a conflict takes more: too few writes met one while nothing else was in flight; the settings \
+             have a quarter of the work on a write."
+                .to_owned(),
+        );
     }
     if fit.read.is_none() {
         unsaid.push("What a read takes: the log has too few; the settings have what a write takes.".to_owned());

@@ -25,7 +25,8 @@ pub fn page(report: &CalibrateReport) -> Result<String, DrawError> {
     for figure in figures(report) {
         page.figure(
             &figure,
-            "Measured: the mean of the log, with its interval. Dotted: the same requests, at the same times, at a server with the fitted settings.",
+            "Measured: the mean of the log, with its interval. Dotted: the same requests, at the same times, \
+             at a server with the fitted settings.",
         )?;
     }
     let heads = ["", "Others in flight", "Requests", "Arrivals per second", "Measured", "Fitted", "Off by"];

@@ -121,7 +121,8 @@ pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: 
     let records = OBJECT_MAX.saturating_sub(empty_bytes) / record_bytes.max(1);
     [
         format!(
-            "Whatever the policy: the document takes {} bytes for each record, so that no more than {} addresses of a pool can be in use (1 MiB).",
+            "Whatever the policy: the document takes {} bytes for each record, so that no more than {} \
+             addresses of a pool can be in use (1 MiB).",
             record_bytes,
             crate::human::count(records)
         ),
@@ -133,18 +134,21 @@ pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: 
     ]
 }
 
-/// The same of Spiderpool: a record takes `record_bytes` in the status of its pool, and an agent's client may send `burst` requests at once and
-/// `per_second` after that. An allocation without a conflict reads the pod, the list of pools and the pool, and writes the pool and the endpoint.
+/// The same of Spiderpool: a record takes `record_bytes` in the status of its pool, and an agent's client may send `burst` requests at once
+/// and `per_second` after that. An allocation without a conflict reads the pod, the list of pools and the pool, and writes the pool and the
+/// endpoint.
 pub fn agent_limits(record_bytes: u64, (per_second, burst): (f64, u32)) -> [String; 2] {
     const REQUESTS: u32 = 5;
     let records = OBJECT_MAX / record_bytes.max(1);
     [
         format!(
-            "Whatever the policy: a pool takes {record_bytes} bytes for each record, so that no more than {} addresses of one pool can be in use (1 MiB).",
+            "Whatever the policy: a pool takes {record_bytes} bytes for each record, so that no more than {} \
+             addresses of one pool can be in use (1 MiB).",
             crate::human::count(records)
         ),
         format!(
-            "Whatever the policy: with the usual limit of its client, an agent allocates {} addresses at once and {:.1} a second after that.",
+            "Whatever the policy: with the usual limit of its client, an agent allocates {} addresses at \
+             once and {:.1} a second after that.",
             burst / REQUESTS,
             per_second / f64::from(REQUESTS)
         ),

@@ -65,8 +65,8 @@ pub fn known(tried: impl IntoIterator<Item = (u32, bool)>) -> Result<Option<Capa
     }
 }
 
-/// The smallest number from `least` to `most` for which `holds`, if whatever holds for a number holds for larger ones; `None` if it holds for
-/// none of them. `guess` is tried first. The number and the one below it have both been tried, unless it is `least`.
+/// The smallest number from `least` to `most` for which `holds`, if whatever holds for a number holds for larger ones; `None` if it holds
+/// for none of them. `guess` is tried first. The number and the one below it have both been tried, unless it is `least`.
 ///
 /// # Errors
 /// That of `holds`, at once.

@@ -121,7 +121,8 @@ fn fit(old: &[Settings], new: &[Settings]) -> Result<Fit, Incomparable> {
         let list = |values: &[&str]| values.join(", ");
         if before.len() > 1 || now.len() > 1 {
             return Err(Incomparable(format!(
-                "no point is in both reports: `{name}` is {} in the earlier one and {} in this one; vary it alike in both, or give it one value in each",
+                "no point is in both reports: `{name}` is {} in the earlier one and {} in this one; vary it alike \
+                 in both, or give it one value in each",
                 list(&before),
                 list(&now)
             )));
@@ -324,8 +325,8 @@ fn of_limit(limit: &Limit) -> Estimate {
     Estimate { value, low: Some(value), high: limit.at_most.map(|most| f64::from(most).max(value)) }
 }
 
-/// The change of a number that bursts decided, and whether it is significant: when the intervals are apart. Then some number between them misses an
-/// objective in one report and meets it in the other, each with the confidence of its interval.
+/// The change of a number that bursts decided, and whether it is significant: when the intervals are apart. Then some number between them
+/// misses an objective in one report and meets it in the other, each with the confidence of its interval.
 fn decided(old: Estimate, new: Estimate) -> (Change, bool) {
     let low = new.low.zip(old.high);
     let high = new.high.zip(old.low);

@@ -207,7 +207,8 @@ fn beside_model(points: &[Point]) -> Option<String> {
     let agree = compared.iter().filter(|agrees| **agrees).count();
     (!compared.is_empty()).then(|| {
         format!(
-            "{agree} of {} points that an independent model has, too, agree with it: conflicts per call within 3 %, calls that give up within 0.02.",
+            "{agree} of {} points that an independent model has, too, agree with it: conflicts per call within \
+             3 %, calls that give up within 0.02.",
             compared.len()
         )
     })
@@ -284,7 +285,8 @@ mod tests {
             "conflicts a call, as requests queue for 9 ms on average.",
             "width 4, starts over 50 ms, servers that work on 4 at a time, 1 ms on a read: with 8 adaptors",
             "conflicts a call, as round trips overlap.",
-            "With 8 adaptors, servers that work on 1 at a time, 1 ms on a read, 2.81 conflicts a call and 50.0 % that give up; that work on 4",
+            "With 8 adaptors, servers that work on 1 at a time, 1 ms on a read, 2.81 conflicts a call and \
+             50.0 % that give up; that work on 4",
             "; without a queue 2.81 conflicts a call",
         ] {
             assert!(said.contains(expected), "{expected} is not in\n{said}");

@@ -78,8 +78,8 @@ fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
             curves: times(points, along),
             dotted: "",
         },
-        caption: "How long calls took that were told an address: half of them at most the dashed line, 99 of 100 at most the solid one. Calls \
-                  that gave up are not among them.",
+        caption: "How long calls took that were told an address: half of them at most the dashed line, 99 of 100 at most the solid one. \
+                  Calls that gave up are not among them.",
     });
     plates
 }
@@ -107,8 +107,8 @@ fn caption(metric: Metric) -> &'static str {
             "How many of the writes give no caller an address that it can keep: refused, or accepted and overwritten by another one."
         }
         _ => {
-            "How many calls of a burst are told an address and have no record at the end: the address is free for the next caller, while a pod uses it. Dotted: a formula \
-             (B §8.2). Rings: an independent model (B §8.3)."
+            "How many calls of a burst are told an address and have no record at the end: the address is free for the next caller, while a \
+             pod uses it. Dotted: a formula (B §8.2). Rings: an independent model (B §8.3)."
         }
     }
 }

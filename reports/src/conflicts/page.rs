@@ -113,22 +113,23 @@ fn made(page: &mut Page, report: &ConflictsReport) {
     let rows = [
         (
             "seeds",
-            "one a burst; those of a point follow each other from <code>first_seed</code> of <a href=\"points.csv\">points.csv</a> on, and no \
-             two points share any; each burst by itself stands in <code>runs.csv</code>"
+            "one a burst; those of a point follow each other from <code>first_seed</code> of <a href=\"points.csv\">points.csv</a> on, and \
+             no two points share any; each burst by itself stands in <code>runs.csv</code>"
                 .to_owned(),
         ),
         (
             "bursts",
             format!(
-                "1,000 at first (50 of nodes with agents), then twice as many until the intervals of {} are narrow enough (usually \u{b1}2 % of the value or \u{b1}0.005)",
+                "1,000 at first (50 of nodes with agents), then twice as many until the intervals of {} are narrow enough (usually \
+                 \u{b1}2 % of the value or \u{b1}0.005)",
                 deciding.join(" and of ")
             ),
         ),
         (
             "intervals",
-            "of 95 %. Means and ratios: Student\u{2019}s t over bursts. Shares of bursts: Wilson. Shares of calls: Wilson, with as many calls as \
-             their scatter between bursts makes count. Times: order statistics (Woodruff), whatever their distribution. \u{201c}?\u{201d}: \
-             so many bursts do not bound it"
+            "of 95 %. Means and ratios: Student\u{2019}s t over bursts. Shares of bursts: Wilson. Shares of calls: Wilson, with as many \
+             calls as their scatter between bursts makes count. Times: order statistics (Woodruff), whatever their distribution. \
+             \u{201c}?\u{201d}: so many bursts do not bound it"
                 .to_owned(),
         ),
         (
@@ -137,16 +138,15 @@ fn made(page: &mut Page, report: &ConflictsReport) {
         ),
         (
             "times",
-            "reads and writes take what the table\u{2019}s model assumes: a round trip of 4 ms and of 10 ms, 20 % more or less, unless latency \
-             was varied"
+            "reads and writes take what the table\u{2019}s model assumes: a round trip of 4 ms and of 10 ms, 20 % \
+             more or less, unless latency was varied"
                 .to_owned(),
         ),
         (
             "servers",
-            "without a width they work on everything at once. With one, requests wait for one another in the order of arrival; a read keeps a \
-             server busy for the stated time, a write 1.5 times as long, and one that meets a conflict a quarter longer than that; all of it is \
-             a part of the round trips; \
-             \u{201c}queue\u{201d} is said where requests wait for at least a tenth of a round trip"
+            "without a width they work on everything at once. With one, requests wait for one another in the order of arrival; a read \
+             keeps a server busy for the stated time, a write 1.5 times as long, and one that meets a conflict a quarter longer than that; \
+             all of it is a part of the round trips; \u{201c}queue\u{201d} is said where requests wait for at least a tenth of a round trip"
                 .to_owned(),
         ),
     ];

@@ -77,7 +77,8 @@ pub struct Setting {
     /// The mean time to try a VM before its address is handed out; 0 = it is not tried.
     #[serde(rename = "dial_s")]
     pub dial: Seconds,
-    /// How a write that met a conflict is tried again: `default-backoff`, `default-retry`, `twelve`, `patient`; of agents: `hardened`, `upstream`.
+    /// How a write that met a conflict is tried again: `default-backoff`, `default-retry`, `twelve`, `patient`; of agents: `hardened`,
+    /// `upstream`.
     pub retry: String,
     /// What is written after a conflict: [`DECIDES_AGAIN`] or [`DECIDES_ONCE`].
     pub update: String,
@@ -94,7 +95,8 @@ pub struct Setting {
     /// How many requests an API server works on at a time, so that others wait; 0 = everything at once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub width: u32,
-    /// For how long a read keeps a server of a [`width`](Self::width) busy, as a part of its round trip; a write does so one and a half times as long.
+    /// For how long a read keeps a server of a [`width`](Self::width) busy, as a part of its round trip; a write does so one and a half
+    /// times as long.
     #[serde(default, rename = "service_s", skip_serializing_if = "Seconds::is_zero")]
     pub service: Seconds,
     /// How pods of nodes come to their first call: `kubelets` = after their sandboxes, which take their time, `together` = all at the same

@@ -63,8 +63,8 @@ const BESIDE: [&str; 7] = [
 /// Columns of the setting that came later: tables from before are of BYOM, one address each.
 const ADDED: [&str; 2] = ["system", "pods"];
 
-/// Columns of the setting that came later still: tables from before are of servers that work on everything at once, and of pods that start when
-/// their kubelets have made their sandboxes.
+/// Columns of the setting that came later still: tables from before are of servers that work on everything at once, and of pods that start
+/// when their kubelets have made their sandboxes.
 const OF_SERVERS: [&str; 3] = ["width", "service_s", "start"];
 
 /// The three columns of a metric.

@@ -104,16 +104,16 @@ impl<'a> Smallest<'a> {
         Some(Self { addresses, runs, sizes, step: step.max(1) })
     }
 
-    /// The smallest size that is not known to be too small, beside `runs` runs in which none missed a need. Sizes are asked from the smallest on, and the
-    /// first that chance may explain ends it, so that no p-value has to make up for another.
+    /// The smallest size that is not known to be too small, beside `runs` runs in which none missed a need. Sizes are asked from the
+    /// smallest on, and the first that chance may explain ends it, so that no p-value has to make up for another.
     fn least(&self, runs: u64) -> u64 {
         let too_small = |trial: &&&Trial| change::fisher(missed(trial), (0, runs)).is_some_and(|p| p < LEVEL);
         let known = self.sizes.iter().filter(|trial| trial.addresses < self.addresses).take_while(too_small).last();
         known.map_or(0, |trial| trial.addresses + self.step).min(self.addresses)
     }
 
-    /// How often chance would make as many runs miss with `addresses` addresses when in the other report none of `runs` did: the largest p-value of
-    /// the sizes that are asked before the answer is known.
+    /// How often chance would make as many runs miss with `addresses` addresses when in the other report none of `runs` did: the largest
+    /// p-value of the sizes that are asked before the answer is known.
     fn p(&self, addresses: u64, runs: u64) -> Option<f64> {
         let decides = self.sizes.iter().position(|trial| trial.addresses >= addresses && trial.addresses < self.addresses)?;
         self.sizes[..=decides].iter().map(|trial| change::fisher(missed(trial), (0, runs))).reduce(|p, q| Some(p?.max(q?)))?

@@ -23,8 +23,8 @@ pub(super) fn sentences(needs: &[Need], forms: &[Form], trials: &[Trial], compre
     sentences.extend(difference(forms));
     if compression > 1 {
         sentences.push(format!(
-            "Time of the trace passes {} times as fast, graces and reclaim do not: what pods on their way out and leaks hold is up to as many times \
-             too much, and the need of the living is as it was.",
+            "Time of the trace passes {} times as fast, graces and reclaim do not: what pods on their way out and leaks hold is up to as \
+             many times too much, and the need of the living is as it was.",
             human::count(u64::from(compression))
         ));
     }
@@ -38,8 +38,8 @@ fn addresses(count: u64) -> String {
 fn of_use(form: &Form) -> String {
     let Form { name, given, .. } = form;
     format!(
-        "{name}: {} ask for addresses; at most {} are recorded at a time, up to {} of living pods, {} of pods on their way out and {} of pods that are \
-         gone; of a pool of {}, {} are always free.",
+        "{name}: {} ask for addresses; at most {} are recorded at a time, up to {} of living pods, {} of pods on their way out and {} of \
+         pods that are gone; of a pool of {}, {} are always free.",
         human::plural(given.asked, "pod", "pods"),
         human::count(given.peak),
         human::count(given.peak_living),

@@ -58,8 +58,8 @@ fn usage(number: usize, form: &Form) -> Plate {
             curves,
             dotted: "smallest pool that is enough",
         },
-        caption: "How many addresses are recorded with the given pool, and for whom; means over runs. Dotted: the smallest pool that meets what \
-                  is asked.",
+        caption: "How many addresses are recorded with the given pool, and for whom; means over runs. Dotted: the \
+                  smallest pool that meets what is asked.",
     }
 }
 
@@ -115,8 +115,8 @@ fn sizes(report: &DemandReport) -> Option<Plate> {
             curves,
             dotted: "what it has to stay below",
         },
-        caption: "How many pods were refused an address at least once because none was free, with each size that was tried, in the run in which \
-                  that were most. A given pool that is far larger than the others is left out.",
+        caption: "How many pods were refused an address at least once because none was free, with each size that was tried, in the run in \
+                  which that were most. A given pool that is far larger than the others is left out.",
     })
 }
 

@@ -5,8 +5,8 @@
 //!  runs at a size ─┴─► Trial: met in all seeds? ─► bisect ─► the smallest pool
 //!  runs at the given size ─► Usage over time, reclaimed addresses ─► head-room, time to reclaim
 //! ```
-//! Each trial stands for as many runs as there are seeds. The pods of a trace come when they come: only round trips and faults differ, so a need is
-//! asked of every run by itself.
+//! Each trial stands for as many runs as there are seeds. The pods of a trace come when they come: only round trips and faults differ, so a
+//! need is asked of every run by itself.
 
 pub mod against;
 mod answer;

@@ -48,11 +48,16 @@ pub fn page(report: &DemandReport, plates: &[Plate]) -> Result<String, DrawError
     });
     page.numbers(HEADS, rows);
     let more = [
-        ("seeds", "from 0 on; each run by itself stands in <code>runs.csv</code>, each size in <a href=\"sizes.csv\">sizes.csv</a>".to_owned()),
+        (
+            "seeds",
+            "from 0 on; each run by itself stands in <code>runs.csv</code>, each size in <a href=\"sizes.csv\">sizes.csv</a>"
+                .to_owned(),
+        ),
         ("figures", "of the worst run of each size; a size is enough if each run meets all that is wanted".to_owned()),
         (
             "refused",
-            "pods that were refused an address at least once because none was free; their kubelets ask again, so that most are served later".to_owned(),
+            "pods that were refused an address at least once because none was free; their kubelets ask again, so that most are served later"
+                .to_owned(),
         ),
         ("waits", "from the first request on behalf of a pod to the answer with its address".to_owned()),
         (

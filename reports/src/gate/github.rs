@@ -7,8 +7,8 @@ use super::GateReport;
 use super::cause::{Told, named};
 use crate::printable;
 
-/// The line that names a failure, its file and the command that replays it, for each cause of failures; and one for each part of which the budget left
-/// too much out.
+/// The line that names a failure, its file and the command that replays it, for each cause of failures; and one for each part of which the
+/// budget left too much out.
 pub fn annotations(report: &GateReport) -> Vec<String> {
     let report = &*printable::record(report);
     let line = |Told { case, verdict, same }: Told<'_>| {

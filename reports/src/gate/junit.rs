@@ -8,8 +8,8 @@ use super::cause::Told;
 use super::{GateCase, GateReport, PartSum, Story, word};
 use crate::{Seconds, Verdict, printable};
 
-/// JUnit XML with the failure block and the replay command as the text of each failure; of a case that only shows what another one tells, a line that
-/// names that one. What the harness or the budget is to blame for is an error, what is open is skipped.
+/// JUnit XML with the failure block and the replay command as the text of each failure; of a case that only shows what another one tells, a
+/// line that names that one. What the harness or the budget is to blame for is an error, what is open is skipped.
 pub fn junit(report: &GateReport, story: Story<'_>) -> String {
     let report = &*printable::record(report);
     let mut xml = Report::new("ipam-sim");

@@ -44,8 +44,9 @@ const DRAWN: [Kindred; 3] = [
         of: |one| group::delay(one).map(|seconds| seconds.max(LEAST_S)),
         limit: |runs| runs.values().flatten().filter_map(|one| one.bound).max().map(|bound| bound.as_f64()),
         dotted: "longest bound",
-        caption: "How many of the addresses were not recorded any more so long after their pod was gone, had ended, or had its grace over. Dotted: \
-                  the longest bound of the way (G §10.2), which holds while everything is healthy. What took less than 1 ms stands at 1 ms.",
+        caption: "How many of the addresses were not recorded any more so long after their pod was gone, had ended, or had its \
+                  grace over. Dotted: the longest bound of the way (G §10.2), which holds while everything is healthy. What \
+                  took less than 1 ms stands at 1 ms.",
     },
     Kindred {
         id: "bound",
@@ -54,8 +55,8 @@ const DRAWN: [Kindred; 3] = [
         of: group::part_of_bound,
         limit: |runs| runs.values().flatten().any(|one| one.bound.is_some()).then_some(1.0),
         dotted: "the bound",
-        caption: "The same, each address measured by its own bound of G §10.2: what lies on the right of the dotted line came too late for a \
-                  healthy cluster.",
+        caption: "The same, each address measured by its own bound of G §10.2: what lies on the right of the dotted line \
+                  came too late for a healthy cluster.",
     },
     Kindred {
         id: "margin",
@@ -64,8 +65,8 @@ const DRAWN: [Kindred; 3] = [
         of: group::margin,
         limit: |_| Some(0.0),
         dotted: "no margin",
-        caption: "How long the last sandbox of the pod had been silent when the record went. On the left of the dotted line it still answered on an \
-                  address that was free for others.",
+        caption: "How long the last sandbox of the pod had been silent when the record went. On the left of the dotted line it still \
+                  answered on an address that was free for others.",
     },
 ];
 

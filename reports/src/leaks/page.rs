@@ -52,20 +52,22 @@ pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError>
         ("seeds", "from 0 on; each run by itself stands in <code>runs.csv</code>, each address in <code>reclaims.csv</code>".to_owned()),
         (
             "delay",
-            "from the end of the pod\u{2019}s right (its object was gone, it had ended, or its grace was over) to the write that removed the record"
+            "from the end of the pod\u{2019}s right (its object was gone, it had ended, or its grace was over) \
+             to the write that removed the record"
                 .to_owned(),
         ),
         (
             "bound",
             "G §10.2: until containers have ended for sure and the additional delay is over, then the pause of tracing (GL1 to GL3) or the \
-             interval of scans and two scans of a second (GL4 to GL7), and 10 s for a release with its retries; of a cluster in which nothing fails"
+             interval of scans and two scans of a second (GL4 to GL7), and 10 s for a release with its retries; \
+             of a cluster in which nothing fails"
                 .to_owned(),
         ),
         ("margin", "from the end of the last sandbox of the pod that answered on the address to that write".to_owned()),
         (
             "intervals",
-            "of 95 %. Shares of addresses: Wilson, with as many addresses as their scatter between runs makes count. Times: order statistics \
-             (Woodruff). \u{201c}?\u{201d}: so many runs do not bound it"
+            "of 95 %. Shares of addresses: Wilson, with as many addresses as their scatter between runs makes count. Times: order \
+             statistics (Woodruff). \u{201c}?\u{201d}: so many runs do not bound it"
                 .to_owned(),
         ),
     ];

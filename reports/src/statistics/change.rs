@@ -10,8 +10,8 @@
 //! Each interval holds no change exactly when its test has p ≥ 0.05: what is called significant can be read off either. The samples
 //! are taken for independent. Reports that share seeds are more alike than that, so that less is called significant, not more.
 //!
-//! R. M. Fung and others call the method of the third row MOVER: A. Donner, G. Y. Zou, "Closed-form confidence intervals for functions of the normal
-//! mean and standard deviation", 2012. P. A. R. Koopman, "Confidence intervals for the ratio of two binomial proportions", 1984.
+//! R. M. Fung and others call the method of the third row MOVER: A. Donner, G. Y. Zou, "Closed-form confidence intervals for functions of
+//! the normal mean and standard deviation", 2012. P. A. R. Koopman, "Confidence intervals for the ratio of two binomial proportions", 1984.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use statrs::stats_tests::Alternative;
@@ -143,8 +143,8 @@ struct Two {
 }
 
 impl Two {
-    /// By how many standard deviations the shares miss the ratio `theta`, with the scatter of the shares that fit it best: of 1, that is the
-    /// pooled test of two proportions.
+    /// By how many standard deviations the shares miss the ratio `theta`, with the scatter of the shares that fit it best: of 1, that is
+    /// the pooled test of two proportions.
     fn deviations(&self, theta: f64) -> f64 {
         let ((old, of_old), (new, of_new)) = (self.old, self.new);
         let hits = old * of_old + new * of_new;
@@ -223,8 +223,8 @@ mod tests {
         (new.iter().sum::<f64>() / new.len() as f64 - old.iter().sum::<f64>() / old.len() as f64).abs()
     }
 
-    /// The same in standard errors, each sample with its own spread: without it labels that are dealt anew ask another question than Welch where both
-    /// sizes and spreads differ.
+    /// The same in standard errors, each sample with its own spread: without it labels that are dealt anew ask another question than Welch
+    /// where both sizes and spreads differ.
     fn in_errors(old: &[f64], new: &[f64]) -> f64 {
         let error = |values: &[f64]| {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -233,8 +233,8 @@ mod tests {
         difference(old, new) / (error(old) + error(new)).sqrt()
     }
 
-    /// How often labels that are dealt anew put the samples at least as far apart: a test that knows no distribution. What is exactly as far counts
-    /// half.
+    /// How often labels that are dealt anew put the samples at least as far apart: a test that knows no distribution. What is exactly as
+    /// far counts half.
     fn permuted(apart: fn(&[f64], &[f64]) -> f64, old: &[f64], new: &[f64], seed: u64) -> f64 {
         let apart = |all: &[f64]| {
             let (old, new) = all.split_at(old.len());
@@ -276,7 +276,12 @@ mod tests {
 
     proptest! {
         // The same samples each time: by chance alone one in some thousand is far from what dealing labels anew gives.
-        #![proptest_config(ProptestConfig { cases: 40, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 40,
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn welchs_p_is_that_of_labels_dealt_anew(seed in any::<u64>(), shift in -0.8..0.8f64, more in 0usize..20) {

@@ -5,8 +5,8 @@ use super::{Estimate, NORMAL_95};
 
 /// The smallest of all numbers that the share `p` of them does not exceed; `None` without numbers.
 ///
-/// Each element of `runs` holds the numbers of one run, sorted. The interval lies between two order statistics: how many numbers lie below the
-/// true quantile is a count, whatever they are distributed like. That count has the interval of a share; calls of one run that hang
+/// Each element of `runs` holds the numbers of one run, sorted. The interval lies between two order statistics: how many numbers lie below
+/// the true quantile is a count, whatever they are distributed like. That count has the interval of a share; calls of one run that hang
 /// together count for less, and never for more than independent ones. An end is open where even the smallest or the largest number
 /// does not bound it.
 ///

@@ -10,13 +10,13 @@ const WORD: usize = size_of::<usize>();
 
 /// mimalloc, asked plainly where it can be. A simulated request allocates some hundred small objects; no allocator changes what a run does.
 ///
-/// `MiMalloc` asks for an alignment each time, which costs twice as much: a block whose size is no power of two may get room for the alignment
-/// on top.
+/// `MiMalloc` asks for an alignment each time, which costs twice as much: a block whose size is no power of two may get room for the
+/// alignment on top.
 pub(crate) struct Allocator;
 
 #[expect(unsafe_code, reason = "an allocator is")]
-// SAFETY: a block of `mi_malloc`, `mi_zalloc` and `mi_realloc` has the size that is asked for and is aligned to a word; whatever needs more is left
-// to `MiMalloc`. `mi_free` takes the blocks of both.
+// SAFETY: a block of `mi_malloc`, `mi_zalloc` and `mi_realloc` has the size that is asked for and is aligned to a word; whatever needs more
+// is left to `MiMalloc`. `mi_free` takes the blocks of both.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

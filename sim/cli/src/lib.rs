@@ -3,7 +3,8 @@
 //! ```text
 //!  arguments ──► cli: a verb ──► sim-harness: load, sweep, replay, shrink ──► a record of ipam-reports ──► text, JSON, files, exit code
 //! ```
-//! `main.rs` of this package is that call for the systems that are shipped ([`systems`]). How to bring a system is told in `docs/own-system.md`.
+//! `main.rs` of this package is that call for the systems that are shipped ([`systems`]). How to bring a system is told in
+//! `docs/own-system.md`.
 
 pub mod cli;
 pub mod simulated_server;

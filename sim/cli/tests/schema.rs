@@ -1,5 +1,5 @@
-//! The JSON Schemas that are published: of scenario files, for editors, beside the scenarios; of the result of `replay`, for programs, in the
-//! documents. They are equal to the types.
+//! The JSON Schemas that are published: of scenario files, for editors, beside the scenarios; of the result of `replay`, for programs, in
+//! the documents. They are equal to the types.
 
 #[path = "support/install.rs"]
 mod install;

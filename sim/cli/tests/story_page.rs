@@ -1,7 +1,7 @@
 //! The page of a run: whatever it leads to is there, and a link to an event and its filters shows just that.
 //!
-//! What the page's program makes of a link is asked of a browser, where one is installed (`BROWSER`, or chromium or google-chrome on the path); that
-//! every link has its target is asked of the page's data in any case.
+//! What the page's program makes of a link is asked of a browser, where one is installed (`BROWSER`, or chromium or google-chrome on the
+//! path); that every link has its target is asked of the page's data in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 //! | `"2..4"`, `"2s..8s"`, `"0.1..0.5"` | a value of the range, both ends included |
 //! | `[2, 4, 8]` | one of the list, all equally likely |
 //!
-//! Whole numbers and fractions are drawn uniformly. Durations above zero are drawn log-uniformly, because faults of 10 ms and of 10 s are equally
-//! interesting; a range that begins at zero is uniform.
+//! Whole numbers and fractions are drawn uniformly. Durations above zero are drawn log-uniformly, because faults of 10 ms and of 10 s are
+//! equally interesting; a range that begins at zero is uniform.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -588,7 +588,12 @@ mod tests {
         }
 
         #[test]
-        fn draws_stay_in_bounds(seed: u64, fractions in choices(any::<f64>().prop_filter("finite", |f| f.is_finite())), spans in choices((0..u64::MAX / 4_000).prop_map(Span::micros)), numbers in choices(any::<u64>())) {
+        fn draws_stay_in_bounds(
+            seed: u64,
+            fractions in choices(any::<f64>().prop_filter("finite", |f| f.is_finite())),
+            spans in choices((0..u64::MAX / 4_000).prop_map(Span::micros)),
+            numbers in choices(any::<u64>()),
+        ) {
             let mut draw = Draw::new(seed, Concern::Shape, 0);
             for _ in 0..5 {
                 let (low, high) = fractions.bounds();

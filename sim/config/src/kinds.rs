@@ -182,7 +182,8 @@ pub struct NoKeys {}
 /// struct Plan {
 ///     fault: Vec<Fault>,
 /// }
-/// let plan: Plan = sim_config::toml::from_str("plan.toml", "[[fault]]\nkind = 'partition'\nhosts = ['n1']\n[[fault]]\nkind = 'heal'").unwrap();
+/// let text = "[[fault]]\nkind = 'partition'\nhosts = ['n1']\n[[fault]]\nkind = 'heal'";
+/// let plan: Plan = sim_config::toml::from_str("plan.toml", text).unwrap();
 /// assert_eq!(plan.fault[1], Fault::Heal);
 /// ```
 #[macro_export]

@@ -1,5 +1,5 @@
-//! What a TOML file says, for itself or for one of its variants and with what the command line puts into its place; and where something stands that only
-//! shows to be wrong when the whole file is read.
+//! What a TOML file says, for itself or for one of its variants and with what the command line puts into its place; and where something
+//! stands that only shows to be wrong when the whole file is read.
 
 use serde::de::DeserializeOwned;
 
@@ -57,8 +57,8 @@ impl<'a> Source<'a> {
         Self { set, ..self }
     }
 
-    /// The same for a row of `[[variant]]`, from 0 on. Tables of the row and of the file as a whole are merged, key by key; every other value of the row
-    /// replaces that of the file, and so does a table of another `kind`. A file without rows is itself.
+    /// The same for a row of `[[variant]]`, from 0 on. Tables of the row and of the file as a whole are merged, key by key; every other
+    /// value of the row replaces that of the file, and so does a table of another `kind`. A file without rows is itself.
     #[must_use]
     pub const fn of_variant(self, variant: Option<usize>) -> Self {
         Self { variant, ..self }
@@ -72,12 +72,12 @@ impl<'a> Source<'a> {
         self.decode_in(&toml::parse(self.file, self.text)?, &Problems::new())
     }
 
-    /// Decodes what the file stands for: each row of `[[variant]]` whose number is `wanted`, laid over the rest of the file, or the file itself if it has
-    /// no rows. Each comes with the source in which to place what else is wrong with it.
+    /// Decodes what the file stands for: each row of `[[variant]]` whose number is `wanted`, laid over the rest of the file, or the file
+    /// itself if it has no rows. Each comes with the source in which to place what else is wrong with it.
     ///
     /// # Errors
-    /// Everything that is wrong with the file as a whole, which has to be a `T` as well, and with the wanted rows. What is wrong with what they share is
-    /// told once.
+    /// Everything that is wrong with the file as a whole, which has to be a `T` as well, and with the wanted rows. What is wrong with what
+    /// they share is told once.
     pub fn decode_each<T: DeserializeOwned>(self, wanted: impl Fn(usize) -> bool) -> Result<Vec<(Self, T)>, Problems> {
         let root = toml::parse(self.file, self.text)?;
         let rows = match root.get(VARIANT).map(|node| &node.value) {
@@ -145,7 +145,8 @@ impl<'a> Source<'a> {
         self.problem_at(found, wrong.into(), right.into())
     }
 
-    /// A problem with a text of row `number` of the list `list`: where the value of `key` is that text or has it in it, or else with the row.
+    /// A problem with a text of row `number` of the list `list`: where the value of `key` is that text or has it in it, or else with the
+    /// row.
     pub fn problem_of_row(&self, (list, number): (&str, usize), key: &str, text: &str, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
             let Value::List(rows) = &tree.get(list)?.value else { return None };
@@ -293,7 +294,8 @@ fn text_in(node: &Node, text: &str) -> Option<Position> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "why = 'how many nodes are there?' # nodes\nnodes_of = 1\n[workload]\nkind = 'nodes'\nnodes = 3\nsettings = { a = 'no' }\n\
+    const TEXT: &str = "why = 'how many nodes are there?' # nodes\nnodes_of = 1\n[workload]\nkind = 'nodes'\n\
+                        nodes = 3\nsettings = { a = 'no' }\n\
                         [[variant]]\nname = 'v'\nworkload = { nodes = 7 }\n";
 
     fn source() -> Source<'static> {
@@ -367,7 +369,8 @@ mod tests {
 
     #[test]
     fn a_variant_is_laid_over_the_file() {
-        let rows = "[[variant]]\nname = 'a'\ncluster = { nodes = 3 }\n[[variant]]\nname = 'b'\n[variant.cluster]\ntags = []\ndelay.between.low = 4\n\
+        let rows = "[[variant]]\nname = 'a'\ncluster = { nodes = 3 }\n[[variant]]\nname = 'b'\n\
+                    [variant.cluster]\ntags = []\ndelay.between.low = 4\n\
                     [[variant]]\nname = 'c'\ncluster.delay.always = 7\n";
         let file = |name: &str, nodes, tags: &[&str], delay| File {
             name: name.to_owned(),

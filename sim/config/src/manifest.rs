@@ -1,7 +1,8 @@
 //! Kubernetes objects as `kubectl get -o yaml` and `-o json` print them.
 //!
-//! Files hold one or many documents, a `List` or a typed list (`PodList`). A directory stands for its `*.yaml`, `*.yml` and `*.json` files in the order
-//! of their names, `-` for standard input. An object keeps the place of each of its fields, for whoever finds something wrong with them later.
+//! Files hold one or many documents, a `List` or a typed list (`PodList`). A directory stands for its `*.yaml`, `*.yml` and `*.json` files
+//! in the order of their names, `-` for standard input. An object keeps the place of each of its fields, for whoever finds something wrong
+//! with them later.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -217,8 +218,8 @@ impl Manifest {
         self.node.at
     }
 
-    /// Where a field stands, given its path as Kubernetes writes it: `spec.ips[0]`, `metadata.annotations[ipam.spidernet.io/subnet]`. The place of the
-    /// nearest field around it when it is not there.
+    /// Where a field stands, given its path as Kubernetes writes it: `spec.ips[0]`, `metadata.annotations[ipam.spidernet.io/subnet]`. The
+    /// place of the nearest field around it when it is not there.
     pub fn locate(&self, path: &str) -> Position {
         let mut node = &self.node;
         let mut rest = path;
@@ -386,7 +387,8 @@ status:
 
     #[test]
     fn what_every_object_needs_is_asked_for_at_once() {
-        let text = "metadata:\n  name: a\n---\nkind: Pod\napiVersion: v1\nmetadata:\n  namespace: x\n---\nkind: 3\napiVersion: v1\nmetadata: []\n---\n- a\n---\nhello\n---\napiVersion: v1\nkind: ''\nmetadata: {name: 007}\n---\nkind: Pod\n";
+        let text = "metadata:\n  name: a\n---\nkind: Pod\napiVersion: v1\nmetadata:\n  namespace: x\n---\nkind: 3\napiVersion: v1\n\
+                    metadata: []\n---\n- a\n---\nhello\n---\napiVersion: v1\nkind: ''\nmetadata: {name: 007}\n---\nkind: Pod\n";
         insta::assert_snapshot!(problems(text), @r#"
         x.yaml:1:1: the object has no `apiVersion`
         x.yaml:1:1: the object has no `kind`

@@ -7,11 +7,11 @@ use super::problem::Position;
 /// A table of which both trees hold a part: where its shared part stands, and where its own.
 pub(super) type Both = (Position, Position);
 
-/// `own` laid over `shared`: tables are merged key by key, at any depth; everything else replaces what is there. A table whose `kind` is another one
-/// replaces the table, too, because its keys mean other things.
+/// `own` laid over `shared`: tables are merged key by key, at any depth; everything else replaces what is there. A table whose `kind` is
+/// another one replaces the table, too, because its keys mean other things.
 ///
-/// Each value keeps its place. A merged table, which stands at two, stands where its shared part does, so that a key that is missing from that
-/// part is missing in one place for all who share it; `both` takes down where else it stands.
+/// Each value keeps its place. A merged table, which stands at two, stands where its shared part does, so that a key that is missing from
+/// that part is missing in one place for all who share it; `both` takes down where else it stands.
 pub(super) fn merge(shared: &Node, own: &Node, both: &mut Vec<Both>) -> Node {
     let (Value::Table(known), Value::Table(entries)) = (&shared.value, &own.value) else { return own.clone() };
     if let (Some(known), Some(kind)) = (shared.get(KIND), own.get(KIND))
@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// The merge by its definition, path for path: what the shared part says holds unless the own one says otherwise of the path or of a table in which
-    /// it lies.
+    /// The merge by its definition, path for path: what the shared part says holds unless the own one says otherwise of the path or of a
+    /// table in which it lies.
     fn by_paths(shared: &Json, own: &Json) -> Json {
         let (mut of_shared, mut of_own) = (BTreeMap::new(), BTreeMap::new());
         paths(shared, &[], &mut of_shared);

@@ -320,7 +320,8 @@ kind = 3
     fn keys_that_all_kinds_share_are_known_beside_the_kinds_own() {
         let head = "name = 'x'\ncluster = { nodes = 1, lag = '1s' }\n";
         let text = format!(
-            "{head}[[operation]]\nkind = 'create'\nat = 3\npdo = 'a'\n[[operation]]\nkind = 'rest'\natt = '1s'\n[[operation]]\nkind = 'slumber'\nat = '1s'\n"
+            "{head}[[operation]]\nkind = 'create'\nat = 3\npdo = 'a'\n[[operation]]\nkind = 'rest'\natt = '1s'\n\
+             [[operation]]\nkind = 'slumber'\nat = '1s'\n"
         );
         insta::assert_snapshot!(problems(&text), @r"
         x.toml:5:6: `operation[0].at` is the number 3; expected a duration such as 250us, 1.5ms, 30s, 5m or 2h

@@ -369,7 +369,8 @@ mod tests {
 
     #[test]
     fn each_document_has_its_own_problems() {
-        let text = "a: [1\n---\nb: 1\nb: 2\n---\nok: yes\n---\n\n---\n# nothing\n---\nc: !secret x\nd: *none\n? [1]\n: 2\n---\ne: .inf\nf: &f [*f]\n---\ng:\n\t- 1\n...\n---\nh: 1\n";
+        let text = "a: [1\n---\nb: 1\nb: 2\n---\nok: yes\n---\n\n---\n# nothing\n---\nc: !secret x\nd: *none\n? [1]\n: 2\n---\ne: .inf\n\
+                    f: &f [*f]\n---\ng:\n\t- 1\n...\n---\nh: 1\n";
         insta::assert_snapshot!(json(text), @r#"
         {"ok":true}
         {"h":1}

@@ -1,8 +1,8 @@
 //! Conformance cases of the Kubernetes API, recorded from a real kube-apiserver.
 //!
-//! A [`Kit`] holds cases: requests, watches and waits, no expectations. A [`Runner`] runs them against a [`Server`], under that server's clock,
-//! and gives a [`Record`] for each, in which whatever differs from run to run (versions, uids, times) has a name that does not. [`compare`] finds the
-//! places where two recordings differ: that of a real server, and another one.
+//! A [`Kit`] holds cases: requests, watches and waits, no expectations. A [`Runner`] runs them against a [`Server`], under that server's
+//! clock, and gives a [`Record`] for each, in which whatever differs from run to run (versions, uids, times) has a name that does not.
+//! [`compare`] finds the places where two recordings differ: that of a real server, and another one.
 //!
 //! The format of cases and recordings is described in `ci/conformance/README.md` of the repository.
 

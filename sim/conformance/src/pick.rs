@@ -5,8 +5,8 @@ use crate::json::{Json, Map};
 /// What stands where a part is not there.
 pub(crate) const ABSENT: &str = "<absent>";
 
-/// The parts of a body by their paths: names with `/` between them; `list[name=x]` is the first item whose name is x, `list[=x]` the item x,
-/// `list[*]` all of them.
+/// The parts of a body by their paths: names with `/` between them; `list[name=x]` is the first item whose name is x, `list[=x]` the item
+/// x, `list[*]` all of them.
 pub(crate) fn picked(body: &Json, paths: &[String]) -> Json {
     let parts = paths.iter().map(|path| (path.clone(), part(body, &path.split('/').collect::<Vec<_>>())));
     Json::Object(Map::from([("picked".to_owned(), parts.collect())]))

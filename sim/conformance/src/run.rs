@@ -53,8 +53,8 @@ impl<'a> Runner<'a> {
         Self { kit, options }
     }
 
-    /// Makes the kit's custom resource definitions on a server, once before its first case, and waits until lists of them are answered. Gives
-    /// what went wrong, a sentence each.
+    /// Makes the kit's custom resource definitions on a server, once before its first case, and waits until lists of them are answered.
+    /// Gives what went wrong, a sentence each.
     pub async fn set_up(&self, server: &impl Server) -> Vec<String> {
         let mut wrong = Vec::new();
         let values = Values::new(&self.kit.shared, [("ns", "default".into())]);

@@ -42,8 +42,8 @@ pub trait Server {
     /// A watch that was opened and not hung up.
     type Stream: EventStream;
 
-    /// Sends one request and waits for the whole answer. `target` is path and query as they stand in the request line; names of headers are in
-    /// lower case. What proves the identity is the server's to add.
+    /// Sends one request and waits for the whole answer. `target` is path and query as they stand in the request line; names of headers are
+    /// in lower case. What proves the identity is the server's to add.
     fn request(
         &self,
         method: &str,
@@ -67,8 +67,8 @@ pub trait Server {
     /// How much time has passed on the server's clock, from any beginning.
     fn elapsed(&self) -> Duration;
 
-    /// Compacts the history of the store up to `revision`, which stays, as a stranger to the API server would; with `announce` as the API servers'
-    /// own compactor does it, so that they drop what is older from their caches.
+    /// Compacts the history of the store up to `revision`, which stays, as a stranger to the API server would; with `announce` as the API
+    /// servers' own compactor does it, so that they drop what is older from their caches.
     fn compact(&self, revision: u64, announce: bool) -> impl Future<Output = ()>;
 }
 

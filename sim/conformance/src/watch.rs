@@ -61,8 +61,8 @@ impl<S: EventStream> Open<S> {
         }
     }
 
-    /// How many bookmarks there are, and before which event, is a matter of time. Where a case is about them, the last one counts if nothing follows
-    /// it; elsewhere those that were asked for are dropped, and those that were not are kept.
+    /// How many bookmarks there are, and before which event, is a matter of time. Where a case is about them, the last one counts if
+    /// nothing follows it; elsewhere those that were asked for are dropped, and those that were not are kept.
     fn events(&self, collect: &Collect, lines: Vec<Vec<u8>>) -> Vec<Json> {
         let mut events: Vec<Json> = lines.iter().map(|line| Json::read(line).unwrap_or_else(|_| no_json(line))).collect();
         if collect.bookmark {

@@ -15,7 +15,8 @@ pub struct Occurrence {
     pub likelihood: Probability,
     /// How often it occurs in a run that has it.
     pub count: Choice<u32>,
-    /// When each occurrence takes hold, as a duration from the beginning or a part of the safety phase (`"50%"`); unset = at any time of that.
+    /// When each occurrence takes hold, as a duration from the beginning or a part of the safety phase (`"50%"`); unset = at any time of
+    /// that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Choice<PhaseTime>>,
     /// How long each lasts, as a duration or a part of the safety phase (`"100%"`: until the faults heal); unset = `"100ms..10s"`.

@@ -251,8 +251,8 @@ impl Plan {
         plan.problems(Source::new(&file, &text)).or(plan)
     }
 
-    /// The text of the plan for this file: its manifests are named relative to it, so that the plan is found right wherever it is run from, and may
-    /// move together with them.
+    /// The text of the plan for this file: its manifests are named relative to it, so that the plan is found right wherever it is run from,
+    /// and may move together with them.
     pub fn to_toml_at(&self, file: &Path) -> String {
         if self.manifests_recorded().is_none() {
             return self.to_toml();

@@ -1,7 +1,7 @@
 //! What the systems of the program add to something, filled once by [`install`](crate::system::install).
 //!
-//! Each noun that systems extend keeps its own: the kinds of operations, of workloads, claims, mutations, served types. So a plan is read without
-//! a word about what runs it, and a new system is named in one place.
+//! Each noun that systems extend keeps its own: the kinds of operations, of workloads, claims, mutations, served types. So a plan is read
+//! without a word about what runs it, and a new system is named in one place.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

@@ -67,10 +67,10 @@ pub struct Scenario {
     pub cluster: ClusterDraft,
     /// Who works on it.
     pub workload: WorkloadDraft,
-    /// A scripted workload: replaces the generated operations. The pools, subnets, reservations, applications, pods, namespaces and nodes on
-    /// which an operation works have to be such as there can be: those of the cluster that the settings can make or the manifests hold, and
-    /// those that any operation of the script makes. Not looked at are the names of pools that are made for applications (`auto4-…`, `auto6-…`),
-    /// what a record is edited to say, and what annotations and new pools name.
+    /// A scripted workload: replaces the generated operations. The pools, subnets, reservations, applications, pods, namespaces and nodes
+    /// on which an operation works have to be such as there can be: those of the cluster that the settings can make or the manifests hold,
+    /// and those that any operation of the script makes. Not looked at are the names of pools that are made for applications (`auto4-…`,
+    /// `auto6-…`), what a record is edited to say, and what annotations and new pools name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
     /// What goes wrong.
@@ -154,8 +154,8 @@ impl Scenario {
         Ok(each.into_iter().map(|(_, scenario)| scenario).collect())
     }
 
-    /// Reads the text of a file: of the scenarios that it stands for those whose number, from 0 on, is `wanted`, each with the source in which to place
-    /// what else is wrong with it. Manifests are found relative to `path`.
+    /// Reads the text of a file: of the scenarios that it stands for those whose number, from 0 on, is `wanted`, each with the source in
+    /// which to place what else is wrong with it. Manifests are found relative to `path`.
     ///
     /// # Errors
     /// Everything that is wrong with the file as a whole and with the wanted scenarios.

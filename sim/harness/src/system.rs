@@ -52,8 +52,8 @@ pub trait System: Sync {
     /// What its actors can be told to do.
     fn operations(&self) -> OpenKinds<OpKind>;
 
-    /// The types that the API serves for it, besides those of Kubernetes. A type that takes the place of one of Kubernetes' own (of the same group and
-    /// Kind) is how that one is stored.
+    /// The types that the API serves for it, besides those of Kubernetes. A type that takes the place of one of Kubernetes' own (of the
+    /// same group and Kind) is how that one is stored.
     fn types(&self) -> Vec<TypeDef> {
         Vec::new()
     }
@@ -63,8 +63,8 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// Of these claims, those whose violation hurts users, the worst first: an address that has two owners, is lost, or is taken from or refused to who
-    /// needs it. In a report they come in this order, before those that say that a rule or a policy was not followed.
+    /// Of these claims, those whose violation hurts users, the worst first: an address that has two owners, is lost, or is taken from or
+    /// refused to who needs it. In a report they come in this order, before those that say that a rule or a policy was not followed.
     fn hurting_claims(&self) -> &'static [&'static str] {
         &[]
     }
@@ -90,8 +90,8 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// The points that its runs can reach ([`Fabric::reach`](kube_sim::cluster::Fabric::reach)). A gate fails if no run of what must hold reaches one
-    /// that its scenarios do not call rare: no claim could then notice what goes wrong there.
+    /// The points that its runs can reach ([`Fabric::reach`](kube_sim::cluster::Fabric::reach)). A gate fails if no run of what must hold
+    /// reaches one that its scenarios do not call rare: no claim could then notice what goes wrong there.
     fn coverage(&self) -> Vec<CoveragePoint> {
         Vec::new()
     }
@@ -111,13 +111,15 @@ pub trait System: Sync {
         false
     }
 
-    /// What a commit changed in what an object of one of its types says of addresses, allocations and pods; `None` = the type is not its own.
+    /// What a commit changed in what an object of one of its types says of addresses, allocations and pods; `None` = the type is not its
+    /// own.
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
         let _ = (before, after);
         None
     }
 
-    /// The state of an object of one of its types as names and short values, in the order in which they are shown; `None` = the type is not its own.
+    /// The state of an object of one of its types as names and short values, in the order in which they are shown; `None` = the type is not
+    /// its own.
     fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
         let _ = object;
         None
@@ -133,8 +135,8 @@ pub struct RunOptions {
     pub dump: bool,
     /// Each call for an address by itself.
     pub calls: bool,
-    /// What planners ask: how long requests wait for servers of a size; of Spiderpool what its agents do to each other, and how many addresses are
-    /// held for whom.
+    /// What planners ask: how long requests wait for servers of a size; of Spiderpool what its agents do to each other, and how many
+    /// addresses are held for whom.
     pub planner: bool,
     /// Every request, in the order in which they are sent.
     pub requests: bool,
@@ -248,7 +250,8 @@ impl Systems {
         self.iter().find(|system| system.mutations().iter().any(|mutation| mutation.name == name))
     }
 
-    /// The place of the claim called `name` among those whose violation hurts users ([`System::hurting_claims`]); `None` = it is none of them.
+    /// The place of the claim called `name` among those whose violation hurts users ([`System::hurting_claims`]); `None` = it is none of
+    /// them.
     pub fn rank(&self, name: &str) -> Option<u32> {
         self.systems.iter().find_map(|system| system.hurting_claims().iter().position(|claim| *claim == name)).map(|place| place as u32)
     }
@@ -277,8 +280,8 @@ impl Systems {
 
 static SYSTEMS: OnceLock<Systems> = OnceLock::new();
 
-/// Registers the systems of this program, and the name of its build: digests are comparable within one build. Panics if a name is there twice, or if
-/// others are registered already: both are mistakes of the program.
+/// Registers the systems of this program, and the name of its build: digests are comparable within one build. Panics if a name is there
+/// twice, or if others are registered already: both are mistakes of the program.
 pub fn install(systems: &[&'static dyn System], build: &'static str) {
     let names = |systems: &mut dyn Iterator<Item = &'static dyn System>| systems.map(|system| system.name()).collect::<Vec<_>>();
     let installed = SYSTEMS.get_or_init(|| Systems::register(systems, build));

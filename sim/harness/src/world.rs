@@ -74,7 +74,8 @@ pub struct Outcome {
     pub counts: ApiCounts,
     /// What the metrics of its system found.
     pub figures: Figures,
-    /// When requests began to be worked on, and how long they had waited for it; unset = servers work on everything at once, or nobody asked.
+    /// When requests began to be worked on, and how long they had waited for it; unset = servers work on everything at once, or nobody
+    /// asked.
     pub waits: Option<Vec<(SimTime, Duration)>>,
     /// A panic outside the system under test: a bug of the harness.
     pub broken: Option<String>,

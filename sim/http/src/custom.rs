@@ -98,8 +98,8 @@ impl kube::Resource for CustomResource {
 }
 
 impl CustomResource {
-    /// Reads an object of the type that `definition` describes: what its schema does not know is dropped, its defaults are added. Also returns the
-    /// paths of what was dropped.
+    /// Reads an object of the type that `definition` describes: what its schema does not know is dropped, its defaults are added. Also
+    /// returns the paths of what was dropped.
     ///
     /// # Errors
     /// What is wrong with the metadata.

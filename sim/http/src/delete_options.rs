@@ -13,7 +13,8 @@ type Answer<T> = Result<T, Box<Status>>;
 /// The options of a delete.
 pub(crate) struct Asked {
     pub(crate) options: DeleteOptions,
-    /// `orphanDependents=false`, the older way to say that dependents go, too: a delete that leaves its object for now is then answered with 202.
+    /// `orphanDependents=false`, the older way to say that dependents go, too: a delete that leaves its object for now is then answered
+    /// with 202.
     pub(crate) takes_dependents: bool,
 }
 

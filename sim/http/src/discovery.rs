@@ -36,7 +36,10 @@ pub(crate) fn answer(registry: &Registry, method: &http::Method, parts: &[String
         ["version"] => json_response(200, &version()),
         ["api"] => json_response(
             200,
-            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "10.0.0.1:6443"}]}),
+            &json!({
+                "kind": "APIVersions", "versions": ["v1"],
+                "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "10.0.0.1:6443"}],
+            }),
         ),
         ["api", "v1"] => json_response(200, &resources(registry, "", "v1")),
         ["apis"] => json_response(200, &groups(registry)),
@@ -58,7 +61,8 @@ pub(crate) fn answer(registry: &Registry, method: &http::Method, parts: &[String
 
 fn version() -> Value {
     json!({
-        "major": "1", "minor": "37", "gitVersion": "v1.37.0-ipam-sim", "gitCommit": "", "gitTreeState": "clean", "buildDate": "2026-01-01T00:00:00Z",
+        "major": "1", "minor": "37", "gitVersion": "v1.37.0-ipam-sim", "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
         "goVersion": "none", "compiler": "rustc", "platform": "simulated", "emulationMajor": "1", "emulationMinor": "37",
         "minCompatibilityMajor": "1", "minCompatibilityMinor": "36",
     })
@@ -82,7 +86,11 @@ fn groups(registry: &Registry) -> Value {
 
 fn resources(registry: &Registry, group: &str, version: &str) -> Value {
     let entries = |def: &TypeDef| -> Vec<Value> {
-        let of = |name: String, verbs: &[&str]| json!({"name": name, "singularName": def.kind.to_lowercase(), "namespaced": def.namespaced, "kind": def.kind, "verbs": verbs});
+        let of = |name: String, verbs: &[&str]| {
+            json!({
+                "name": name, "singularName": def.kind.to_lowercase(), "namespaced": def.namespaced, "kind": def.kind, "verbs": verbs,
+            })
+        };
         let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
         let mut entries = vec![of(def.plural.to_owned(), &all)];
         if def.has_status {

@@ -1,6 +1,7 @@
 //! Evictions: deletes of pods that ask disruption budgets first (K §2.8).
 //!
-//! A real server carries one out in the same steps, each of which commits by itself: take one from what the budget allows, mark the pod, delete it.
+//! A real server carries one out in the same steps, each of which commits by itself: take one from what the budget allows, mark the pod,
+//! delete it.
 
 use std::sync::Arc;
 

@@ -88,8 +88,8 @@ pub(crate) async fn serve(
     if let Some(uid) = wanted["metadata"]["uid"].as_str().filter(|uid| current["metadata"]["uid"].as_str() != Some(uid)) {
         let def = client.fabric().registry.get(kind);
         let text = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-             precondition: {uid}, UID in object meta: {}",
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {uid}, UID in object meta: {}",
             def.plural,
             current["metadata"]["uid"].as_str().unwrap_or_default()
         );

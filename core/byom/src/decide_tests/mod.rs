@@ -107,7 +107,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
     fn agrees_with_a_transcription_of_the_reference(
-        state in state(), wish in wish(), policy in policy(), config in config(), node in prop::option::weighted(0.9, "[ab]"), now in 0u8..4,
+        state in state(),
+        wish in wish(),
+        policy in policy(),
+        config in config(),
+        node in prop::option::weighted(0.9, "[ab]"),
+        now in 0u8..4,
     ) {
         let typed = state.clone().flatten().map(|plain| plain.typed());
         let found = match (&state, &typed) {

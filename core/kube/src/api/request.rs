@@ -337,7 +337,8 @@ pub enum Reply<K> {
     Object(Arc<K>),
     /// A list.
     List(List<K>),
-    /// The object is gone: a Status with `status: Success` and its UID (K §2.10). Some types answer with the object: [`Reply::into_remains`].
+    /// The object is gone: a Status with `status: Success` and its UID (K §2.10). Some types answer with the object:
+    /// [`Reply::into_remains`].
     Deleted {
         /// The UID of the object that was removed.
         uid: String,
@@ -363,8 +364,8 @@ impl<K> Reply<K> {
 
     /// Of a delete: `Some` = the object still exists and is terminating; `None` = it is gone. Panics if the call was a list.
     ///
-    /// Pods, Services and ServiceAccounts are answered with as they were when they went (K095): what is terminating without grace, and without a
-    /// finalizer that holds it, is gone.
+    /// Pods, Services and ServiceAccounts are answered with as they were when they went (K095): what is terminating without grace, and
+    /// without a finalizer that holds it, is gone.
     pub fn into_remains(self) -> Option<Arc<K>>
     where
         K: Object,

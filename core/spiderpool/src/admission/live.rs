@@ -19,8 +19,8 @@ pub trait Live {
         self.subnets()
     }
 
-    /// The addresses that one of [`pools`](Self::pools) shares with `mine`, if there are any. Whoever is asked about the same pools over and over
-    /// need not read their ranges each time.
+    /// The addresses that one of [`pools`](Self::pools) shares with `mine`, if there are any. Whoever is asked about the same pools over
+    /// and over need not read their ranges each time.
     fn shared_addresses(&self, mine: &IpSet, pool: &SpiderIPPool, policy: &Policy) -> Option<IpRange> {
         shares_addresses(mine, &pool.spec, policy)
     }

@@ -67,8 +67,8 @@ pub trait Admitted: Object {
     /// Which rules it breaks.
     fn check(request: &Request<'_, Self>, rules: &Rules<'_>) -> Result<(), Denial>;
 
-    /// Judges the creation of this object, as a user wrote it, and tells every rule that it breaks, where a webhook stops at the first. Lists
-    /// stay as they are written: `spec.ips[1]` is the second entry in the manifest, which merging could put elsewhere. (Not with
+    /// Judges the creation of this object, as a user wrote it, and tells every rule that it breaks, where a webhook stops at the first.
+    /// Lists stay as they are written: `spec.ips[1]` is the second entry in the manifest, which merging could put elsewhere. (Not with
     /// `upstream-ranges`, where what is not merged is judged in another way.)
     ///
     /// The object is refused exactly if a webhook refuses it.

@@ -170,8 +170,8 @@ fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Re
     check_use(old, new, rules, violations)
 }
 
-/// Upstream's form of [`check_update`] (`update-judged-whole`): everything is judged, whatever changes, and of each group of rules is told only
-/// if those before it are kept.
+/// Upstream's form of [`check_update`] (`update-judged-whole`): everything is judged, whatever changes, and of each group of rules is told
+/// only if those before it are kept.
 fn check_update_whole(old: &SpiderIPPool, new: &SpiderIPPool, after: Addresses<'_>, rules: &Rules<'_>) -> Result<(), Denial> {
     let mut findings = Findings::first();
     let checked = Checked::new(after, rules, &mut findings)?;

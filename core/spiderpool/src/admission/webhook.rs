@@ -14,8 +14,8 @@ use kube_machinery::informer::{Informer, InformerOptions, StoreReader};
 /// The webhooks of one replica of the controller. Every replica serves them, whoever leads (A §0).
 ///
 /// Defaults come from a cache of subnets, which may be behind: a pool may then have no owner until the controller adopts it. Rules are
-/// asked of lists that are read for the request. Nothing is remembered between requests but what texts of stored objects mean, so a request may be
-/// judged any number of times (K120).
+/// asked of lists that are read for the request. Nothing is remembered between requests but what texts of stored objects mean, so a request
+/// may be judged any number of times (K120).
 pub struct Webhook<C, V: Env> {
     client: C,
     settings: AdmissionSettings,

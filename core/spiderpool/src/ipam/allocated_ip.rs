@@ -62,8 +62,8 @@ pub(super) fn add_routes(allocated: &mut [AllocatedIp], routes: &[Route]) {
     }
 }
 
-/// The NICs that allocated these addresses and their entries of an endpoint: one for each, in the order in which NICs first occur. NICs known by index
-/// have no name, but for the first (A §2.4).
+/// The NICs that allocated these addresses and their entries of an endpoint: one for each, in the order in which NICs first occur. NICs
+/// known by index have no name, but for the first (A §2.4).
 pub(super) fn details(
     allocated: &[AllocatedIp],
     nameless: bool,
@@ -81,8 +81,8 @@ pub(super) fn details(
     nics.into_iter().map(|nic| (nic.to_owned(), detail(allocated, nic, nameless, &mut keeps_clean))).collect()
 }
 
-/// Upstream's names of NICs that are known by index: the first that allocated anything is `eth0`, whichever index it has (A §2.4). It is not the
-/// one with index 0 if that one's families are off.
+/// Upstream's names of NICs that are known by index: the first that allocated anything is `eth0`, whichever index it has (A §2.4). It is
+/// not the one with index 0 if that one's families are off.
 pub(super) fn first_is_eth0(details: &mut [(String, IPAllocationDetail)]) {
     for (at, (_, entry)) in details.iter_mut().enumerate() {
         entry.interface = if at == 0 { FIRST_NIC.to_owned() } else { String::new() };

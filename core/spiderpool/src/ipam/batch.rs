@@ -19,8 +19,8 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it is,
-    /// or if the pod names none (A §7.3). Its next ADD gets others.
+    /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it
+    /// is, or if the pod names none (A §7.3). Its next ADD gets others.
     ///
     /// # Errors
     /// Something may be left.

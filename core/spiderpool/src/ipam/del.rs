@@ -309,9 +309,9 @@ fn of_nic(endpoint: &SpiderEndpoint, nic: &str) -> Vec<(Arc<str>, IpAddr)> {
     own.flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
-/// What it leaves to the DELs of the other NICs, or to reclaim should one be lost: a DEL is about one interface of one container (K §5.3), and
-/// nothing says that the others are silent before theirs. What no ADD was answered with is held by nobody; nor is that of a NIC which the pod
-/// does not have, where its NICs are known.
+/// What it leaves to the DELs of the other NICs, or to reclaim should one be lost: a DEL is about one interface of one container (K §5.3),
+/// and nothing says that the others are silent before theirs. What no ADD was answered with is held by nobody; nor is that of a NIC which
+/// the pod does not have, where its NICs are known.
 fn of_other_nics(endpoint: &SpiderEndpoint, nic: &str, nics: Option<Vec<String>>) -> Vec<(Arc<str>, IpAddr)> {
     let exists = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
     let is_held = |entry: &&IPAllocationDetail| {

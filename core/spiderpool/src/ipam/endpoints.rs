@@ -15,9 +15,9 @@ use kube_machinery::api::ObjectKey;
 /// here and not in an agent's memory, it outlives the agent and goes with the pod to another node. Upstream knows no such key.
 const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 
-/// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are still
-/// to allocate. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
-/// Upstream knows no such key.
+/// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are
+/// still to allocate. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's
+/// answer yet. Upstream knows no such key.
 const UNFINISHED: &str = "ipam.spidernet.io/unfinished-nics";
 
 /// Whose an endpoint is to be.

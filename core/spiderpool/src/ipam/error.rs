@@ -39,7 +39,8 @@ pub enum PoolError {
     /// The pool has not been compared with its neighbours: another pool may have the same addresses.
     #[error("cannot tell whether another pool has the same addresses")]
     NotCompared,
-    /// Nothing but addresses that stale records of this very pod held was free: they were released in every attempt. The hardened form only.
+    /// Nothing but addresses that stale records of this very pod held was free: they were released in every attempt. The hardened form
+    /// only.
     #[error("stale records of this pod were released; retry")]
     OwnRecordsMadeWay,
     /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.

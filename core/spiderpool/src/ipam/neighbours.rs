@@ -4,9 +4,9 @@
 //! pool has one of the addresses the pool may serve for as long as its ranges stay: of two pools that overlap, the one that came later sees
 //! the other in its list, whenever that list is made. So they never both serve, whatever clocks say and however many agents there are.
 //!
-//! A pool that is found to overlap serves if it is surely the older one. Creation times are given by API servers before an object is stored,
-//! and a request may take long, so they must be far apart; and the ranges must be those that it was created with. Else it is withheld
-//! until one of the two goes or changes.
+//! A pool that is found to overlap serves if it is surely the older one. Creation times are given by API servers before an object is
+//! stored, and a request may take long, so they must be far apart; and the ranges must be those that it was created with. Else it is
+//! withheld until one of the two goes or changes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -75,7 +75,8 @@ impl Neighbours {
     }
 }
 
-/// The pools that an agent which has just started serves no address from, each with one that it overlaps (D §1.2); none where it does not look.
+/// The pools that an agent which has just started serves no address from, each with one that it overlaps (D §1.2); none where it does not
+/// look.
 ///
 /// `margin` is how long after its sender gave up a write may still be carried out.
 pub fn withheld(pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
@@ -175,7 +176,8 @@ mod tests {
                     }
                 }
             }
-            let mut found: Vec<_> = overlaps(&pools, &AddressSets::default(), &Policy::hardened()).into_iter().map(|(a, b)| (a.min(b), a.max(b))).collect();
+            let found = overlaps(&pools, &AddressSets::default(), &Policy::hardened());
+            let mut found: Vec<_> = found.into_iter().map(|(a, b)| (a.min(b), a.max(b))).collect();
             found.sort_unstable();
             prop_assert_eq!(found, expected);
         }

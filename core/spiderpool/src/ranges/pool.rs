@@ -93,9 +93,9 @@ impl PoolAddresses {
 
     /// The address to give away next; `None` if there is none.
     ///
-    /// O(k log n) for n records and k stretches of usable addresses before the free one that are full. Where there are many stretches, it is
-    /// remembered up to where they were full, so that the next choice costs what changed in between. Keys of records that are not canonical
-    /// addresses count as what they spell.
+    /// O(k log n) for n records and k stretches of usable addresses before the free one that are full. Where there are many stretches, it
+    /// is remembered up to where they were full, so that the next choice costs what changed in between. Keys of records that are not
+    /// canonical addresses count as what they spell.
     ///
     /// # Errors
     /// With `upstream-ranges`, a key that is no range of the pool's family. (Hardened, such a key holds nothing here.)
@@ -183,8 +183,8 @@ impl Mark {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many stretches, from the first on, have no free address with these records. Versions of records share what they have in common, so
-    /// this costs what changed since the last time.
+    /// So many stretches, from the first on, have no free address with these records. Versions of records share what they have in common,
+    /// so this costs what changed since the last time.
     fn full(&self, records: &PoolIPAllocations, usable: &[IpRange], policy: &Policy) -> usize {
         let open = self.open();
         let Some((before, full)) = &*open else { return 0 };

@@ -159,7 +159,12 @@ mod tests {
         fn agrees_with_a_plain_set(a in ranges(), b in ranges(), index in 0usize..40) {
             let (x, y) = (a.iter().copied().collect::<IpSet>(), b.iter().copied().collect::<IpSet>());
             let (p, q) = (plain(&a), plain(&b));
-            for (set, oracle) in [(&x, &p), (&x.union(&y), &(&p | &q)), (&x.intersection(&y), &(&p & &q)), (&x.difference(&y), &(&p - &q))] {
+            for (set, oracle) in [
+                (&x, &p),
+                (&x.union(&y), &(&p | &q)),
+                (&x.intersection(&y), &(&p & &q)),
+                (&x.difference(&y), &(&p - &q)),
+            ] {
                 prop_assert!(set.iter().eq(oracle.iter().copied()));
                 prop_assert_eq!(set.count(), oracle.len() as u128);
                 prop_assert_eq!(set.is_empty(), oracle.is_empty());

@@ -56,8 +56,8 @@ pub(super) fn ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr,
     .map_or_else(|| judged_ends(text, version, policy), Ok)
 }
 
-/// Both ends as almost everybody writes them: addresses of the family in its own form, in order. Every policy takes them for what they are, and
-/// each is read once.
+/// Both ends as almost everybody writes them: addresses of the family in its own form, in order. Every policy takes them for what they are,
+/// and each is read once.
 fn plain_ends<A: Copy + PartialOrd + Into<IpAddr>>(text: &str, read: impl Fn(&str) -> Option<A>) -> Option<(IpAddr, IpAddr)> {
     let Some((first, last)) = text.split_once('-') else {
         let ip = read(text)?.into();

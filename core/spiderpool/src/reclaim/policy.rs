@@ -18,7 +18,8 @@ pub struct ReclaimPolicy {
     pub scan_trusts_cached_pod: bool,
     /// `scan-trusts-cached-endpoint`: an endpoint of another pod in the cache ends the right of the pod that lives, too (G R4, E-4).
     pub scan_trusts_cached_endpoint: bool,
-    /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (G R5, S-3).
+    /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (G R5,
+    /// S-3).
     pub vm_record_without_owner_check: bool,
     /// `empty-pod-ips-means-gone`: a pod whose status names no address has lost its right to those it had, also within its grace and before
     /// it ends (G R7, P-7, P-9, TD-4).
@@ -84,8 +85,8 @@ pub struct ReclaimPolicy {
     pub namesake_frees: bool,
     /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
     pub ending_vm_frees: bool,
-    /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that a pod that lives
-    /// counts as gone where its endpoint is marked, and one that is stuck as answered for (S-5, G §5.2).
+    /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that a pod that
+    /// lives counts as gone where its endpoint is marked, and one that is stuck as answered for (S-5, G §5.2).
     pub vm_pod_sought_by_record: bool,
     /// `trace-needs-endpoint`: what was traced is dropped if the cached endpoint under the pod's name is absent or another's (XD-1, XD-3).
     pub trace_needs_endpoint: bool,
@@ -98,8 +99,8 @@ pub struct ReclaimPolicy {
     pub leader_flag_polled: bool,
     /// `owner-asked-for-every-event`: the StatefulSet or VM is read for every event of its pods, also for those that mean nothing (I-4).
     pub owner_asked_for_every_event: bool,
-    /// `returned-node-frees-at-once`: a pod whose grace is over loses its addresses as soon as its node is ready again, before its kubelet can
-    /// have ended it (rule G).
+    /// `returned-node-frees-at-once`: a pod whose grace is over loses its addresses as soon as its node is ready again, before its kubelet
+    /// can have ended it (rule G).
     pub returned_node_frees_at_once: bool,
     /// `pools-without-version-skipped`: a scan does not look into pools that have no IP version yet (G §0.1).
     pub pools_without_version_skipped: bool,

@@ -81,8 +81,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// How long to wait after a scan. One that failed in a part is not left alone for a whole interval: it may have been the one that was to
-    /// make up for what tracing gave up.
+    /// How long to wait after a scan. One that failed in a part is not left alone for a whole interval: it may have been the one that was
+    /// to make up for what tracing gave up.
     fn until_the_next(&self, counts: &ScanCounts) -> Duration {
         let ReclaimSettings { interval, trace_gap, max_retries, .. } = self.config.settings;
         let failed = counts.failed > 0 || counts.incomplete;

@@ -104,7 +104,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })
     }
 
-    /// The endpoint of a traced pod, as the cache shows it, without which nothing is released (`trace-needs-endpoint`); the row that says so.
+    /// The endpoint of a traced pod, as the cache shows it, without which nothing is released (`trace-needs-endpoint`); the row that says
+    /// so.
     pub(super) fn endpoint_of(&self, entry: &PodEntry) -> Result<Result<Arc<SpiderEndpoint>, Row>, ReclaimError> {
         let failed = |error| ReclaimError::Endpoint { endpoint: entry.pod.clone(), error };
         Ok(match self.caches.endpoint(entry.pod.as_str()).map_err(failed)? {

@@ -77,8 +77,8 @@ impl SubnetRequest {
     /// Finds the pool of a family; nothing if no subnet is asked for.
     ///
     /// Of a third-party controller the pool must be as it should be, because nobody else makes it so: the one who asks has to
-    /// reconcile it and to come again. Who has `made` it what it should be takes it as it is: the pods of another node may ask for another number
-    /// and have changed it since.
+    /// reconcile it and to come again. Who has `made` it what it should be takes it as it is: the pods of another node may ask for another
+    /// number and have changed it since.
     ///
     /// # Errors
     /// [`SelectError::SubnetNoAutoPool`], [`SelectError::SubnetManyAutoPools`], [`SelectError::SubnetReconcileFailed`].

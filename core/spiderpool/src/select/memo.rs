@@ -85,8 +85,8 @@ impl Open<'_> {
         number
     }
 
-    /// Why the pool has no address for somebody who has none of it yet, and whether the asker may be one who has; asks `find` if that is not
-    /// known.
+    /// Why the pool has no address for somebody who has none of it yet, and whether the asker may be one who has; asks `find` if that is
+    /// not known.
     pub(super) fn shortage(
         &mut self,
         pool: &Arc<SpiderIPPool>,

@@ -72,8 +72,8 @@ pub struct Request<'a> {
     pub settings: &'a Settings,
     /// The form of Spiderpool.
     pub policy: &'a Policy,
-    /// Whether the one who asks has just made the pools of a third-party workload what they are to be. Then one that somebody else has given
-    /// another size since serves all the same.
+    /// Whether the one who asks has just made the pools of a third-party workload what they are to be. Then one that somebody else has
+    /// given another size since serves all the same.
     pub made: bool,
 }
 

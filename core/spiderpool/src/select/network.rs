@@ -38,8 +38,8 @@ impl Network {
 }
 
 /// The interfaces of a pod in the order in which Multus sets them up: the first one, then one for each element of the networks annotation,
-/// `net1`, `net2` and so on by position unless the element names its interface (A §2.4). `None` = the annotation cannot be read: the pod gets
-/// no network at all.
+/// `net1`, `net2` and so on by position unless the element names its interface (A §2.4). `None` = the annotation cannot be read: the pod
+/// gets no network at all.
 pub fn nics(pod: &Pod) -> Option<Vec<String>> {
     let mut nics = vec![FIRST_NIC.to_owned()];
     if let Some(text) = of_pod(pod, names::ANNOTATION_MULTUS_NETWORKS).filter(|text| !text.is_empty()) {

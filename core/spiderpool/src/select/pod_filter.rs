@@ -4,8 +4,8 @@ use crate::PoolIPAllocations;
 
 /// Tells of most pods that a pool holds no record of them, at the cost of looking at one word; of some it cannot tell.
 ///
-/// A Bloom filter that keeps all bits of an owner in one word: the words of a thousand pools are a fraction of their records, and stay in the
-/// processor's caches between two decisions.
+/// A Bloom filter that keeps all bits of an owner in one word: the words of a thousand pools are a fraction of their records, and stay in
+/// the processor's caches between two decisions.
 #[derive(Clone, Debug)]
 pub(super) struct PodFilter {
     /// As many as a power of two.

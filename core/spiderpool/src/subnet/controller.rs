@@ -1,5 +1,5 @@
-//! Spiderpool's controller for subnets: makes the pools of built-in workloads, keeps subnets, and takes pools down that nobody needs (A §8.5
-//! to 8.7).
+//! Spiderpool's controller for subnets: makes the pools of built-in workloads, keeps subnets, and takes pools down that nobody needs (A
+//! §8.5 to 8.7).
 //!
 //! ```text
 //!   six kinds of workloads ──► queue of workloads ──► AutoPools::reconcile
@@ -7,8 +7,8 @@
 //!   auto pools            ───► queue of pools     ──► reclaim ──► delete
 //!   third-party kinds     ───► queue of workloads ──► delete; watched from the first pool on, as agents make theirs
 //! ```
-//! Only the leader works, one worker a queue. Nothing is done on the word of a cache alone that could take an address from anybody: before a
-//! subnet's status is written or a pool deleted, what it depends on is read once more.
+//! Only the leader works, one worker a queue. Nothing is done on the word of a cache alone that could take an address from anybody: before
+//! a subnet's status is written or a pool deleted, what it depends on is read once more.
 
 mod fates;
 mod third_party;
@@ -96,8 +96,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// Works as the leader until it is dropped; it never ends by itself.
     ///
-    /// Each time it begins with empty caches and looks at everything, as upstream's does, which watches nothing while another replica leads:
-    /// what the leader before had in hand may be half done.
+    /// Each time it begins with empty caches and looks at everything, as upstream's does, which watches nothing while another replica
+    /// leads: what the leader before had in hand may be half done.
     pub async fn work(&self) {
         let env = || self.auto_pools.env.clone();
         let queues = Queues { apps: WorkQueue::new(env()), subnets: WorkQueue::new(env()), pools: WorkQueue::new(env()) };

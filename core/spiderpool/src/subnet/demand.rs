@@ -25,8 +25,8 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// The pool that a pod asks for on a NIC; nothing if it asks for none of this family. Of third-party workloads that is all that is known,
-    /// and agents make their pools (A §2.2).
+    /// The pool that a pod asks for on a NIC; nothing if it asks for none of this family. Of third-party workloads that is all that is
+    /// known, and agents make their pools (A §2.2).
     pub fn of_pod(request: &SubnetRequest, nic: &str, family: IpVersion) -> Option<Self> {
         let number = match request.given {
             None => "+0".to_owned(),

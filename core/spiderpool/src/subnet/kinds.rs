@@ -28,8 +28,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The built-in kind of a workload. None: a third-party kind, whose pools agents make, and all of them at once; of the others the leader
-    /// alone does (A §8.5, §8.7).
+    /// The built-in kind of a workload. None: a third-party kind, whose pools agents make, and all of them at once; of the others the
+    /// leader alone does (A §8.5, §8.7).
     pub(super) fn of(name: &ApplicationName) -> Option<Self> {
         Some(match (name.api_version.as_str(), name.kind.as_str()) {
             ("apps/v1", "Deployment") => Self::Deployment,
@@ -182,8 +182,8 @@ pub trait ThirdParty: Clone + Send + Sync + 'static {
     /// It could not be read.
     fn fate(&self, name: &ApplicationName) -> impl Future<Output = Result<Fate, ApiError>> + Send;
 
-    /// Watches all workloads of the kind of `name` until the answer is dropped, and tells the key and the UID of each that has ended since the
-    /// watch began. None: nobody knows the kind.
+    /// Watches all workloads of the kind of `name` until the answer is dropped, and tells the key and the UID of each that has ended since
+    /// the watch began. None: nobody knows the kind.
     fn watch<V: Env>(
         &self,
         name: &ApplicationName,

@@ -40,7 +40,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn picks_are_those_of_a_plain_set(numbers in prop::collection::btree_set(0u32..60, 0..40), skip in 0usize..70, count in 0usize..70) {
+        fn picks_are_those_of_a_plain_set(
+            numbers in prop::collection::btree_set(0u32..60, 0..40),
+            skip in 0usize..70,
+            count in 0usize..70,
+        ) {
             let address = |number: &u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
             let plain: BTreeSet<IpAddr> = numbers.iter().map(address).collect();
             let set: IpSet = plain.iter().copied().collect();

@@ -148,9 +148,9 @@ fn occupied(known: &Known<'_>, family: IpVersion, policy: &Policy) -> IpSet {
     ranges.into_iter().collect()
 }
 
-/// Whether nobody else is about to make the pool, so that what is set aside for it while it is not there may be given back. Agents on several
-/// nodes make one pool for a third-party workload, and want different sizes of it while its pods are replaced; a pool that is yet to be created
-/// has no version that would keep the slower one away.
+/// Whether nobody else is about to make the pool, so that what is set aside for it while it is not there may be given back. Agents on
+/// several nodes make one pool for a third-party workload, and want different sizes of it while its pods are replaced; a pool that is yet
+/// to be created has no version that would keep the slower one away.
 fn makes_alone(want: &Want<'_>) -> bool {
     Kind::of(&want.application.name).is_some()
 }

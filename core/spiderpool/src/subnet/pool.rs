@@ -13,7 +13,8 @@ use crate::owner_label::{application_name_of, application_version_of, owner_labe
 use crate::ranges::{IpSet, cidr_label};
 use crate::{IPPoolSpec, Policy, SpiderIPPool, names};
 
-/// The labels by which the pools of a workload are found, whichever incarnation it is; upstream writes names as they are, whatever their length.
+/// The labels by which the pools of a workload are found, whichever incarnation it is; upstream writes names as they are, whatever their
+/// length.
 fn identity(want: &Want<'_>, policy: &Policy) -> [(&'static str, String); 7] {
     let name = &want.application.name;
     let value = |name: &str| if policy.long_names_unshortened { name.to_owned() } else { owner_label(name).into_owned() };
@@ -84,8 +85,8 @@ fn reclaim(want: &Want<'_>) -> &'static str {
     if want.demand.reclaim { "true" } else { "false" }
 }
 
-/// A pool that does not exist yet. It has the label by which pools of a CIDR are listed; the webhook would give it the same (A §9.1), but where
-/// none is asked a pool that nobody finds would have its addresses taken by others.
+/// A pool that does not exist yet. It has the label by which pools of a CIDR are listed; the webhook would give it the same (A §9.1), but
+/// where none is asked a pool that nobody finds would have its addresses taken by others.
 pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
     let application = &want.application.name;
     let mut labels: BTreeMap<String, String> = identity(want, policy).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();

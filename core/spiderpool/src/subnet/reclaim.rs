@@ -34,8 +34,8 @@ impl Fate {
         }
     }
 
-    /// Whether `application` is about to make a pool of this name. Where nobody can tell what it asks for, the name says at least whether the
-    /// pool would be that of an incarnation before.
+    /// Whether `application` is about to make a pool of this name. Where nobody can tell what it asks for, the name says at least whether
+    /// the pool would be that of an incarnation before.
     pub(super) fn makes(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
         if let Self::There { uid, wants: None } = self {
             return is_named_after(name, uid);
@@ -47,8 +47,8 @@ impl Fate {
     }
 }
 
-/// Whether an auto pool is to be deleted: it goes with its workload, no pod has an address of it, and its workload is gone, is another one of
-/// the same name or, hardened, does not ask for it any more.
+/// Whether an auto pool is to be deleted: it goes with its workload, no pod has an address of it, and its workload is gone, is another one
+/// of the same name or, hardened, does not ask for it any more.
 pub fn reclaim(pool: &SpiderIPPool, fate: &Fate, policy: &Policy) -> bool {
     let recorded = pool.status.as_ref().is_some_and(|status| !status.allocated_ips.is_absent());
     let goes = label(pool, names::LABEL_IPPOOL_RECLAIM) == Some("true");

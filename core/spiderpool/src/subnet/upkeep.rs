@@ -38,8 +38,8 @@ pub enum Upkeep {
     Label(Box<SpiderSubnet>),
     /// The metadata of a pool that has the CIDR and no owner: the subnet becomes its owner.
     Adopt(Box<SpiderIPPool>),
-    /// The metadata of a pool, before what is set aside for it and not in it is given back: whoever is about to put it there has read an older
-    /// version, and is refused from now on.
+    /// The metadata of a pool, before what is set aside for it and not in it is given back: whoever is about to put it there has read an
+    /// older version, and is refused from now on.
     Fence(Box<SpiderIPPool>),
     /// The status of the subnet.
     Status(Box<SpiderSubnet>),

@@ -468,7 +468,10 @@ promises! {
         let vmi = |active: serde_json::Value| {
             scene.world.put(json!({
                 "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
-                "metadata": {"name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"]},
+                "metadata": {
+                    "name": "vm", "namespace": "ns", "uid": "vm",
+                    "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
+                },
                 "spec": {}, "status": {"activePods": active},
             }));
         };

@@ -190,7 +190,8 @@ fn what_was_drawn_for_a_nic_that_the_pod_does_not_have_goes_with_the_others() {
     assert_eq!(scene.records(), []);
 }
 
-/// A pod whose two NICs draw from one pool, and an agent whose cache shows each address under the other NIC, as an earlier life recorded them.
+/// A pod whose two NICs draw from one pool, and an agent whose cache shows each address under the other NIC, as an earlier life recorded
+/// them.
 fn served_otherwise_than_cached() -> Scene {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net1","ipv4":["p4"]}]"#);

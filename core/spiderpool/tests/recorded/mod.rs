@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `core/spiderpool/tests/data`. If the folder lacks the file, this
-/// says so and there is nothing to test. A line that is no case is a case without anything in it, so that the others still count.
+/// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `core/spiderpool/tests/data`. If the folder lacks the file,
+/// this says so and there is nothing to test. A line that is no case is a case without anything in it, so that the others still count.
 pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
     let folder = match std::env::var_os("IPAM_VECTORS") {
         Some(folder) => PathBuf::from(folder),

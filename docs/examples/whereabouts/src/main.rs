@@ -1,5 +1,5 @@
-//! An address allocator in the manner of whereabouts as a system under test of its own program: the trait [`System`] says what there is of it,
-//! and one call gives it every verb of the command line.
+//! An address allocator in the manner of whereabouts as a system under test of its own program: the trait [`System`] says what there is of
+//! it, and one call gives it every verb of the command line.
 
 mod allocator;
 mod claims;

@@ -30,8 +30,8 @@ pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>
     Ok(write_outputs(&args.outputs, args.format, &report, code, console))
 }
 
-/// Writes what other programs read, and gives what the process exits with where the verdict is `code`. What is printed comes first, and each
-/// file is tried: a disk that says no must not cost the verdict.
+/// Writes what other programs read, and gives what the process exits with where the verdict is `code`. What is printed comes first, and
+/// each file is tried: a disk that says no must not cost the verdict.
 pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateReport, code: u8, console: &mut Console<'_>) -> u8 {
     let mut refused = Vec::new();
     if let Some(file) = &outputs.junit {

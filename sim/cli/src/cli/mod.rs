@@ -209,8 +209,8 @@ fn print<T: Serialize + DeserializeOwned + Clone>(
     }
 }
 
-/// The same for a record that the program has made of numbers, with names that it has checked. Where it cannot be written, it is told to people on
-/// standard error: a disk that is full must not hide a verdict.
+/// The same for a record that the program has made of numbers, with names that it has checked. Where it cannot be written, it is told to
+/// people on standard error: a disk that is full must not hide a verdict.
 fn print_made<T: Serialize>(
     console: &mut Console<'_>,
     format: Format,
@@ -233,8 +233,8 @@ fn print_made<T: Serialize>(
     })
 }
 
-/// Prints the report of a sweep, and gives what the process exits with: by its verdict, by the signal that ended it, and by what could not be
-/// written. `report` gives these two of the record.
+/// Prints the report of a sweep, and gives what the process exits with: by its verdict, by the signal that ended it, and by what could not
+/// be written. `report` gives these two of the record.
 fn conclude<T>(
     console: &mut Console<'_>,
     format: Format,

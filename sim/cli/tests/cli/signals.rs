@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use ipam_reports::{GateReport, RunReport};
 use tempfile::TempDir;
 
-/// Clients that increment a counter, for as long as it takes until somebody stops it; the commands have a budget, so that a test that fails leaves
-/// no process behind for long.
+/// Clients that increment a counter, for as long as it takes until somebody stops it; the commands have a budget, so that a test that fails
+/// leaves no process behind for long.
 const ENDLESS: &str = r#"
 name = "endless"
 why = "a test"

@@ -36,7 +36,8 @@ const GIVEN: [(&[&str], &str); 17] = [
     ),
     (
         &["old/capacity"],
-        "ipam-sim report capacity --objective 'exhausted<1%' --vary instances=4..5 --vary retry=default-backoff --seeds 20 --out old/capacity",
+        "ipam-sim report capacity --objective 'exhausted<1%' --vary instances=4..5 --vary \
+         retry=default-backoff --seeds 20 --out old/capacity",
     ),
     (&["old/reclaim"], "ipam-sim report reclaim --seeds 1 --out old/reclaim"),
     (&["pods.csv"], "printf 'name,created,deletion_time\\na,2026-01-15T12:00:00Z,\\n' > pods.csv"),

@@ -90,7 +90,8 @@ fn claims(sandbox: &Sandbox) -> String {
         ("reachable", "Coverage of code: the point was passed in no run of the sweep = the sweep is vacuous."),
     ];
     let sentences = [
-        "What a scenario can list under `[check]`. `always` also takes all claims of a suite, `spiderpool/reclaim/*`, or of a system, `spiderpool/*`.",
+        "What a scenario can list under `[check]`. `always` also takes all claims of a suite, \
+         `spiderpool/reclaim/*`, or of a system, `spiderpool/*`.",
         "The command line has the same list: `ipam-sim list claims`.",
         "The last column is the property of the [behavioural reference](../reference/README.md) that a claim stands for.",
     ];
@@ -103,8 +104,9 @@ fn claims(sandbox: &Sandbox) -> String {
             let _ = writeln!(page, "| `{}` | {} | {about} | {reference} |", text(claim, "name"), text(claim, "suite"));
         }
     }
-    page += "\n## Excuses\n\nThe documented hazards that a scenario can list under `excuses` ([concepts](../concepts.md#excuse)). Outside of its interval, or \
-             where its condition does not hold, a violation is one.\n\n| excuse | hazard | begins | ends | reference |\n|---|---|---|---|---|\n";
+    page += "\n## Excuses\n\nThe documented hazards that a scenario can list under `excuses` ([concepts](../concepts.md#excuse)). Outside \
+             of its interval, or where its condition does not hold, a violation is one.\n\n\
+             | excuse | hazard | begins | ends | reference |\n|---|---|---|---|---|\n";
     for excuse in listed(sandbox, "claims", "excuses") {
         let [about, begins, ends, reference] = ["about", "begins", "ends", "reference"].map(|key| cell(text(&excuse, key)));
         let _ = writeln!(page, "| `{}` | {about} | {begins} | {ends} | {reference} |", text(&excuse, "name"));

@@ -136,8 +136,8 @@ fn pool(name: &str, spec: &str) -> String {
 
 #[test]
 fn addresses_whose_family_cannot_be_told_are_judged_all_the_same() {
-    let reserved = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderReservedIP\nmetadata: {name: r}\nspec: {ips: [10.0.0.5-10.0.0.1, \
-                    10.0.0.7, fd00::1]}\n";
+    let reserved = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderReservedIP\nmetadata: {name: r}\n\
+                    spec: {ips: [10.0.0.5-10.0.0.1, 10.0.0.7, fd00::1]}\n";
     let text = [pool("no-cidr", "subnet: 10.0.0.0"), pool("mask", "subnet: 'fd00::/129'"), reserved.to_owned()].concat();
     let (code, out) = checked("family", &[("a.yaml", &text)], "");
     assert_eq!(code, 2);
@@ -177,7 +177,8 @@ fn what_is_stored_and_cannot_be_read_is_an_error_with_its_place() {
 fn a_second_object_of_a_name_is_refused_where_admission_judges_and_odd_elsewhere() {
     let namesakes = [pool("p", "subnet: 10.0.0.0/24"), pool("p", "subnet: 'fd00::/64'")].concat();
     let node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n";
-    let pods = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n\
+    let pods = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n\
+                {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n\
                 {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: default}}\n";
     let files = [("a.yaml", node), ("b.yaml", &[node, pods].concat()), ("c.yaml", &namesakes)];
     let (code, out) = checked("again", &files, "--profile upstream");

@@ -37,7 +37,8 @@ fn refused(folder: &Folder, args: &str) -> String {
 #[test]
 fn everything_that_is_wrong_in_any_file_is_said_with_its_place() {
     let folder = Folder::new("files");
-    let pool = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata:\n  name: p\nspec:\n  ips: 10.0.0.1\n  subnet: 10.0.0.0/24\n";
+    let pool = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata:\n  name: p\n\
+                spec:\n  ips: 10.0.0.1\n  subnet: 10.0.0.0/24\n";
     let manifests = folder.file("pools.yaml", pool);
     let cni = folder.file("net.conf", "{\"ipam\": {\n  \"default_ipv4_ippool\": \"a\"\n}}");
     let settings = folder.file("settings.toml", "enableIPv4 = true\nenableIPv7 = true\nenableIPv6 = \"perhaps\"\n");
@@ -78,11 +79,13 @@ fn records_that_cannot_be_read_are_told_with_their_place() {
     let pool = |name: &str, cidr: u8, records: &str| {
         format!(
             "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata: {{name: {name}}}\n\
-             spec: {{ipVersion: 4, subnet: 10.{cidr}.0.0/24, ips: [10.{cidr}.0.1-10.{cidr}.0.9], default: true}}\nstatus:\n  allocatedIPs: '{records}'\n---\n"
+             spec: {{ipVersion: 4, subnet: 10.{cidr}.0.0/24, ips: [10.{cidr}.0.1-10.{cidr}.0.9], default: true}}\n\
+             status:\n  allocatedIPs: '{records}'\n---\n"
         )
     };
     let text = [pool("cut", 1, "{"), pool("odd", 2, r#"{"zz":{"pod":"a/b","podUid":"c"}}"#)].concat();
-    let others = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n\
+    let others = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n---\n\
+                  {apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n\
                   {apiVersion: v1, kind: Pod, metadata: {name: a}}\n";
     let manifests = folder.file("pools.yaml", &[&text, others].concat());
     let (code, out, err) = explain(&format!("--manifests {manifests} --pod a --node n1"));

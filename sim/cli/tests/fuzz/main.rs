@@ -1,7 +1,7 @@
 //! Inputs that are nearly good: whatever somebody writes, the program says something that can be read, in time, and does not fall over.
 //!
-//! Each target takes the inputs of one kind that are shipped, changes them a little, and runs the program on them in this process. It fails on
-//! a panic, on a run that does not end, on a raw control character in what is printed, and on a refusal that says nothing.
+//! Each target takes the inputs of one kind that are shipped, changes them a little, and runs the program on them in this process. It fails
+//! on a panic, on a run that does not end, on a raw control character in what is printed, and on a refusal that says nothing.
 //!
 //! ```text
 //! cargo test -p ipam-sim --test fuzz                                      # a quarter of a minute: what `cargo test` runs
@@ -323,7 +323,8 @@ fn recordings_that_are_compared() {
     let seeds = lines.chunks(12).map(<[&[u8]]>::concat).collect();
     let lines = &[
         "conformance --cases CONFORMANCE/cases --allow CONFORMANCE/allow.txt --recorded CONFORMANCE/recorded.jsonl --against @",
-        "conformance --cases CONFORMANCE/cases --allow CONFORMANCE/allow.txt --recorded @ --against CONFORMANCE/recorded.jsonl --format json",
+        "conformance --cases CONFORMANCE/cases --allow CONFORMANCE/allow.txt --recorded @ --against \
+         CONFORMANCE/recorded.jsonl --format json",
     ];
     fuzz(&Target { name: "recording", file: "r.jsonl", language: Language::Json, seeds, lines, codes: COMPARED });
 }
@@ -332,9 +333,8 @@ fn recordings_that_are_compared() {
 fn known_differences() {
     let seeds =
         vec![b"# known\nK078-* 2:body.metadata.*   # not modelled\n\nlist-table *:*  # no tables\nK06[0-9]-* 1:[!s]*  # others\n".to_vec()];
-    let lines = &[
-        "conformance --cases CONFORMANCE/cases --recorded CONFORMANCE/recorded.jsonl --against CONFORMANCE/recorded.jsonl --only ^K07 --allow @",
-    ];
+    let lines = &["conformance --cases CONFORMANCE/cases --recorded CONFORMANCE/recorded.jsonl --against \
+                   CONFORMANCE/recorded.jsonl --only ^K07 --allow @"];
     fuzz(&Target { name: "allowed", file: "a.txt", language: Language::Text, seeds, lines, codes: COMPARED });
 }
 

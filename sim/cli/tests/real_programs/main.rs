@@ -1,12 +1,13 @@
 //! The conflict figures of the simulation beside those of upstream's own programs.
 //!
-//! Spiderpool's `IPAM.Allocate` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756) were run as separate processes, one a writer, on a
-//! kube-apiserver v1.37.2 with etcd 3.7.0 on loopback, two cores for all of them: `rows.csv`, median and range of three or five repetitions.
-//! `machine`: whether other work shared the cores. Round trips were as they came (0), or stretched: each request waited half the stated time before
-//! it was sent, and its answer was held back until the whole had passed.
+//! Spiderpool's `IPAM.Allocate` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756) were run as separate processes, one a writer,
+//! on a kube-apiserver v1.37.2 with etcd 3.7.0 on loopback, two cores for all of them: `rows.csv`, median and range of three or five
+//! repetitions. `machine`: whether other work shared the cores. Round trips were as they came (0), or stretched: each request waited half
+//! the stated time before it was sent, and its answer was held back until the whole had passed.
 //!
-//! One size of the server stands for all rows: [`Server`]. Its times are what two writers measured at round trips as they came; that it does one thing
-//! at a time and what a watcher costs were found from 32 agents at round trips as they came and with scattered starts. The other rows are predictions.
+//! One size of the server stands for all rows: [`Server`]. Its times are what two writers measured at round trips as they came; that it
+//! does one thing at a time and what a watcher costs were found from 32 agents at round trips as they came and with scattered starts. The
+//! other rows are predictions.
 
 #[path = "../support/install.rs"]
 mod install;
@@ -63,7 +64,8 @@ const OFF: [(&str, &str, &str); 10] = [
 const CONFLICTS: &str = "conflicts a call";
 const GIVE_UP: &str = "give up";
 const LOST: &str = "lost a burst";
-const IN_STEP: &str = "the simulation stays in lock step, as stated round trips are constant; with a scatter of a fifth it agrees, and scattered starts of 32 do not";
+const IN_STEP: &str = "the simulation stays in lock step, as stated round trips are constant; with a scatter of a fifth it \
+                       agrees, and scattered starts of 32 do not";
 const LOADED: &str = "the simulation stays in lock step, where four of eight win; the real machine was loaded";
 const OPEN: &str = "not explained yet; that answers were held back until the stated time had passed was tried, and is not why";
 
@@ -93,7 +95,8 @@ impl Row {
         format!("{system}, {start}, {trips}, {writers}")
     }
 
-    /// The cluster of a scenario: half the stated time passes before a request takes effect, and what its work leaves of the other half after that.
+    /// The cluster of a scenario: half the stated time passes before a request takes effect, and what its work leaves of the other half
+    /// after that.
     fn cluster(&self) -> String {
         let Server { read, write, conflict, event, network } = SERVER;
         let halves = |stated_ms: u32, work: u32| match stated_ms * 500 {
@@ -119,19 +122,22 @@ impl Row {
         let (cluster, writers) = (self.cluster(), self.writers);
         let rest = if self.system == "byom" {
             format!(
-                "[phases]\nsafety = '1s'\nliveness = '60s'\n{cluster}[workload]\nkind = 'byom-burst'\ninstances = {writers}\nspread = '0s'\n\
+                "[phases]\nsafety = '1s'\nliveness = '60s'\n{cluster}[workload]\nkind = 'byom-burst'\n\
+                 instances = {writers}\nspread = '0s'\n\
                  retry = 'default-backoff'\nprobes = false\nthink = '{THINK_US}us'\n"
             )
         } else {
             let kubelet = if self.start == "together" { "[workload.kubelet]\nnetwork_ready = '35s'\n" } else { "" };
             let pod = |node: u32| {
                 format!(
-                    "[[op]]\nkind = 'apply-app'\napp = 'pod-{node}'\nnamespace = 'default'\ntype = 'pod'\nreplicas = 1\nnode = {node}\nat = '5s'\nactor = 'people'\n"
+                    "[[op]]\nkind = 'apply-app'\napp = 'pod-{node}'\nnamespace = 'default'\ntype = 'pod'\nreplicas = 1\n\
+                     node = {node}\nat = '5s'\nactor = 'people'\n"
                 )
             };
             let pods: String = (0..writers).map(pod).collect();
             format!(
-                "[phases]\nsafety = '1s'\nliveness = '100s'\n{cluster}[workload]\nkind = 'spiderpool'\nnodes = {writers}\nfamilies = 'ipv4'\npools = 1\n\
+                "[phases]\nsafety = '1s'\nliveness = '100s'\n{cluster}[workload]\nkind = 'spiderpool'\n\
+                 nodes = {writers}\nfamilies = 'ipv4'\npools = 1\n\
                  default_pools = 1\naddresses = 200\nkinds = 'pod'\nwishes = 'cluster-default'\n{kubelet}{pods}"
             )
         };
@@ -169,8 +175,8 @@ impl Row {
     }
 }
 
-/// Whether a figure is within a tenth of the real median, or within the range of the real runs where that is wider; the interval of the simulation
-/// has to meet it.
+/// Whether a figure is within a tenth of the real median, or within the range of the real runs where that is wider; the interval of the
+/// simulation has to meet it.
 fn agrees(found: Estimate, real: f64, (low, high): (f64, f64)) -> bool {
     found.high.unwrap_or(f64::INFINITY) >= low.min(real * 0.9) && found.low.unwrap_or(0.0) <= high.max(real * 1.1)
 }
@@ -203,15 +209,23 @@ fn page(rows: &[(Row, Point)]) -> String {
     let Server { read, write, conflict, event, network } = SERVER;
     let ms = |us: u32| f64::from(us) / 1e3;
     let mut page = format!(
-        "<!-- Made by `UPDATE_DOCS=1 cargo test -p ipam-sim --test real_programs`; edits by hand do not last. -->\n\n# Beside the real programs\n\n\
-         Upstream's own programs were run as separate processes, one a writer, on a kube-apiserver v1.37.2 with etcd 3.7.0, two cores for all of them: Spiderpool's\n\
-         `IPAM.Allocate` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756). *Real*: the median of three or five repetitions and their range. *Simulated*: {BURSTS} bursts, with\n\
-         intervals of 95 %. A figure agrees if its interval meets a tenth around the real median, or the real range where that is wider; the others are in **bold**.\n\n\
-         All rows have one server: it does one thing at a time, works for {} ms on a read and {} ms on a write, {} ms more on one that meets a conflict, and {} ms for each watcher of a\n\
-         change; the network takes {} ms one way. Read and write are what two writers measured at round trips as they come; the width and the cost of a watcher were found from 32\n\
-         agents of Spiderpool at round trips as they come, and with scattered starts at 4/10 ms. The other rows are predictions. Where round trips were stretched, half passed before a\n\
+        "<!-- Made by `UPDATE_DOCS=1 cargo test -p ipam-sim --test real_programs`; edits by hand do not last. -->\n\n\
+         # Beside the real programs\n\n\
+         Upstream's own programs were run as separate processes, one a writer, on a kube-apiserver v1.37.2 with etcd 3.7.0, two \
+         cores for all of them: Spiderpool's\n\
+         `IPAM.Allocate` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756). *Real*: the median of three or five repetitions and \
+         their range. *Simulated*: {BURSTS} bursts, with\n\
+         intervals of 95 %. A figure agrees if its interval meets a tenth around the real median, or the real range where that is \
+         wider; the others are in **bold**.\n\n\
+         All rows have one server: it does one thing at a time, works for {} ms on a read and {} ms on a write, {} ms more on one that \
+         meets a conflict, and {} ms for each watcher of a\n\
+         change; the network takes {} ms one way. Read and write are what two writers measured at round trips as they come; the width and \
+         the cost of a watcher were found from 32\n\
+         agents of Spiderpool at round trips as they come, and with scattered starts at 4/10 ms. The other rows are predictions. Where \
+         round trips were stretched, half passed before a\n\
          request was sent, and its answer was held back until the whole had passed. `loaded`: other work shared the machine.\n\n\
-         | system | starts | round trips | writers | machine | conflicts a call | simulated | give up | simulated | lost a burst | simulated |\n\
+         | system | starts | round trips | writers | machine | conflicts a call | simulated | give up | \
+         simulated | lost a burst | simulated |\n\
          |---|---|---|--:|---|--:|--:|--:|--:|--:|--:|\n",
         ms(read),
         ms(write),
@@ -234,7 +248,8 @@ fn page(rows: &[(Row, Point)]) -> String {
     for (row, figure, why) in OFF {
         let _ = writeln!(page, "* {row}, {figure}: {why}.");
     }
-    page += "\nNot compared yet: loops of allocation and release, retries without a limit, pods that ask again, throttled adaptors, and the first allocation of all.\n";
+    page += "\nNot compared yet: loops of allocation and release, retries without a limit, pods that ask again, throttled \
+             adaptors, and the first allocation of all.\n";
     page
 }
 

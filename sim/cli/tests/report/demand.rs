@@ -13,7 +13,8 @@ pub(super) fn scenario(folder: &Folder, more: &str) -> String {
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("pods.csv"), TRACE).unwrap();
     let text = format!(
-        "name = \"six\"\nwhy = \"a test\"\nseeds = 3\n[phases]\nsafety = \"180s\"\nliveness = \"60s\"\n[workload]\nkind = \"spiderpool\"\nnodes = 2\n\
+        "name = \"six\"\nwhy = \"a test\"\nseeds = 3\n[phases]\nsafety = \"180s\"\nliveness = \"60s\"\n\
+         [workload]\nkind = \"spiderpool\"\nnodes = 2\n\
          families = \"ipv4\"\npools = 1\ndefault_pools = 1\naddresses = 9\ntrace = \"pods.csv\"\ntrace_compression = 10\nreclaim = true\n\
          settings = {{ SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY = \"100\" }}\n{more}[check]\nalways = [\"no-address-is-recorded-twice\"]\n"
     );

@@ -1,5 +1,5 @@
-//! `report`, as a planner runs it: figures that agree with an independent model, files that are the same however they came about, and a sentence
-//! for whatever is wrong.
+//! `report`, as a planner runs it: figures that agree with an independent model, files that are the same however they came about, and a
+//! sentence for whatever is wrong.
 
 #[path = "../support/install.rs"]
 mod install;

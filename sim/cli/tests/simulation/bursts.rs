@@ -22,7 +22,8 @@ fn root() -> PathBuf {
 /// A scenario with these lines of its workload, and others after it.
 fn scenario(workload: &str) -> Scenario {
     let text = format!(
-        "name = 'burst'\nwhy = 'a test'\n[phases]\nsafety = '60s'\n[check]\nalways = ['revisions-only-grow']\n[workload]\nkind = 'byom-burst'\n{workload}"
+        "name = 'burst'\nwhy = 'a test'\n[phases]\nsafety = '60s'\n[check]\nalways = ['revisions-only-grow']\n\
+         [workload]\nkind = 'byom-burst'\n{workload}"
     );
     input::toml::from_str("burst.toml", &text).unwrap_or_else(|problems| panic!("{problems}"))
 }

@@ -1,5 +1,5 @@
-//! A cache that nobody listens to takes what has arrived when its process looks at it: nobody can tell that from being told of each change as
-//! it comes.
+//! A cache that nobody listens to takes what has arrived when its process looks at it: nobody can tell that from being told of each change
+//! as it comes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A happening: when, and what, as text; only deliveries are left out, but with what a process does is told of what it knew by deliveries. Last, the text
-/// without what a tie decides.
+/// A happening: when, and what, as text; only deliveries are left out, but with what a process does is told of what it knew by deliveries.
+/// Last, the text without what a tie decides.
 type Line = (SimTime, String, String);
 
 /// Who does something, if a process does.
@@ -96,8 +96,8 @@ fn parting(one: &[Line], other: &[Line]) -> Option<SimTime> {
 struct Compared {
     /// The same happens at the same times, with the same verdict.
     same: u32,
-    /// It does until things that happen in one microsecond come in another order. Which of the tasks that are ready goes first is drawn, and there
-    /// are fewer of them where deliveries are deferred.
+    /// It does until things that happen in one microsecond come in another order. Which of the tasks that are ready goes first is drawn,
+    /// and there are fewer of them where deliveries are deferred.
     part_at_a_tie: u32,
     /// Those of which neither is true, each with the first instant in which they differ.
     differ: Vec<String>,

@@ -29,8 +29,8 @@ impl<T> Spawner<T> {
         self.0.lock().push(Box::pin(work));
     }
 
-    /// Forgets what has begun when the guard is dropped: tasks and the actor that spawns them have handles on each other, which would keep both
-    /// alive.
+    /// Forgets what has begun when the guard is dropped: tasks and the actor that spawns them have handles on each other, which would keep
+    /// both alive.
     pub(super) fn until_dropped(&self) -> impl Drop + '_ {
         struct Guard<'a, T>(&'a Spawner<T>);
         impl<T> Drop for Guard<'_, T> {

@@ -29,8 +29,8 @@ use crate::rt::ProcessId;
 /// How long a request waits for a seat: a quarter of the time that a request may take (K §2.11).
 const SEAT_WAIT: Duration = Duration::from_secs(15);
 
-/// How much one API server does at a time. A request keeps a processor busy before etcd has it, and again if its answer takes work; what etcd
-/// takes is part of the delays.
+/// How much one API server does at a time. A request keeps a processor busy before etcd has it, and again if its answer takes work; what
+/// etcd takes is part of the delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Capacity {
@@ -46,8 +46,8 @@ pub struct Capacity {
     pub object: Span,
     /// What sending a change to one watcher takes: a write of what many watch costs the server more.
     pub event: Span,
-    /// How many requests a server takes on at the same time, whether they work, wait for a processor or for etcd: 400 that read and 200 that
-    /// write, which priority and fairness puts together. At least 1.
+    /// How many requests a server takes on at the same time, whether they work, wait for a processor or for etcd: 400 that read and 200
+    /// that write, which priority and fairness puts together. At least 1.
     pub seats: u32,
     /// How many requests of one client wait for a seat; the next one gets 429.
     pub queue: u32,

@@ -1,8 +1,8 @@
 //! Is anything between a process and the API servers that could eat, delay, refuse or hide a message?
 //!
-//! Heartbeats of nodes are not sent while nobody could tell the difference (`node::heartbeat`); this is how that is known. The cluster sees which
-//! processes run and how their clocks do, which rules the network has, which API servers recover, and which webhooks want to be asked. What
-//! faults do besides they declare: an [`Obstruction`] is there as long as the fault is.
+//! Heartbeats of nodes are not sent while nobody could tell the difference (`node::heartbeat`); this is how that is known. The cluster sees
+//! which processes run and how their clocks do, which rules the network has, which API servers recover, and which webhooks want to be
+//! asked. What faults do besides they declare: an [`Obstruction`] is there as long as the fault is.
 
 use sim_config::time::SimTime;
 

@@ -120,7 +120,8 @@ impl SimClient {
         }
         let (after, again, block) = match self.transmit(&mut state, server) {
             Err(obstacle) => return Sent::Waits(obstacle),
-            // The refusal comes back as fast as the request went there. What had been sent to a server that is gone is answered with a reset.
+            // The refusal comes back as fast as the request went there. What had been sent to a server that is gone is answered with a
+            // reset.
             Ok((after, ..)) if !state.servers[server].up => {
                 return Sent::Fails(now + after * 2, if first { TransportError::Refused } else { TransportError::Reset });
             }

@@ -81,7 +81,8 @@ impl State {
         Ok(Transaction { intent, key, step, base })
     }
 
-    /// What becomes of a transaction of which nobody will hear any more: it is carried out as it was sent, if the object is what it was (K114).
+    /// What becomes of a transaction of which nobody will hear any more: it is carried out as it was sent, if the object is what it was
+    /// (K114).
     pub(super) fn commit_late(&mut self, fabric: &Fabric, server: usize, transaction: Transaction, now: SimTime) {
         let Transaction { intent, key, step, base } = transaction;
         let stored = self.store.table(intent.kind).get(&key);

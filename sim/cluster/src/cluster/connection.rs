@@ -27,8 +27,8 @@ use crate::rt::ProcessId;
 pub const KEEPALIVE: Duration = Duration::from_secs(45);
 /// How long a connection attempt to a silent address takes to fail (K §4.4).
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// What a server has got to etcd within this time is not stopped by the news that its caller hung up, if both were sent at once: the news waits
-/// until the request is acknowledged, which a host that has nothing to say puts off for so long (K159).
+/// What a server has got to etcd within this time is not stopped by the news that its caller hung up, if both were sent at once: the news
+/// waits until the request is acknowledged, which a host that has nothing to say puts off for so long (K159).
 const HANG_UP: Duration = Duration::from_millis(40);
 /// A closed connection goes on sending what is in its buffer for so long: until after the try that comes 51 s after the first (K159).
 const GOES_ON: Duration = Duration::from_secs(60);
@@ -275,8 +275,8 @@ impl SimClient {
         Ok((after + shakes, again.map(|again| again + shakes), block))
     }
 
-    /// Waits until a message of this connection that met `obstacle`, first sent at `since`, is sent again. `Some` = it does not come to that:
-    /// its caller gives up at `deadline`, or the connection is given up.
+    /// Waits until a message of this connection that met `obstacle`, first sent at `since`, is sent again. `Some` = it does not come to
+    /// that: its caller gives up at `deadline`, or the connection is given up.
     pub(super) async fn wait_for_way(
         &self,
         obstacle: Obstacle,
@@ -359,8 +359,8 @@ impl SimClient {
         }
     }
 
-    /// A request that its caller has given up stays in the buffer of its host, also if the connection was found dead, with the news that nobody
-    /// waits for it behind it. Both arrive when the way is free in time (K159).
+    /// A request that its caller has given up stays in the buffer of its host, also if the connection was found dead, with the news that
+    /// nobody waits for it behind it. Both arrive when the way is free in time (K159).
     pub(super) fn leave_behind(&self, request: ApiRequest, attached: Attached, obstacle: Obstacle, since: SimTime) {
         let (fabric, client, connection) = (self.fabric.clone(), self.process, self.connection.clone());
         let life = fabric.rt.incarnation(client);

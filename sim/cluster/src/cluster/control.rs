@@ -404,8 +404,8 @@ impl Fabric {
         self.lock().forbidden.retain(|known| known.fault != fault);
     }
 
-    /// New pods bear lost nodes for so long if they do not say it themselves, in whole seconds: the DefaultTolerationSeconds plugin, which is
-    /// off unless this is called (K §6.2).
+    /// New pods bear lost nodes for so long if they do not say it themselves, in whole seconds: the DefaultTolerationSeconds plugin, which
+    /// is off unless this is called (K §6.2).
     pub fn tolerate_by_default(&self, lasts: Duration) {
         let kind = self.registry.id::<k8s_openapi::api::core::v1::Pod>();
         self.lock().default_toleration = Some((kind, i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX)));

@@ -8,8 +8,8 @@
 //! when a pod comes. What such a cache knows at a moment is what has arrived by then, whether it was told at once or takes it when it is
 //! read. So arrivals are drawn as ever, when the change is committed, and nothing happens at the moment of arrival.
 //!
-//! Who looks at a run from outside must not see the difference either. A process is *told* of an element before the next thing that it does:
-//! the event is recorded then, before the request or the note, so that a claim which asks what an agent had been shown when it
+//! Who looks at a run from outside must not see the difference either. A process is *told* of an element before the next thing that it
+//! does: the event is recorded then, before the request or the note, so that a claim which asks what an agent had been shown when it
 //! acted finds what it would find if each delivery had been an event of its own.
 //!
 //! A process that stands still is not told of anything, and what it finds when it goes on depends on which of its tasks comes

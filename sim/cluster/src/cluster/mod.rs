@@ -94,7 +94,8 @@ pub struct Knobs {
     pub generate_name_retries: bool,
     /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: bool,
-    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each process.
+    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each
+    /// process.
     #[serde(skip_serializing_if = "is_never")]
     pub watch_list_clients: Probability,
     /// How many events of a type a server keeps at least, however old.

@@ -323,10 +323,10 @@ fn expired(plan: &ListPlan) -> Box<Status> {
     let Some(start) = &plan.start else {
         return Box::new(Status::new(Reason::Expired, "The provided resource version is too old to display a consistent list result."));
     };
-    let text = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue \
-                parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided \
-                token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was \
-                returned and now may show up in the list.";
+    let text = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the \
+                continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with \
+                the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the \
+                first chunk was returned and now may show up in the list.";
     let mut status = Status::new(Reason::Expired, text);
     let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: -1, start: start.clone() };
     status.continue_token = serde_json::to_string(&token).ok().map(|text| URL_SAFE_NO_PAD.encode(text));

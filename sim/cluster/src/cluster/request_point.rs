@@ -4,7 +4,8 @@
 //!  a client sends ── counted here ──► the n-th is struck ──► lost, late: on its way          ──► refused, stale: by its server
 //!                                     (by its call)          crash: before or after its execution     answer late: on its way back
 //! ```
-//! Requests are counted when they are sent, so that one that never arrives counts, too. Heartbeats of nodes that nobody hinders are not sent.
+//! Requests are counted when they are sent, so that one that never arrives counts, too. Heartbeats of nodes that nobody hinders are not
+//! sent.
 
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -37,8 +38,8 @@ pub enum Disturbance {
     },
     /// Its answer gets back late.
     AnswerLate(Until),
-    /// A read of whatever the cache of its server has: it is led to a server whose cache has not seen the last changes of what it reads. Where
-    /// there is one server, nothing befalls it: a cache does not go back.
+    /// A read of whatever the cache of its server has: it is led to a server whose cache has not seen the last changes of what it reads.
+    /// Where there is one server, nothing befalls it: a cache does not go back.
     Stale {
         /// How many of the last changes that cache lacks, at least one.
         changes: u32,

@@ -99,8 +99,8 @@ impl State {
         }
     }
 
-    /// Why a request that has not reached etcd never will: its time is over, or its caller has hung up, which the server hears of unless the
-    /// way to it is cut (K108).
+    /// Why a request that has not reached etcd never will: its time is over, or its caller has hung up, which the server hears of unless
+    /// the way to it is cut (K108).
     pub(super) fn is_over(&mut self, ticket: Option<Ticket>, deadline: SimTime, now: SimTime) -> Option<ApiError> {
         if now >= deadline {
             return Some(deadline_exceeded());
@@ -134,8 +134,8 @@ impl State {
         Served::Now(self.answer(fabric, server, request, now))
     }
 
-    /// What a cache answers that has not seen the last changes, if that befalls this request. A read that does not ask for whatever a cache has
-    /// is never stale.
+    /// What a cache answers that has not seen the last changes, if that befalls this request. A read that does not ask for whatever a cache
+    /// has is never stale.
     fn stale_answer(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> Option<Result<ApiReply, ApiError>> {
         let Some(Disturbance::Stale { changes }) = self.disturbance(request.call) else { return None };
         let kind = request.kind;

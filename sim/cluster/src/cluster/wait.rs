@@ -95,8 +95,8 @@ impl Fabric {
         }
     }
 
-    /// Waits until a write can be proposed. `Some` = it is over with this error: what was sent to etcd has been committed since, if its object
-    /// was still what it had been, or never will be (K §3.4, K114). `ready`: what is sent now, if anything can be.
+    /// Waits until a write can be proposed. `Some` = it is over with this error: what was sent to etcd has been committed since, if its
+    /// object was still what it had been, or never will be (K §3.4, K114). `ready`: what is sent now, if anything can be.
     pub(super) async fn wait_to_write(
         self: &Arc<Self>,
         work: &Work,

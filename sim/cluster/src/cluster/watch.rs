@@ -138,7 +138,8 @@ impl Watcher {
             self.last_due = due;
         }
         self.queue.push_back((due, element));
-        // A reader that takes one element after the other is woken for the first; one that leaves them only if it cannot, or if none would come.
+        // A reader that takes one element after the other is woken for the first; one that leaves them only if it cannot, or if none would
+        // come.
         let is_cut = due == SimTime::NEVER;
         let wakes = if self.deferral.is_some() { is_cut || !self.is_deferred() } else { self.queue.len() == 1 };
         if wakes {

@@ -1,5 +1,5 @@
-//! What a fault keeps from arriving: one description, from which suppressed heartbeats of nodes ([`crate::cluster::clear`]), lasting losses and
-//! the bounds of claims follow.
+//! What a fault keeps from arriving: one description, from which suppressed heartbeats of nodes ([`crate::cluster::clear`]), lasting losses
+//! and the bounds of claims follow.
 
 use std::sync::Arc;
 
@@ -82,8 +82,8 @@ impl Blocks {
         }
     }
 
-    /// What of it `cluster` cannot see by itself. A cluster sees which processes run, at which rate their clocks do, which rules its network has,
-    /// and which webhooks want to be asked.
+    /// What of it `cluster` cannot see by itself. A cluster sees which processes run, at which rate their clocks do, which rules its
+    /// network has, and which webhooks want to be asked.
     pub(super) fn obstruction(&self, cluster: &Arc<Fabric>) -> Option<Obstruction> {
         let of = |clients: Side, kinds: Option<KindId>| Obstruction { clients, kinds: kinds.into_iter().collect() };
         match self {

@@ -5,7 +5,8 @@
 //! ```text
 //!   kinds   what there is ──draw──► plan ──► schedule   when each begins and ends ──► effect   what it applies to the cluster, and reverts
 //! ```
-//! To add a fault: a file in `kinds` that implements [`Inject`], its line in the list there, and a test in `tests/simulation/faults/` that shows its effect.
+//! To add a fault: a file in `kinds` that implements [`Inject`], its line in the list there, and a test in `tests/simulation/faults/` that
+//! shows its effect.
 
 mod blocks;
 mod effect;

@@ -7,8 +7,8 @@ use kube_machinery::api::Cause;
 use super::Stored;
 use super::builtin::immutable;
 
-/// What is wrong with the content of a ConfigMap (K017): the keys of its two maps, of which none may be in both, and the bytes of all values
-/// together, which are not more for being escaped anywhere.
+/// What is wrong with the content of a ConfigMap (K017): the keys of its two maps, of which none may be in both, and the bytes of all
+/// values together, which are not more for being escaped anywhere.
 pub fn config_map_faults<'a>(
     data: impl Iterator<Item = &'a str>,
     in_binary: impl Fn(&str) -> bool,
@@ -44,8 +44,8 @@ pub fn config_map_faults<'a>(
 
 /// What is wrong with a key of a ConfigMap.
 fn key_faults(key: &str) -> impl Iterator<Item = &'static str> {
-    const SYNTAX: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or \
-                          'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+    const SYNTAX: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  \
+                          or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
     let long = (key.len() > 253).then_some("must be no more than 253 characters");
     let fine = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     let path = match key {

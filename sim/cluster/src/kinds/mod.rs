@@ -42,8 +42,8 @@ pub fn all(systems: impl IntoIterator<Item = TypeDef>) -> Vec<TypeDef> {
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 ///
-/// `By` says who declares them. A crate that brings the rules of a type that it does not define names a type of its own there, as Rust's rule of
-/// orphans asks for it, and registers with [`TypeDef::by`].
+/// `By` says who declares them. A crate that brings the rules of a type that it does not define names a type of its own there, as Rust's
+/// rule of orphans asks for it, and registers with [`TypeDef::by`].
 pub trait Stored<By = ()>: Object {
     /// Whether objects live in namespaces.
     const NAMESPACED: bool = true;
@@ -155,9 +155,9 @@ pub trait Stored<By = ()>: Object {
     }
 
     /// The size in bytes of those parts of the object that can grow without bound, as far as it is known without
-    /// converting; metadata is counted elsewhere. A custom resource is stored as JSON, whose texts are longer than they read: count them with
-    /// [`escaped_len`](kube_machinery::json_text::escaped_len). Names of fields are left out, so the limits of K §1.3 are met a few hundred bytes
-    /// late. 0 = nothing can grow.
+    /// converting; metadata is counted elsewhere. A custom resource is stored as JSON, whose texts are longer than they read: count them
+    /// with [`escaped_len`](kube_machinery::json_text::escaped_len). Names of fields are left out, so the limits of K §1.3 are met a few
+    /// hundred bytes late. 0 = nothing can grow.
     fn size(&self) -> usize {
         0
     }
@@ -340,8 +340,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of `types`; a type registered twice counts once. A second Rust type for one Kind takes the place of the first, and has the first
-    /// as a view ([`TypeDef::viewed_as`]): clients of either are served. Panics if it has not.
+    /// A registry of `types`; a type registered twice counts once. A second Rust type for one Kind takes the place of the first, and has
+    /// the first as a view ([`TypeDef::viewed_as`]): clients of either are served. Panics if it has not.
     pub fn new(types: impl IntoIterator<Item = TypeDef>) -> Self {
         let mut registry = Self { types: Vec::new(), late: Box::default(), by_type: FxHashMap::default() };
         for def in types {
@@ -374,7 +374,8 @@ impl Registry {
         self
     }
 
-    /// Adds a type to a cluster that runs already, as a CustomResourceDefinition does. Returns its number, or `None` if there is no room left.
+    /// Adds a type to a cluster that runs already, as a CustomResourceDefinition does. Returns its number, or `None` if there is no room
+    /// left.
     pub fn define(&self, def: TypeDef) -> Option<KindId> {
         let mut def = Some(def);
         let index = self.late.iter().position(|slot| {

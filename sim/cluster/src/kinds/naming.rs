@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn whatever_an_api_server_refuses_has_its_place_and_the_words_of_its_422() {
-        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: UPPER case!\n  namespace: bad/ns\n  labels:\n    a b: fine\n    fine: a b\n  \
-                    annotations:\n    Upper/fine: a b\n    a/b/c: d\nspec:\n  nodeName: Node_1\n---\n\
+        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: UPPER case!\n  namespace: bad/ns\n  labels:\n    a b: fine\n    \
+                    fine: a b\n  annotations:\n    Upper/fine: a b\n    a/b/c: d\nspec:\n  nodeName: Node_1\n---\n\
                     {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {app: a/b}}, \
                     template: {metadata: {labels: {app: a/b}}}}}\n---\n\
                     {apiVersion: v1, kind: Node, metadata: {name: n1, namespace: what/ever}}\n";
@@ -199,8 +199,9 @@ mod tests {
 
     #[test]
     fn what_a_cluster_prints_passes() {
-        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-7d9f.x\n  namespace: shop\n  labels:\n    app.kubernetes.io/name: Web_1.0\n    \
-                    empty: ''\n  annotations: {ipam.spidernet.io/ippool: '{\"ipv4\": [\"a b\"]}'}\nspec: {nodeName: ''}\n";
+        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-7d9f.x\n  namespace: shop\n  labels:\n    \
+                    app.kubernetes.io/name: Web_1.0\n    empty: ''\n  \
+                    annotations: {ipam.spidernet.io/ippool: '{\"ipv4\": [\"a b\"]}'}\nspec: {nodeName: ''}\n";
         assert_eq!(checked(text), "");
     }
 }

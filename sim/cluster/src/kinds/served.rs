@@ -53,8 +53,8 @@ impl TypeDef {
         }
     }
 
-    /// A stored object as it comes back from a client that reads and writes it as the first view of its type: what only the stored type keeps
-    /// is lost on the way. Types without a view come back as they are.
+    /// A stored object as it comes back from a client that reads and writes it as the first view of its type: what only the stored type
+    /// keeps is lost on the way. Types without a view come back as they are.
     pub(crate) fn through_a_view(&self, object: Obj) -> Obj {
         match self.views.first() {
             Some(view) => (view.to_stored)((view.to_view)(&object)),

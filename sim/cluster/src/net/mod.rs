@@ -331,8 +331,8 @@ impl Network {
         link.cut || link.held
     }
 
-    /// Decides the fate of the next message from `from` to `to`, sent at `now`. What meets a cut or a held link takes its draws when it gets
-    /// through.
+    /// Decides the fate of the next message from `from` to `to`, sent at `now`. What meets a cut or a held link takes its draws when it
+    /// gets through.
     #[inline]
     pub fn send(&mut self, from: ProcessId, to: ProcessId, now: SimTime) -> (Fate, Block) {
         let (healthy, degraded) = (self.healthy, self.degraded);

@@ -46,8 +46,8 @@ pub enum CniError {
 /// A plugin and its daemon.
 ///
 /// The runtime promises what K §5.3 does: ADD once for each attachment, no two calls for one container at the same time (only a DEL that a
-/// fault delays or repeats may meet another one). DEL may come any number of times, without an ADD before it, and after the ADD of a successor
-/// (K131, K132).
+/// fault delays or repeats may meet another one). DEL may come any number of times, without an ADD before it, and after the ADD of a
+/// successor (K131, K132).
 pub trait Cni: Send + Sync + 'static {
     /// Sets an interface up. Returns its addresses, on which the sandbox answers from then on.
     ///
@@ -57,8 +57,8 @@ pub trait Cni: Send + Sync + 'static {
     /// The sandbox has no network; the runtime calls DEL to clean up and tries again with another container.
     fn add(&self, attachment: Attachment) -> impl Future<Output = Result<Vec<IpAddr>, CniError>> + Send;
 
-    /// The interfaces of a pod, in the order in which the plugin is called for them; `None` = its networks cannot be told, so it gets none. A meta
-    /// plugin such as Multus has more than the first one.
+    /// The interfaces of a pod, in the order in which the plugin is called for them; `None` = its networks cannot be told, so it gets none.
+    /// A meta plugin such as Multus has more than the first one.
     fn nics(&self, pod: &Pod) -> Option<Vec<String>> {
         let _ = pod;
         Some(vec![FIRST_NIC.to_owned()])

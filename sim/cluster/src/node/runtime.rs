@@ -303,8 +303,8 @@ impl ContainerRuntime {
         self.disk.lock().owed.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    /// The next owed DEL that is due by `now`. It stays owed until it is settled, for its kubelet may crash meanwhile: it is tried again when
-    /// garbage collection comes round.
+    /// The next owed DEL that is due by `now`. It stays owed until it is settled, for its kubelet may crash meanwhile: it is tried again
+    /// when garbage collection comes round.
     pub fn take_owed(&self, now: SimTime) -> Option<((SimTime, u64), Owed)> {
         let mut disk = self.disk.lock();
         let entry = disk.owed.first_entry().filter(|entry| entry.key().0 <= now)?;

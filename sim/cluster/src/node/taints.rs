@@ -1,5 +1,5 @@
-//! Taints of nodes and what pods bear of them (K §6.1, §6.2): one place for the scheduler, the DaemonSet controller, admission, and those who
-//! taint and evict.
+//! Taints of nodes and what pods bear of them (K §6.1, §6.2): one place for the scheduler, the DaemonSet controller, admission, and those
+//! who taint and evict.
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 
@@ -50,8 +50,8 @@ pub fn is_ready(node: &Node) -> Option<bool> {
     conditions.iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.status == "True")
 }
 
-/// What the DefaultTolerationSeconds plugin adds to a new pod: it bears [`NOT_READY`] and [`UNREACHABLE`] for so many seconds, unless it says
-/// itself how it bears them (K §6.2).
+/// What the DefaultTolerationSeconds plugin adds to a new pod: it bears [`NOT_READY`] and [`UNREACHABLE`] for so many seconds, unless it
+/// says itself how it bears them (K §6.2).
 pub fn tolerate_by_default(pod: &mut Pod, seconds: i64) {
     let Some(spec) = &mut pod.spec else { return };
     let about = |toleration: &Toleration, key: &str| {

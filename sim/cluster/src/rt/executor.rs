@@ -3,9 +3,9 @@
 //! ```text
 //!   timers ──time goes on to the earliest──► ready ──one is drawn──► poll ──► ready, timers
 //! ```
-//! One task of madsim carries the whole run: a trip of a task through madsim's own queue and timers costs about a thousand instructions, and
-//! this one two hundred. What madsim gives is the context (no clock and no randomness of the machine reaches what runs in it), the random
-//! numbers that decide who is polled next, and the clock, which is moved on with model time.
+//! One task of madsim carries the whole run: a trip of a task through madsim's own queue and timers costs about a thousand instructions,
+//! and this one two hundred. What madsim gives is the context (no clock and no randomness of the machine reaches what runs in it), the
+//! random numbers that decide who is polled next, and the clock, which is moved on with model time.
 //!
 //! Time stands still while anything is ready. Whatever is due at one time gets ready at once, and then any order is possible.
 

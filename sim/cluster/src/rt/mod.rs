@@ -79,8 +79,9 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The file of a panic, from the root of the workspace where it lies in it. Sources of the registry have absolute paths and the workspace's own relative
-/// ones, but for generic code that another package of it compiles: older compilers, 1.91 among them, give that an absolute path, too.
+/// The file of a panic, from the root of the workspace where it lies in it. Sources of the registry have absolute paths and the workspace's
+/// own relative ones, but for generic code that another package of it compiles: older compilers, 1.91 among them, give that an absolute
+/// path, too.
 fn from_workspace(file: &str) -> &str {
     let root = env!("CARGO_MANIFEST_DIR").trim_end_matches("sim/cluster");
     file.strip_prefix(root).unwrap_or(file)

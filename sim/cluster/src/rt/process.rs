@@ -97,7 +97,8 @@ pub(super) struct Task {
     future: Mutex<Option<BoxFuture>>,
 }
 
-/// How often a task is polled at one time before it is taken to spin. Whoever has as much to do without waiting for anything is far from it.
+/// How often a task is polled at one time before it is taken to spin. Whoever has as much to do without waiting for anything is far from
+/// it.
 const SPINS: u32 = 1_000_000;
 
 impl Task {

@@ -49,11 +49,11 @@ impl Key {
 
 /// Timers by time; those of one time in the order in which they were set.
 ///
-/// Setting and firing cost O(log n). Cancelling costs O(1): the key stays in the heap until its time comes, or until most of the heap are such
-/// keys.
+/// Setting and firing cost O(log n). Cancelling costs O(1): the key stays in the heap until its time comes, or until most of the heap are
+/// such keys.
 ///
-/// Most timers are messages on their way, due within milliseconds; most of those that wait are time-outs that will be cancelled. In heaps apart
-/// the former need not pass the latter on their way in and out.
+/// Most timers are messages on their way, due within milliseconds; most of those that wait are time-outs that will be cancelled. In heaps
+/// apart the former need not pass the latter on their way in and out.
 #[derive(Default)]
 pub(super) struct Timers {
     /// Those that were due soon when they were set.

@@ -153,8 +153,8 @@ pub enum EventKind<'a> {
         /// How it ended.
         outcome: Outcome,
     },
-    /// A watch handed an element to its client. A client that does not listen for it is told when it looks, or right before its next request,
-    /// answer or note: of all that it has been told by then, nothing has yet to arrive.
+    /// A watch handed an element to its client. A client that does not listen for it is told when it looks, or right before its next
+    /// request, answer or note: of all that it has been told by then, nothing has yet to arrive.
     Deliver {
         /// Who.
         client: ProcessId,

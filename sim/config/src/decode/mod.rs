@@ -1,11 +1,11 @@
 //! Decodes a tree of values into a type and finds everything that does not fit.
 //!
 //! Serde stops at the first error. So an error is noted together with the value that caused it, that value is taken out of sight, and the
-//! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight. In the same way a stand-in takes
-//! the place of a missing value, so that the next missing one shows.
+//! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight. In the same way a stand-in
+//! takes the place of a missing value, so that the next missing one shows.
 //!
-//! What is generic here is compiled for each type of Kubernetes that is read, hundreds of times. So it only hands on: what does not depend on the
-//! type, the errors above all, is in functions of their own.
+//! What is generic here is compiled for each type of Kubernetes that is read, hundreds of times. So it only hands on: what does not depend
+//! on the type, the errors above all, is in functions of their own.
 
 mod error;
 mod stand_in;
@@ -208,8 +208,8 @@ struct De<'c, 'de> {
 }
 
 impl<'c, 'de> De<'c, 'de> {
-    /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its text:
-    /// the one that was noted last, on its way up, says what it was.
+    /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its
+    /// text: the one that was noted last, on its way up, says what it was.
     fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
         match result {
             Ok(value) => Ok(value),
@@ -524,8 +524,8 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     }
 }
 
-/// The entry of a table that chooses a variant of an enum: the only one. In a merged table the own one stands for what it is laid over, as any value does
-/// that is no table.
+/// The entry of a table that chooses a variant of an enum: the only one. In a merged table the own one stands for what it is laid over, as
+/// any value does that is no table.
 fn chosen(entries: &[Entry]) -> Option<&Entry> {
     let only = |mut entries: Box<dyn Iterator<Item = _> + '_>| entries.next().filter(|_| entries.next().is_none());
     only(Box::new(entries.iter())).or_else(|| only(Box::new(entries.iter().filter(|entry| !entry.node.inherited))))

@@ -36,8 +36,8 @@ impl Times {
         format!("<time{digits}{zone}>")
     }
 
-    /// A deletionTimestamp, in tens of seconds after the creation; what the case has lasted so far makes no difference if it fits the grace. None
-    /// where the case sent it, or one of the two is no time.
+    /// A deletionTimestamp, in tens of seconds after the creation; what the case has lasted so far makes no difference if it fits the
+    /// grace. None where the case sent it, or one of the two is no time.
     pub(super) fn deadline(&self, text: &str, created: &str, grace: i64, elapsed: Duration) -> Option<String> {
         if self.own.contains(to_the_second(text)) {
             return None;

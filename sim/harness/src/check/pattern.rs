@@ -12,7 +12,8 @@ use super::claim_name::{self, ClaimName, KnownClaim};
 
 /// A claim by its name, or the claims of a suite: `spiderpool/reclaim/*`, or of all suites of a system: `spiderpool/*`.
 ///
-/// A claim that has a name in the list must judge something in a sweep, or the sweep is vacuous. One that only a pattern brings judges what there is.
+/// A claim that has a name in the list must judge something in a sweep, or the sweep is vacuous. One that only a pattern brings judges what
+/// there is.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String")]
 pub enum ClaimPattern {

@@ -263,7 +263,8 @@ impl Claims {
         (0..self.watching.len()).filter_map(|number| self.missing(number)).collect()
     }
 
-    /// The `always` claims, and whether each looked at something that could have been false. Those that need not are left out if they did not.
+    /// The `always` claims, and whether each looked at something that could have been false. Those that need not are left out if they did
+    /// not.
     pub fn exercised(&self) -> Vec<(&'static str, bool)> {
         let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
         let counted = always.filter(|(watching, judged)| watching.required || **judged);

@@ -76,7 +76,8 @@ pub struct ClaimDef {
 pub enum Make {
     /// One that sees events.
     Events(fn(&Context<'_>) -> Box<dyn Claim>),
-    /// One that shares with the other claims of a group what is known of their system. The box holds what [`Group::add`] of that group takes.
+    /// One that shares with the other claims of a group what is known of their system. The box holds what [`Group::add`] of that group
+    /// takes.
     Grouped(&'static GroupDef, fn() -> Box<dyn Any + Send>),
 }
 

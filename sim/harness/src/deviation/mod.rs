@@ -64,8 +64,8 @@ impl fmt::Display for How {
     }
 }
 
-/// The rows of the switches of a policy: each by name and by whether upstream behaves like it. `abouts` says what each does, `otherwise` how
-/// those are found that no claim finds. Panics if a switch has no sentence.
+/// The rows of the switches of a policy: each by name and by whether upstream behaves like it. `abouts` says what each does, `otherwise`
+/// how those are found that no claim finds. Panics if a switch has no sentence.
 pub fn rows_of(
     switches: impl Iterator<Item = (&'static str, bool)>,
     abouts: &[(&str, &'static str)],

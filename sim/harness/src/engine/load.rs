@@ -205,7 +205,8 @@ impl<'a> ScenarioFile<'a> {
             own.retain(|(_, one)| wanted(one));
             return Ok(own);
         }
-        // The file itself was right before anything in it is replaced: a setting must not hide what is wrong with it. And it need only suit what is wanted.
+        // The file itself was right before anything in it is replaced: a setting must not hide what is wrong with it. And it need only suit
+        // what is wanted.
         Scenario::parse_each(self.path, source.with(self.settings), |number| own.get(number).is_some_and(|(_, one)| wanted(one)))
     }
 

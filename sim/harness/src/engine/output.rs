@@ -61,8 +61,8 @@ pub fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Makes an end of writing before the process ends at once: waits for a piece that is under way, and takes away what is not finished. While the
-/// guard lives, nothing more is written. `None`: a disk does not answer, and nobody waits for it.
+/// Makes an end of writing before the process ends at once: waits for a piece that is under way, and takes away what is not finished. While
+/// the guard lives, nothing more is written. `None`: a disk does not answer, and nobody waits for it.
 pub fn settle() -> Option<Settled> {
     let mut unfinished = UNFINISHED.try_lock_for(PATIENCE)?;
     for path in std::mem::take(&mut *unfinished) {

@@ -13,7 +13,8 @@ use crate::plan::Plan;
 /// The version of the program, as `--version` says it.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The provenance of a plan as it is run, with the command that runs it again. `profile`: what was asked for; `None` = what the plan amounts to.
+/// The provenance of a plan as it is run, with the command that runs it again. `profile`: what was asked for; `None` = what the plan
+/// amounts to.
 pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenance {
     let profile = profile.unwrap_or_else(|| profile_of(plan));
     let of_profile: Vec<DeviationName> = if profile == Profile::Upstream { deviation::upstream().collect() } else { Vec::new() };
@@ -38,8 +39,8 @@ pub fn of_smaller(smaller: &Plan, from: &Plan, from_file: Option<String>, replay
     Provenance { profile, mutations, without, shrunk_from: from_file, ..of_run(smaller, None, replay) }
 }
 
-/// The provenance that the file of a plan keeps, as far as it still says what runs; else that of the plan as it is. Version, build, command and faults
-/// are those of now.
+/// The provenance that the file of a plan keeps, as far as it still says what runs; else that of the plan as it is. Version, build, command
+/// and faults are those of now.
 pub fn of_replay(plan: &Plan, replay: String) -> Provenance {
     let kept = plan.recorded.as_ref().filter(|recorded| recorded.plan.is_empty() || recorded.plan == plan.fingerprint());
     let now = of_run(plan, None, replay);

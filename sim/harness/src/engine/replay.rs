@@ -1,4 +1,5 @@
-//! One plan run again and looked at closely: its events, what touched an object and why, the objects at the end, another plan's run beside it.
+//! One plan run again and looked at closely: its events, what touched an object and why, the objects at the end, another plan's run beside
+//! it.
 
 use std::ops::ControlFlow;
 

@@ -100,8 +100,8 @@ fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
     kinds.into_iter().collect()
 }
 
-/// Writes a plan, with its provenance, into the folder `out` and gives the path of its file; a disk that says no costs the file, not the verdict.
-/// `profile`: see [`provenance::of_run`].
+/// Writes a plan, with its provenance, into the folder `out` and gives the path of its file; a disk that says no costs the file, not the
+/// verdict. `profile`: see [`provenance::of_run`].
 pub fn write_plan(plan: &mut Plan, profile: Option<Profile>, out: &Path) -> Option<String> {
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
     let provenance = provenance::of_run(plan, profile, provenance::replay_of(&path));

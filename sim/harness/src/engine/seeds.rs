@@ -36,7 +36,8 @@ impl Seeds {
         })
     }
 
-    /// The seeds of all shards together, where the scenario itself says `default` seeds. `None` when there is one shard only, which is the whole.
+    /// The seeds of all shards together, where the scenario itself says `default` seeds. `None` when there is one shard only, which is the
+    /// whole.
     ///
     /// # Errors
     /// There are not so many seeds.

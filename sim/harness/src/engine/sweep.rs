@@ -40,8 +40,8 @@ pub struct SweepOptions {
     pub budget: Option<Duration>,
     /// Instead of seeds: a crash at each write of each process, in the plan of one seed, unless [`Seeds::count`] says more.
     pub every_crash_point: bool,
-    /// Instead of seeds: every placement of up to so many disturbances at the requests of the plan of one seed, unless [`Seeds::count`] says
-    /// more. A shard has a part of the placements.
+    /// Instead of seeds: every placement of up to so many disturbances at the requests of the plan of one seed, unless [`Seeds::count`]
+    /// says more. A shard has a part of the placements.
     pub exhaustive: Option<u32>,
     /// The folder for plans of failing seeds.
     pub out: PathBuf,

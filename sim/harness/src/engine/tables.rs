@@ -29,7 +29,8 @@ impl Drop for ReleaseOnPanic<'_> {
     }
 }
 
-/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder. They are there once [`Tables::finish`] put them there: until then, former ones stay.
+/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder. They are there once [`Tables::finish`] put them there: until then, former ones
+/// stay.
 pub struct Tables {
     state: Mutex<State>,
     moved: Condvar,

@@ -69,7 +69,8 @@ impl OpKind {
         (&*self.0 as &dyn Any).downcast_ref()
     }
 
-    /// The operation, for the workload that carries it out. Panics if it is another system's: [`Work::takes`](crate::workload::Work::takes) has refused that before.
+    /// The operation, for the workload that carries it out. Panics if it is another system's: [`Work::takes`](crate::workload::Work::takes)
+    /// has refused that before.
     pub fn own<O: Operation>(&self) -> &O {
         self.get().unwrap_or_else(|| panic!("the operation `{}` is another system's", self.kind()))
     }

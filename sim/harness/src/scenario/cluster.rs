@@ -25,8 +25,8 @@ pub struct ClusterDraft {
     pub links: LinkDelays,
     /// How long the steps of a healthy server take (K §11.2).
     pub delays: ServerDelays,
-    /// How much each API server does at a time: requests wait for processors, and are refused when there are too many. Unset = everything at
-    /// once, whatever the load.
+    /// How much each API server does at a time: requests wait for processors, and are refused when there are too many. Unset = everything
+    /// at once, whatever the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityDraft>,
 }
@@ -57,7 +57,8 @@ pub struct KnobsDraft {
     pub generate_name_retries: Choice<bool>,
     /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: Choice<bool>,
-    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each process.
+    /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each
+    /// process.
     pub watch_list_clients: Choice<Probability>,
     /// How many events of a type a server keeps at least, however old.
     pub history_events: Choice<u32>,

@@ -13,7 +13,8 @@ use super::index::Index;
 use super::objects::fields;
 use crate::system::systems;
 
-/// The objects that are written, those that several actors share first, with their states; what was written before the first event that is shown is one state.
+/// The objects that are written, those that several actors share first, with their states; what was written before the first event that is
+/// shown is one state.
 pub(super) fn histories(index: &Index<'_>, shown: &Range<usize>) -> (FxHashMap<(KindId, ObjectKey), u32>, Vec<ObjectHistory>) {
     /// An object and its states: the event that made each, its revision, and what it is then.
     type States<'a> = Vec<(Option<u64>, u64, Option<&'a Obj>)>;

@@ -40,10 +40,12 @@ impl Pattern {
     pub const fn about(self) -> &'static str {
         match self {
             Pattern::StaleState => {
-                "One API server's caches stand still shortly before an operation; a process that has seen more is moved to it, half of the time by a crash."
+                "One API server's caches stand still shortly before an operation; a process that has seen more is moved \
+                 to it, half of the time by a crash."
             }
             Pattern::UnobservedState => {
-                "All watch caches stand still around an operation; half of the time their history is lost before they go on, so that clients only see the result."
+                "All watch caches stand still around an operation; half of the time their history is lost before they go on, \
+                 so that clients only see the result."
             }
             Pattern::IntermediateState => "A process crashes at one to three writes in a row, before or after their commits.",
         }

@@ -120,7 +120,8 @@ pub trait Draft {
     /// Draws the actors and what they do.
     fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
 
-    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn. `source` has the text that names them.
+    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn. `source` has the text that names
+    /// them.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -138,7 +139,8 @@ pub trait Draft {
         Ok(None)
     }
 
-    /// Whether a user who brings a cluster does so in order that its pods get addresses: a sweep in which none asks for one says nothing then.
+    /// Whether a user who brings a cluster does so in order that its pods get addresses: a sweep in which none asks for one says nothing
+    /// then.
     fn wants_addresses(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! What the clients of a run do.
 //!
-//! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. [`WorkloadDraft`] and [`WorkloadPlan`] are those of
-//! any registered system.
+//! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. [`WorkloadDraft`] and [`WorkloadPlan`]
+//! are those of any registered system.
 
 pub mod draft;
 pub mod misnamed;
@@ -225,8 +225,8 @@ pub fn preload_namespace(fabric: &Fabric, name: &str) {
     }
 }
 
-/// The kinds of a system with one workload: the enums `Drafts` and `Plans`, as [`System`](crate::system::System) wants them, around a draft and a plan of
-/// this name, and what makes them and the operations those of the harness.
+/// The kinds of a system with one workload: the enums `Drafts` and `Plans`, as [`System`](crate::system::System) wants them, around a draft
+/// and a plan of this name, and what makes them and the operations those of the harness.
 ///
 /// ```text
 /// only_workload! {

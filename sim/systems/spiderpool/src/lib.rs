@@ -3,7 +3,8 @@
 //! What is particular to it in a simulation, around the production code of `ipam-spiderpool`:
 //!
 //! * [`workload`]: pools, applications, agents and controllers; what a scenario may say of them, and what they note while they run
-//! * [`claim`]: what must hold, judged from writes and notes alone; [`oracle`]: the rules of selection once more, written from the reference
+//! * [`claim`]: what must hold, judged from writes and notes alone; [`oracle`]: the rules of selection once more, written from the
+//!   reference
 //! * [`metrics`]: figures of a run for reports
 //! * [`mutations`]: named ways to make `ipam-spiderpool` misbehave
 //! * [`input`]: manifests, settings and CNI configurations of a user; [`explain`]: what Spiderpool would do with them

@@ -129,8 +129,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { allocated });
     }
 
-    /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes also
-    /// what has not changed, and once.
+    /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes
+    /// also what has not changed, and once.
     pub(super) async fn write(
         &self,
         base: Option<&SpiderEndpoint>,
@@ -197,8 +197,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Waits a little for pools that are not there yet.
     ///
     /// # Errors
-    /// The pod ends meanwhile, as far as the cache knows. It needs no address any more, and the DEL that releases what it has waits for this
-    /// request, while its grace runs out. Upstream lets both go on at once, and waits.
+    /// The pod ends meanwhile, as far as the cache knows. It needs no address any more, and the DEL that releases what it has waits for
+    /// this request, while its grace runs out. Upstream lets both go on at once, and waits.
     pub(super) async fn wait_for_pools(&self) -> Result<(), IpamError> {
         let agent = self.op.agent;
         agent.env.sleep(agent.config.settings.subnet_pool_wait).await;

@@ -114,7 +114,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         order
     }
 
-    /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but this one.
+    /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but
+    /// this one.
     fn left_out(&self, nic: &str, family: &FamilySelection, mine: &[Arc<str>]) -> Vec<Candidate> {
         let caches = &self.op.agent.caches;
         let is_in = |name: &str| family.order.iter().flatten().any(|pool| pool.metadata.name.as_deref() == Some(name));
@@ -201,11 +202,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         allocations
     }
 
-    /// Takes back what an earlier life of the agent, or an earlier round of this ADD, recorded for these NICs in pools that they draw from no more
-    /// (A W1): with what they are given now, they would have two records of a family (A X1).
+    /// Takes back what an earlier life of the agent, or an earlier round of this ADD, recorded for these NICs in pools that they draw from
+    /// no more (A W1): with what they are given now, they would have two records of a family (A X1).
     ///
-    /// What the endpoint names stays, also what the pod gave up of its own. Of a predecessor's it is this pod's only if an earlier ADD had its record
-    /// already, when the pod could still have it.
+    /// What the endpoint names stays, also what the pod gave up of its own. Of a predecessor's it is this pod's only if an earlier ADD had
+    /// its record already, when the pod could still have it.
     async fn leave_strays(
         &self,
         allocations: &[Allocation<'_>],
@@ -241,8 +242,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// The same before the addresses that `endpoint` names are taken over: each of their NICs has no other of the same family. What it names for any
-    /// NIC stays, and what was drawn in this round: the cache may show under which NIC an earlier life of the agent recorded it.
+    /// The same before the addresses that `endpoint` names are taken over: each of their NICs has no other of the same family. What it
+    /// names for any NIC stays, and what was drawn in this round: the cache may show under which NIC an earlier life of the agent recorded
+    /// it.
     pub(super) async fn leave_strays_of_kept(
         &self,
         kept: &[(usize, IPAllocationDetail)],

@@ -162,16 +162,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Whether the pod has an endpoint of its own, though the cache may not show it yet: the ADD of its first NIC wrote one. That was the first
-    /// request for the pod, so that nobody pays for a read in vain. (Upstream's other forms are about what the cache shows, too.)
+    /// Whether the pod has an endpoint of its own, though the cache may not show it yet: the ADD of its first NIC wrote one. That was the
+    /// first request for the pod, so that nobody pays for a read in vain. (Upstream's other forms are about what the cache shows, too.)
     fn has_surely_an_endpoint(&self) -> bool {
         let policy = self.policy();
         let by_cache = policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails;
         *self.request.nic != *FIRST_NIC && !by_cache
     }
 
-    /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod that waits
-    /// for more than there is would keep for ever from others what it cannot use.
+    /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod
+    /// that waits for more than there is would keep for ever from others what it cannot use.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
         if self.policy().partial_failure_keeps_records {
@@ -310,8 +310,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD allocated before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would have two
-    /// records of a family (A X1).
+    /// Takes back what this ADD allocated before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would
+    /// have two records of a family (A X1).
     async fn make_way(&self, predecessors: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
         if ledger.recorded.is_empty()
             || self.policy().partial_failure_keeps_records

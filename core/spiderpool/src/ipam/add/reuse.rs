@@ -358,8 +358,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Takes back what the predecessor has in pools that are being deleted, for a pod whose own auto pool is not there.
     ///
-    /// A StatefulSet that is created again under its name has new pools, and they may have to wait for what the old ones hold in the subnet; or for
-    /// the subnet itself, which is being deleted and goes after its last pool. The VM's pods of a live migration may both be alive.
+    /// A StatefulSet that is created again under its name has new pools, and they may have to wait for what the old ones hold in the
+    /// subnet; or for the subnet itself, which is being deleted and goes after its last pool. The VM's pods of a live migration may both be
+    /// alive.
     pub(super) async fn leave_behind(&self, endpoint: &SpiderEndpoint) {
         if self.policy().static_reuse_skips_filter || self.keeper != Keeper::StatefulSet {
             return;

@@ -47,7 +47,8 @@ impl StaticReuse {
         self.keep(entries);
     }
 
-    /// What is kept in the endpoint, and the NICs of which another ADD has to allocate what they lack; this one allocates for those that `allocates` is true of.
+    /// What is kept in the endpoint, and the NICs of which another ADD has to allocate what they lack; this one allocates for those that
+    /// `allocates` is true of.
     ///
     /// NICs without a name have one ADD for all of them. What it does not allocate for, the pod does not have.
     pub(super) fn entries(&self, nameless: bool, allocates: impl Fn(usize, &IPAllocationDetail) -> bool) -> (Entries, Vec<String>) {

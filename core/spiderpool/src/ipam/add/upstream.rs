@@ -19,8 +19,8 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// Gives up entries, not addresses: there is one set of pools for both families of a NIC (A §6.3). Only the NIC of the request is compared
-    /// (`static-reuse-skips-filter`), and a NIC without a name under its own name, too (`nameless-nic-always-changed`).
+    /// Gives up entries, not addresses: there is one set of pools for both families of a NIC (A §6.3). Only the NIC of the request is
+    /// compared (`static-reuse-skips-filter`), and a NIC without a name under its own name, too (`nameless-nic-always-changed`).
     pub(super) fn compare_entries(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
         let mut static_reuse = StaticReuse::default();
         for (place, entry) in known.iter().enumerate() {

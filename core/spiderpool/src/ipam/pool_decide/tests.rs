@@ -79,7 +79,16 @@ proptest! {
         let sure = fences.then_some(&[][..]);
         let key = ObjectKey::namespaced("ns", "a");
         let named: Option<Vec<IpAddr>> = named.map(|named| named.into_iter().map(ip).collect());
-        let ask = Ask { key: &key, uid: "u1", nic: "eth0", max_records: max, avoided: &avoided, sure, named: named.as_deref(), policy: &policy };
+        let ask = Ask {
+            key: &key,
+            uid: "u1",
+            nic: "eth0",
+            max_records: max,
+            avoided: &avoided,
+            sure,
+            named: named.as_deref(),
+            policy: &policy,
+        };
         let is_own = |of: &(String, String, Option<String>)| of.1 == "u1" && of.2.as_deref().is_none_or(|nic| nic == "eth0");
         // What the endpoint names is as good as somebody else's.
         let is_named = |last: u8| named.as_ref().is_some_and(|named| named.contains(&ip(last)));
@@ -108,9 +117,11 @@ proptest! {
                 prop_assert!(!avoided.contains(&ip(given)));
                 let gone: Vec<IpAddr> = records.keys().filter(|last| !now.contains_key(last)).map(|last| ip(*last)).collect();
                 prop_assert_eq!(decision.outcome.dropped, gone.clone());
-                prop_assert!(named.is_some() || (gone.is_empty() && now.iter().all(|(last, of)| records.get(last).is_none_or(|was| was == of))));
+                let all_were_there = now.iter().all(|(last, of)| records.get(last).is_none_or(|was| was == of));
+                prop_assert!(named.is_some() || (gone.is_empty() && all_were_there));
                 // Nobody else's record is touched, and no own one that works is lost.
-                for (last, of) in records.iter().filter(|(last, of)| !is_own(of) || is_named(**last) || (mine.contains(last) && **last != given)) {
+                let stays = |last: u8, of| !is_own(of) || is_named(last) || (mine.contains(&last) && last != given);
+                for (last, of) in records.iter().filter(|(last, of)| stays(**last, of)) {
                     prop_assert_eq!(now.get(last), Some(of));
                 }
             }

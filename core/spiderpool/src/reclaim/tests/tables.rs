@@ -111,7 +111,10 @@ fn terminating(at: &str) -> Value {
 /// It has ended, at this time.
 fn ended(at: &str) -> Value {
     let state = json!({"terminated": {"exitCode": 0, "finishedAt": format!("2026-01-15T{at}Z")}});
-    json!({"phase": "Succeeded", "containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]})
+    json!({
+        "phase": "Succeeded",
+        "containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}],
+    })
 }
 
 fn endpoint(uid: &str, kind: &str) -> SpiderEndpoint {

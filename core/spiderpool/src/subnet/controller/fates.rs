@@ -71,8 +71,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Self::fate_of(self.cached(kind, &ObjectKey::namespaced(&name.namespace, &name.name), seen))
     }
 
-    /// The same, for a first look that decides whether the API server is asked at all: what nobody caches counts as gone, as else nobody would
-    /// ever ask what became of it.
+    /// The same, for a first look that decides whether the API server is asked at all: what nobody caches counts as gone, as else nobody
+    /// would ever ask what became of it.
     pub(super) fn presumed_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
         match self.cached_fate(name, seen) {
             Fate::Unknown => Fate::Gone,

@@ -22,8 +22,8 @@ type KindName = (String, String);
 pub(super) struct Watches(Mutex<BTreeMap<KindName, Option<Box<dyn Watching>>>>);
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
-    /// Watches workloads of the kind of `name` if nobody does yet, and says whether their ends are told from now on: then what is read of them
-    /// after this call is true until it is told otherwise. If not, look again after [`BEGINS`].
+    /// Watches workloads of the kind of `name` if nobody does yet, and says whether their ends are told from now on: then what is read of
+    /// them after this call is true until it is told otherwise. If not, look again after [`BEGINS`].
     ///
     /// Of kinds that are always watched, and of those that nobody knows, there is nothing to wait for.
     pub(super) fn watches(&self, name: &ApplicationName, queues: &Queues<V>, watches: &Watches) -> bool {

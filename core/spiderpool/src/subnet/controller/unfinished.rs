@@ -1,8 +1,8 @@
 //! What agents have begun and not finished: addresses that are set aside for a pool of a third-party workload and are not in it (A W21).
 //!
-//! An agent that dies between its two writes leaves them so until the next pod of the workload comes, which may be never. Whoever looks after
-//! the subnet notes what a pool lacks, and gives it back when the same is still lacking some time later. That is a matter of courtesy only:
-//! the give-back keeps away whoever is about to finish after all.
+//! An agent that dies between its two writes leaves them so until the next pod of the workload comes, which may be never. Whoever looks
+//! after the subnet notes what a pool lacks, and gives it back when the same is still lacking some time later. That is a matter of courtesy
+//! only: the give-back keeps away whoever is about to finish after all.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -305,8 +305,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     }
 }
 
-/// Queues the subnets that set something aside for a pool that is not there. A workload that has ended, and whose pool was never made, leaves
-/// nothing else behind that would tell.
+/// Queues the subnets that set something aside for a pool that is not there. A workload that has ended, and whose pool was never made,
+/// leaves nothing else behind that would tell.
 fn queue_unmade<V: Env>(queues: &Queues<V>, seen: &Seen<V>) {
     seen.subnets.store.for_each(|subnet| {
         let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return };

@@ -74,7 +74,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         2 => (app.clone(), size.clone()).prop_map(|(app, size)| Event::Scale { app, size }),
         1 => app.clone().prop_map(|app| Event::Remove { app }),
         1 => (app.clone(), size).prop_map(|(app, size)| Event::Recreate { app, size }),
-        6 => (app.clone(), prop::option::of(any::<u64>()), writes.clone()).prop_map(|(app, draw, writes)| Event::Reconcile { app, draw, writes }),
+        6 => (app.clone(), prop::option::of(any::<u64>()), writes.clone())
+            .prop_map(|(app, draw, writes)| Event::Reconcile { app, draw, writes }),
         1 => (app, 0usize..2).prop_map(|(app, writes)| Event::Decide { app, writes }),
         1 => writes.clone().prop_map(|writes| Event::Resume { writes }),
         3 => (writes, any::<bool>()).prop_map(|(writes, left)| Event::Upkeep { writes, left }),
@@ -213,6 +214,7 @@ proptest! {
         let used: usize = held.values().map(BTreeSet::len).sum();
         let short = (0..model.apps.len()).any(|app| model.plan(app, None).is_err());
         let wanted: u64 = model.apps.iter().filter_map(|app| app.demand.as_ref()).map(|demand| demand.size).sum();
-        prop_assert!(!short || wanted as usize + held.get("user").map_or(0, BTreeSet::len) > LAST as usize, "{} in use, {} wanted", used, wanted);
+        let of_user = held.get("user").map_or(0, BTreeSet::len);
+        prop_assert!(!short || wanted as usize + of_user > LAST as usize, "{} in use, {} wanted", used, wanted);
     }
 }

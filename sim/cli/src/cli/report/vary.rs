@@ -55,8 +55,8 @@ pub enum Values {
     Service(Vec<Span>),
 }
 
-const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle, width, service; for Spiderpool nodes, pods, pool, \
-                    spread, latency, start, policy, width, service";
+const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle, width, service; for Spiderpool \
+                    nodes, pods, pool, spread, latency, start, policy, width, service";
 
 /// The most nodes and the most pods of a node: more would take minutes a burst.
 const NODES_MAX: u32 = 256;

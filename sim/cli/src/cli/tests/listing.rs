@@ -53,7 +53,8 @@ fn lists_are_tables() {
     insta::assert_snapshot!("list", table.out);
     assert_eq!(ran(&verbs, "list -o table").out, table.out);
     assert_eq!(ran(&verbs, "list --output json").out, ran(&verbs, "list --format json").out);
-    let names = "scenario/counter\nscenario/lost-update\nclaim/no-address-has-two-owners\nclaim/a-write-conflicts\nfault/watch-lag\nmutation/no-reread\n";
+    let names = "scenario/counter\nscenario/lost-update\nclaim/no-address-has-two-owners\nclaim/a-write-conflicts\n\
+                 fault/watch-lag\nmutation/no-reread\n";
     assert_eq!(ran(&verbs, "list -o name").out, names);
     assert_eq!(ran(&verbs, "list -o name --format json").code, 2);
 }

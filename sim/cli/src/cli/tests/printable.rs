@@ -187,7 +187,8 @@ proptest! {
                 let value: Value = serde_json::from_str(&json).unwrap();
                 let mut places = Vec::new();
                 strings(&value, "", &mut places);
-                prop_assert!(places.iter().any(|place| value.pointer(place).and_then(Value::as_str) == Some(&*name)), "{}: JSON keeps it", line);
+                let is_kept = places.iter().any(|place| value.pointer(place).and_then(Value::as_str) == Some(&*name));
+                prop_assert!(is_kept, "{}: JSON keeps it", line);
             }
             Ok(())
         })?;
@@ -196,7 +197,9 @@ proptest! {
     #[test]
     fn nothing_for_other_programs_holds_a_raw_name(name in hostile()) {
         let report: GateReport = with(&free_strings(&gate_report()), &name);
-        let story = |case: &ipam_reports::GateCase, verdict| text::findings(&case.result, verdict, &mut text::Told::default(), Paint::PLAIN);
+        let story = |case: &ipam_reports::GateCase, verdict| {
+            text::findings(&case.result, verdict, &mut text::Told::default(), Paint::PLAIN)
+        };
         for text in [junit(&report, &story), markdown(&report, &story)] {
             prop_assert_eq!(obeyed(&text, false), None, "{}", text);
         }
@@ -207,7 +210,13 @@ proptest! {
 
     #[test]
     fn no_cell_of_a_table_holds_a_raw_name_or_a_formula(name in hostile()) {
-        let call = PoolCall { process: name.clone(), id: name.clone(), outcome: name.clone(), address: Some(name.clone()), ..PoolCall::default() };
+        let call = PoolCall {
+            process: name.clone(),
+            id: name.clone(),
+            outcome: name.clone(),
+            address: Some(name.clone()),
+            ..PoolCall::default()
+        };
         let pool = PoolRun { calls: vec![call], ..PoolRun::default() };
         let mut reclaim = ReclaimRun::default();
         reclaim.records.push(reclaimed(&name));

@@ -19,8 +19,8 @@ impl Paint {
     #[cfg(test)]
     pub(crate) const COLOURED: Paint = Paint { on: true };
 
-    /// Colour as it is `wanted`. By itself a stream has it if it is a terminal that can show it; the environment may refuse it (`NO_COLOR`, see
-    /// no-color.org) or insist on it (`CLICOLOR_FORCE`, see bixense.com/clicolors).
+    /// Colour as it is `wanted`. By itself a stream has it if it is a terminal that can show it; the environment may refuse it (`NO_COLOR`,
+    /// see no-color.org) or insist on it (`CLICOLOR_FORCE`, see bixense.com/clicolors).
     pub fn choose(wanted: ColorChoice, stream: &impl RawStream) -> Self {
         let on = match wanted {
             ColorChoice::Always => true,

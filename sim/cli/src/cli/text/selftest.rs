@@ -129,7 +129,8 @@ fn score(report: &MatrixReport, headline: &str) -> String {
     let seeds = human::plural(report.seeds_run, "seed", "seeds");
     let cut = if report.cut_short { ", cut short" } else { "" };
     format!(
-        "{headline}: {found} of {must} ({share:.0} %, at least {MUST_HOLD_SCORE} wanted) found within {} runs of scenarios that must hold, {median}, {soon} within {MOSTLY_WITHIN}; {seeds} in {}{cut}.",
+        "{headline}: {found} of {must} ({share:.0} %, at least {MUST_HOLD_SCORE} wanted) found within {} runs of scenarios that must hold, \
+         {median}, {soon} within {MOSTLY_WITHIN}; {seeds} in {}{cut}.",
         human::count(report.seeds.min(FOUND_WITHIN)),
         human::duration(report.wall)
     )

@@ -12,8 +12,9 @@ const WIDTH_MIN: usize = 30;
 /// Lines that are copied into a shell, which may be as long as they are.
 const COMMANDS: [&str; 2] = ["replay  ", "$ "];
 
-/// Folds lines that are longer than `width` columns, between words. A line of a table goes on below its last column, which comes below the others where
-/// there is no room for it; any other line goes on a little further in than it begins. What has no space in it stays whole, and so do commands.
+/// Folds lines that are longer than `width` columns, between words. A line of a table goes on below its last column, which comes below the
+/// others where there is no room for it; any other line goes on a little further in than it begins. What has no space in it stays whole,
+/// and so do commands.
 pub fn fit(text: &str, width: Option<usize>) -> String {
     let Some(width) = width.filter(|&width| width >= WIDTH_MIN) else { return text.to_owned() };
     let fold = |line: &str| {

@@ -47,18 +47,20 @@ pub trait Verbs: Sync {
     /// returns what it has, marked as interrupted.
     fn run(&self, args: &RunArgs, progress: &LiveProgress) -> Result<RunReport, CliError>;
 
-    /// Runs one plan with recording. With `args.trace` or `args.follow`, each event that is wanted goes to `trace` as it happens or afterwards;
-    /// `Break` means that nobody reads on and no more events are wanted.
+    /// Runs one plan with recording. With `args.trace` or `args.follow`, each event that is wanted goes to `trace` as it happens or
+    /// afterwards; `Break` means that nobody reads on and no more events are wanted.
     fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError>;
 
-    /// Makes a failing plan smaller and writes it. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it has.
+    /// Makes a failing plan smaller and writes it. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it
+    /// has.
     fn shrink(&self, args: &ShrinkArgs, progress: &LiveProgress) -> Result<ShrinkReport, CliError>;
 
     /// Does everything that CI needs within a budget. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what
     /// it has, marked as interrupted.
     fn gate(&self, args: &GateArgs, progress: &LiveProgress) -> Result<GateReport, CliError>;
 
-    /// Tries every deviation and the control group. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it has.
+    /// Tries every deviation and the control group. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it
+    /// has.
     fn selftest(&self, args: &SelftestArgs, progress: &LiveProgress) -> Result<MatrixReport, CliError>;
 
     /// Lists what [`ListArgs::wants`].
@@ -70,12 +72,12 @@ pub trait Verbs: Sync {
     /// Compares answers with those of a real API server, and writes them. That they differ is a result, not an error.
     fn conformance(&self, args: &ConformanceArgs) -> Result<ConformanceReport, CliError>;
 
-    /// Simulates the points of `report conflicts`, or reads them, and writes tables, plots and the page. Called on a thread of its own; when
-    /// [`Progress::stop_requested`] it ends with the points that are finished, marked as interrupted.
+    /// Simulates the points of `report conflicts`, or reads them, and writes tables, plots and the page. Called on a thread of its own;
+    /// when [`Progress::stop_requested`] it ends with the points that are finished, marked as interrupted.
     fn conflicts(&self, args: &ConflictsArgs, progress: &LiveProgress) -> Result<ConflictsReport, CliError>;
 
-    /// Searches for the largest numbers of adaptors that meet objectives, or for the smallest pool that meets what is asked for the pods of a
-    /// scenario; otherwise like [`Verbs::conflicts`].
+    /// Searches for the largest numbers of adaptors that meet objectives, or for the smallest pool that meets what is asked for the pods of
+    /// a scenario; otherwise like [`Verbs::conflicts`].
     fn capacity(&self, args: &CapacityArgs, progress: &LiveProgress) -> Result<CapacityReport, CliError>;
 
     /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Verbs::conflicts`].

@@ -1,4 +1,5 @@
-//! The folder that `--out` names, or the usual one: nobody else writes in it meanwhile, and what another sweep left in one that was named stays.
+//! The folder that `--out` names, or the usual one: nobody else writes in it meanwhile, and what another sweep left in one that was named
+//! stays.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -44,7 +45,8 @@ impl OutFolder {
         }
     }
 
-    /// Locks the folder for the sweep that `made` describes, and marks it; `None` = what is written there has names of its own, and is no table.
+    /// Locks the folder for the sweep that `made` describes, and marks it; `None` = what is written there has names of its own, and is no
+    /// table.
     ///
     /// # Errors
     /// Those of [`OutFolder::lock`], and: it holds the tables of another sweep and `force` is not set.
@@ -65,8 +67,8 @@ impl OutFolder {
     }
 }
 
-/// The folder for plans where nobody named one. Each process of a working directory has its own as long as it runs, so that the plan that one names is
-/// not overwritten by another one.
+/// The folder for plans where nobody named one. Each process of a working directory has its own as long as it runs, so that the plan that
+/// one names is not overwritten by another one.
 #[derive(Debug)]
 pub(super) struct UsualFolder {
     /// The folder. It need not be there yet: what does not fail writes nothing.

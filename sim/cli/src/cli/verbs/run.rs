@@ -31,8 +31,8 @@ pub(super) fn run(args: &RunArgs, progress: &dyn Progress) -> Result<RunReport, 
     Ok(sweep::run(&scenarios, &sweep_options(args, out), progress)?)
 }
 
-/// Writes manifests that came from standard input beside the plans, which name that file: nobody can pipe them again just so. Where nothing can be
-/// written there will be no plan either.
+/// Writes manifests that came from standard input beside the plans, which name that file: nobody can pipe them again just so. Where nothing
+/// can be written there will be no plan either.
 fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliError> {
     let all = scenarios.iter_mut().flat_map(|ready| &mut ready.scenario.cluster.manifests);
     let piped: Vec<&mut String> = all.filter(|manifest| *manifest == STANDARD_INPUT).collect();
@@ -49,7 +49,8 @@ fn keep_standard_input(scenarios: &mut [Ready], out: &Path) -> Result<(), CliErr
     Ok(())
 }
 
-/// What the tables of this sweep are made of: whatever decides what stands in them, but for how many workers there are and how long they have.
+/// What the tables of this sweep are made of: whatever decides what stands in them, but for how many workers there are and how long they
+/// have.
 fn made(args: &RunArgs, scenarios: &[Ready]) -> Made {
     let configs: Vec<_> = scenarios.iter().map(|ready| sweep::empty_result(ready).config).collect();
     let files: Vec<_> = args.scenarios.iter().map(|file| format!(" {}", file.display())).collect();

@@ -1,5 +1,5 @@
-//! A store that nobody listens to takes what its watch has brought when it is read: a reader finds the same as if the store had been told of
-//! each change as it came.
+//! A store that nobody listens to takes what its watch has brought when it is read: a reader finds the same as if the store had been told
+//! of each change as it came.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -10,8 +10,8 @@ use sim_config::time::Span;
 use super::informers::{Watching, create};
 use super::{MS, SECOND, fault, schedule, target};
 
-/// A process watches through server 0, and begins its second life connected to server 1, whose cache stands still. Returns the names that it
-/// knows 5 s after that, if it has synced, and those after the cache went on.
+/// A process watches through server 0, and begins its second life connected to server 1, whose cache stands still. Returns the names that
+/// it knows 5 s after that, if it has synced, and those after the cache went on.
 fn begins_anew_on_a_frozen_server(seed: u64, knobs: Knobs) -> [Option<Vec<String>>; 2] {
     Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
         let writer = bed.client_on("writer", 0);

@@ -246,7 +246,11 @@ fn k123_a_mutating_webhook_sees_neither_uid_nor_generated_name_and_a_validating_
         let client = bed.client("writer");
         let mutating = hook::<Pod, _>(&bed, "mutating.example.com", true, FailurePolicy::Fail, |_, _| pass());
         let validating = hook::<Pod, _>(&bed, "validating.example.com", false, FailurePolicy::Fail, |_, _| pass());
-        let created = client.create(from_json::<Pod>(json!({"metadata": {"generateName": "web-", "namespace": "default"}, "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]}}))).await.unwrap();
+        let unnamed: Pod = from_json(json!({
+            "metadata": {"generateName": "web-", "namespace": "default"},
+            "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]},
+        }));
+        let created = client.create(unnamed).await.unwrap();
         let named: Pod = from_json(json!({
             "metadata": {
                 "name": "db-0", "namespace": "default", "uid": "x", "creationTimestamp": "2001-02-03T04:05:06Z",

@@ -117,9 +117,10 @@ fn k064_a_generated_name_is_the_cut_prefix_and_five_characters_of_the_alphabet()
         Testbed::run(seed, async |bed| {
             let client = bed.client("creator");
             for prefix in ["web-", long.as_str(), "web-"] {
-                let body: Pod = from_json(
-                    json!({"metadata": {"generateName": prefix, "namespace": "default"}, "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]}}),
-                );
+                let body: Pod = from_json(json!({
+                    "metadata": {"generateName": prefix, "namespace": "default"},
+                    "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]},
+                }));
                 let created = client.create(body).await.unwrap();
                 let name = created.metadata.name.clone().unwrap();
                 let base = &prefix[..prefix.len().min(58)];
@@ -377,8 +378,8 @@ fn a_pool_takes_as_many_records_as_fit_when_escaped() {
 fn keys_of_a_config_map_are_checked() {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
-        let syntax = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', \
-                      regex used for validation is '[-._a-zA-Z0-9]+')";
+        let syntax = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or \
+                      'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
         let x254 = "x".repeat(254);
         for (key, fault) in [
             ("..a", "must not start with '..'"),

@@ -65,7 +65,8 @@ fn k094_a_delete_whose_precondition_fails_is_a_silent_conflict() {
             ..DeleteOptions::default()
         };
         let other_uid = format!(
-            "the UID in the precondition (x) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            "the UID in the precondition (x) does not match the UID in record ({uid}). The object might \
+             have been deleted and then recreated"
         );
         let other_rv = format!(
             "the ResourceVersion in the precondition ({old_rv}) does not match the ResourceVersion in record ({new_rv}). The object might \

@@ -296,8 +296,8 @@ fn k118_without_permission_a_missing_object_is_403() {
         assert_eq!(body_of(&watch.map(|_| ()).unwrap_err()), expected("watch", ""));
         let body = refused(denied.get::<ipam_spiderpool::SpiderIPPool>(&ObjectKey::cluster("p")).await);
         let message = format!(
-            "{POOLS} \"p\" is forbidden: User \"denied\" cannot get resource \"spiderippools\" in API group \"spiderpool.spidernet.io\" at the \
-             cluster scope"
+            "{POOLS} \"p\" is forbidden: User \"denied\" cannot get resource \"spiderippools\" in API group \
+             \"spiderpool.spidernet.io\" at the cluster scope"
         );
         assert_eq!(body, status(403, "Forbidden", &message, about(POOLS, "p")));
         // Overload comes before permission, permission before etcd.

@@ -196,7 +196,8 @@ fn k035_selectors_give_the_matching_part_of_the_same_state() {
                 let body: Pod = from_json(json!({
                     "metadata": {"name": format!("p{number}"), "namespace": if number % 4 == 0 { "other" } else { "default" },
                                  "labels": {"app": format!("app-{}", random.random() % 3)}},
-                    "spec": {"nodeName": format!("n{}", random.random() % 2), "containers": [{"name": "main", "image": "registry.example/app:1"}]},
+                    "spec": {"nodeName": format!("n{}", random.random() % 2),
+                             "containers": [{"name": "main", "image": "registry.example/app:1"}]},
                 }));
                 let key = ObjectKey::of(&body);
                 client.create(body).await.unwrap();

@@ -20,8 +20,8 @@ fn uid_mismatch(resource: &str, name: &str, sent: &str, stored: &str) -> serde_j
     let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
     let place = if group.contains("spidernet") { format!("{group}/{plural}/{name}") } else { format!("{plural}/default/{name}") };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-         precondition: {sent}, UID in object meta: {stored}"
+        "StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID \
+         in precondition: {sent}, UID in object meta: {stored}"
     );
     conflict(resource, name, &why)
 }

@@ -53,8 +53,8 @@ fn jiff_seconds(stage: &Stage) -> i64 {
     stage.bed.fabric.wall(stage.machines[0].runtime.kubelet()).as_second()
 }
 
-/// Where a fault hits some requests and others not, the draws of a request depend on those before it: only what hits all of them can be compared.
-/// And a manager that stood still looks at its nodes and hears of them at the same moment: which comes first is drawn, too.
+/// Where a fault hits some requests and others not, the draws of a request depend on those before it: only what hits all of them can be
+/// compared. And a manager that stood still looks at its nodes and hears of them at the same moment: which comes first is drawn, too.
 ///
 /// How a way to trouble heartbeats is called, after which it begins, how long it lasts, and what it is.
 type Row = (&'static str, u32, u32, FaultKind);

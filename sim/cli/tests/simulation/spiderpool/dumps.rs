@@ -1,5 +1,5 @@
-//! Whatever a dump of a cluster holds, three agree about each of its records: what `explain --reclaim` says of it, what the collector of a run does
-//! with it, and what the claims call right.
+//! Whatever a dump of a cluster holds, three agree about each of its records: what `explain --reclaim` says of it, what the collector of a
+//! run does with it, and what the claims call right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -250,7 +250,8 @@ impl Dump {
             }
             EndedPod => {
                 let ended = json!({"exitCode": 0, "finishedAt": AN_HOUR_BEFORE});
-                let status = json!({"name": "main", "ready": false, "restartCount": 0, "image": "app", "imageID": "", "state": {"terminated": ended}});
+                let state = json!({"terminated": ended});
+                let status = json!({"name": "main", "ready": false, "restartCount": 0, "image": "app", "imageID": "", "state": state});
                 let pod = self.pod(&name, &uid, None, None);
                 pod["spec"]["restartPolicy"] = json!("Never");
                 pod["status"]["phase"] = json!(if one { "Succeeded" } else { "Failed" });
@@ -503,8 +504,8 @@ fn agree(folder: &Path, drawn: &Drawn) -> Result<(), TestCaseError> {
         let found = end.left.records.iter().find(|left| (&left.pool, &left.ip) == (&record.pool, &record.ip));
         let is_still_there = found.is_some_and(|left| left.pod == record.pod);
         let is_the_same = is_still_there && found.is_some_and(|left| left.uid == record.uid);
-        // What decided may be another thing by then: a pod of the name has come that has other addresses, or one that had addresses has none, because no
-        // pool serves it.
+        // What decided may be another thing by then: a pod of the name has come that has other addresses, or one that had addresses has
+        // none, because no pool serves it.
         let shown = end.shown.get(&record.pod).cloned().unwrap_or_default();
         let served_otherwise = !shown.is_empty() && !shown.contains(&record.ip);
         let no_more_in_use = record.row == "U-3u" && !shown.contains(&record.ip);

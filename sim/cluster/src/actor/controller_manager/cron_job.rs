@@ -3,8 +3,8 @@
 //! ```text
 //!   schedule ─► the latest time that is due ─► Job NAME-SECONDS ─► status.lastScheduleTime
 //! ```
-//! Only schedules of the form `@every 90s` are modelled; one that was missed is made up for once, late. The name of a Job tells its time, so
-//! that nothing is made twice: to the second, where Kubernetes writes the minute, as schedules here may be closer. Not modelled:
+//! Only schedules of the form `@every 90s` are modelled; one that was missed is made up for once, late. The name of a Job tells its time,
+//! so that nothing is made twice: to the second, where Kubernetes writes the minute, as schedules here may be closer. Not modelled:
 //! starting deadlines and time zones.
 
 mod schedule;

@@ -7,8 +7,8 @@
 //!     pods of nodes that do not exist: the node is kept in mind for 40 s, then asked for once more
 //!     terminating pods without a node
 //! ```
-//! A pod that is not over is marked Failed first, with its UID; then whatever has its name is deleted without grace and without a UID (K144).
-//! Nothing of this touches a node: sandboxes run on (K137).
+//! A pod that is not over is marked Failed first, with its UID; then whatever has its name is deleted without grace and without a UID
+//! (K144). Nothing of this touches a node: sandboxes run on (K137).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -125,8 +125,8 @@ impl PodGc {
         SimTime::from_micros(begun + (now.as_micros().saturating_sub(begun) / every + 1) * every)
     }
 
-    /// One round. `missing`: since when pods name nodes that do not exist. Returns whether the next round may find something without anybody
-    /// saying so.
+    /// One round. `missing`: since when pods name nodes that do not exist. Returns whether the next round may find something without
+    /// anybody saying so.
     async fn collect(&self, missing: &mut BTreeMap<String, SimTime>) -> bool {
         let now = self.fabric.rt.now();
         let mut nodes: BTreeMap<String, bool> = BTreeMap::new();

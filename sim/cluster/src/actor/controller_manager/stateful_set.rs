@@ -88,8 +88,8 @@ impl StatefulSets {
         done
     }
 
-    /// Makes the pods its own that nobody controls, that have names of its places and labels that it selects, and that stay (K154). Whether there
-    /// were any.
+    /// Makes the pods its own that nobody controls, that have names of its places and labels that it selects, and that stay (K154). Whether
+    /// there were any.
     async fn adopt(&self, set: &StatefulSet) -> Result<bool, ApiError> {
         let mut orphans: Vec<Arc<Pod>> = Vec::new();
         let key = ObjectKey::of(set);

@@ -39,8 +39,8 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Takes in an object's latest state. Returns whom to look at: the object, if not all its owners are known or if its dependents have to be dealt
-    /// with, and the dependents of a predecessor of the same name (K148).
+    /// Takes in an object's latest state. Returns whom to look at: the object, if not all its owners are known or if its dependents have to
+    /// be dealt with, and the dependents of a predecessor of the same name (K148).
     pub(super) fn put(&mut self, item: Item, meta: &ObjectMeta) -> Vec<Item> {
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or("").into();
         let mut doubtful = match self.objects.get(&item) {

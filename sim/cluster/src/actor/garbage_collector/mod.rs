@@ -9,9 +9,9 @@
 //! What informers know is only a reason to look: every decision rests on quorum reads, so a stale informer deletes
 //! nothing. An owner is its UID: a successor of the same name owns nothing of its predecessor's.
 //!
-//! An owner that is deleted in the foreground stays until those of its dependents are gone that say so; one that is to leave orphans stays until its
-//! dependents have lost it as an owner (K105). Both are done for the dependents that informers have told of, as in Kubernetes: one that nobody
-//! has told of yet is an orphan that is collected. An owner of a type that the collector was not told of counts as there.
+//! An owner that is deleted in the foreground stays until those of its dependents are gone that say so; one that is to leave orphans stays
+//! until its dependents have lost it as an owner (K105). Both are done for the dependents that informers have told of, as in Kubernetes:
+//! one that nobody has told of yet is an orphan that is collected. An owner of a type that the collector was not told of counts as there.
 
 mod graph;
 mod types;
@@ -181,8 +181,8 @@ impl Collector {
         Ok(observed)
     }
 
-    /// Does for the dependents of a terminating object what its finalizer asks for, and takes the finalizer away when that is done. Returns whether
-    /// that is all for now.
+    /// Does for the dependents of a terminating object what its finalizer asks for, and takes the finalizer away when that is done. Returns
+    /// whether that is all for now.
     async fn deal_with_dependents(&self, item: &Item, meta: &ObjectMeta, policy: Policy) -> Result<bool, ApiError> {
         let uid = meta.uid.as_deref().unwrap_or_default();
         let dependents = self.graph.lock().dependents(uid);

@@ -19,8 +19,8 @@ use crate::net::Delay;
 pub struct KubeletDelays {
     /// From the sight of a pod to the first ADD: volumes, worker queue, sandbox without network.
     pub sandbox: Delay,
-    /// Until when no sandbox gets its network, since the beginning of the run: the network plugin is not installed yet (`NetworkNotReady`, K §5.1).
-    /// Sandboxes that wait for it then ask all at once.
+    /// Until when no sandbox gets its network, since the beginning of the run: the network plugin is not installed yet (`NetworkNotReady`,
+    /// K §5.1). Sandboxes that wait for it then ask all at once.
     #[serde(skip_serializing_if = "Span::is_zero")]
     pub network_ready: Span,
     /// From the last ADD to running containers: image and start.

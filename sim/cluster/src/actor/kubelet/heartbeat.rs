@@ -6,8 +6,8 @@
 //! ```
 //! When both are done and nothing is in the way it rests (`node::heartbeat`), and does nothing until something is.
 //!
-//! As in Kubernetes a Node that is deleted while its kubelet runs stays away: the kubelet registers when it starts. What stands for that start
-//! after the fault `node-deleted` is `ContainerRuntime::registers`.
+//! As in Kubernetes a Node that is deleted while its kubelet runs stays away: the kubelet registers when it starts. What stands for that
+//! start after the fault `node-deleted` is `ContainerRuntime::registers`.
 
 use std::sync::Arc;
 use std::time::Duration;

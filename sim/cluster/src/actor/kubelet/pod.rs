@@ -297,7 +297,8 @@ impl<C: Cni> Job<C> {
         }
     }
 
-    /// Stops the containers: hook, SIGTERM, and at the end of the grace period SIGKILL. Returns whether they ended before that; `None` = none ran.
+    /// Stops the containers: hook, SIGTERM, and at the end of the grace period SIGKILL. Returns whether they ended before that; `None` =
+    /// none ran.
     async fn stop_containers(&mut self) -> Option<bool> {
         let kubelet = self.kubelet.clone();
         let (rt, runtime) = (&kubelet.fabric.rt, &kubelet.runtime);

@@ -4,8 +4,8 @@
 //!   pods without a node (informer) ──► which nodes fit, fewest pods first ──► binding ──► done, or back-off and again
 //!                                        └ none: waits for a change of a node ◄── nodes (informer)
 //! ```
-//! A pod that names a node is left alone, as one of another scheduler is. What counts as a node's load is what this life of the scheduler has
-//! bound to it. Resources and preferences are not modelled.
+//! A pod that names a node is left alone, as one of another scheduler is. What counts as a node's load is what this life of the scheduler
+//! has bound to it. Resources and preferences are not modelled.
 
 mod fit;
 

@@ -3,8 +3,8 @@
 //! ```text
 //!   call ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
 //! ```
-//! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe that
-//! succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
+//! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe
+//! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,7 +17,8 @@ pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions:
         let stored = meta.uid.as_deref().unwrap_or("");
         if uid != stored {
             let text = format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({stored}). The object might have been deleted and then recreated"
+                "the UID in the precondition ({uid}) does not match the UID in record ({stored}). The object might \
+                 have been deleted and then recreated"
             );
             return Err(refused(def, key, text));
         }
@@ -26,7 +27,8 @@ pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions:
         let stored = resource_version(&**current);
         if version != stored {
             let text = format!(
-                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({stored}). The object might have been modified"
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({stored}). \
+                 The object might have been modified"
             );
             return Err(refused(def, key, text));
         }

@@ -32,8 +32,8 @@ pub(super) fn checked_version(object: &Obj) -> Answer<Option<&str>> {
 pub(super) fn precondition_failed(def: &TypeDef, key: &ObjectKey, what: &str, asked: &str, stored: &str) -> Box<Status> {
     let group = if def.custom { format!("{}/", def.group) } else { String::new() };
     let text = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
-         {what} in precondition: {asked}, {what} in object meta: {stored}",
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: {what} in precondition: {asked}, {what} in object meta: {stored}",
         def.plural
     );
     conflict(def, key, text)

@@ -94,8 +94,8 @@ pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }
 
-/// About how many bytes an object takes: the parts of its type that can grow, and its annotations. Custom resources are stored as JSON, other
-/// types as protobuf, in which a text is as long as it reads.
+/// About how many bytes an object takes: the parts of its type that can grow, and its annotations. Custom resources are stored as JSON,
+/// other types as protobuf, in which a text is as long as it reads.
 fn size_of(def: &TypeDef, object: &Obj) -> usize {
     let annotations = if def.custom {
         let text = |text: &String| escaped_len(text.as_bytes());

@@ -14,8 +14,8 @@ use crate::object::{Obj, make_mut};
 
 /// The checks of a patch that need no stored state: its media type and its size.
 ///
-/// Of the four media types of K §2.9 the simulated server knows three. Apply patches are 415 for every type, strategic merge patches for custom
-/// resources.
+/// Of the four media types of K §2.9 the simulated server knows three. Apply patches are 415 for every type, strategic merge patches for
+/// custom resources.
 pub(crate) fn check_patch(def: &TypeDef, patch: &Patch) -> Answer<()> {
     if patch.kind == PatchKind::Apply || patch.kind == PatchKind::Strategic && def.custom {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
@@ -89,8 +89,8 @@ fn rejected() -> Box<Status> {
     Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request"))
 }
 
-/// Applies one operation of a JSON patch, with what the real server takes beyond the standard: `replace` adds a member that is not there, `test`
-/// of a member that is not there holds for null, and a negative index of a list counts from its end (K089).
+/// Applies one operation of a JSON patch, with what the real server takes beyond the standard: `replace` adds a member that is not there,
+/// `test` of a member that is not there holds for null, and a negative index of a list counts from its end (K089).
 fn apply_operation(value: &mut Value, operation: PatchOperation) -> Result<(), ()> {
     let absent = |value: &Value, path: &PointerBuf| {
         let parent = path.parent().and_then(|parent| parent.resolve(value).ok());

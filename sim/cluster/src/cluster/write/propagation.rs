@@ -19,8 +19,8 @@ fn finalizer(policy: Propagation) -> Option<&'static str> {
     }
 }
 
-/// The object with the finalizers that a delete with this policy gives it, in the place of those of an earlier policy. `None`: they are as they
-/// should be. Without a policy that of an earlier delete holds.
+/// The object with the finalizers that a delete with this policy gives it, in the place of those of an earlier policy. `None`: they are as
+/// they should be. Without a policy that of an earlier delete holds.
 pub(super) fn marked(policy: Option<Propagation>, current: &Obj) -> Option<Obj> {
     let wanted = finalizer(policy?);
     let of_policy = |name: &str| matches!(name, ORPHAN | FOREGROUND);

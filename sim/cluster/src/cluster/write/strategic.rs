@@ -1,7 +1,7 @@
 //! Strategic merge patches: merge patches that know which lists are maps (K §2.9).
 //!
-//! Whether a list is replaced, merged by the key of its items, or merged as a set is declared by the type of the real API. What the served types
-//! declare fits a table of field names.
+//! Whether a list is replaced, merged by the key of its items, or merged as a set is declared by the type of the real API. What the served
+//! types declare fits a table of field names.
 
 use kube_machinery::Status;
 use kube_machinery::api::Reason;
@@ -181,8 +181,8 @@ fn go_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What only the object has among what the patch names. The patch's own order holds; items of the object that it does not name stay before those
-/// that they stood before.
+/// What only the object has among what the patch names. The patch's own order holds; items of the object that it does not name stay before
+/// those that they stood before.
 fn interleave(before: &[Value], mut patched: Vec<Value>, order: Option<&Vec<Value>>, key: &dyn Fn(&Value) -> Value) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| list.iter().position(|other| key(other) == key(item));
     if let Some(order) = order {

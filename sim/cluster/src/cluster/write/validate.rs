@@ -11,16 +11,16 @@ use super::field_invalid;
 use super::metadata::annotations_size;
 use crate::kinds::naming::{finalizer_fault, is_unit, name_fault};
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
-                         with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
+                         end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
                      alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character \
                          (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
                          '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
-                     an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+                     with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
                      '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// What is wrong with the name of an object that is to be created, and with what it was generated from.
@@ -299,11 +299,10 @@ mod tests {
         two.iter_mut().for_each(|owner| owner["controller"] = true.into());
         assert_eq!(
             faults(false, json!({"ownerReferences": two})),
-            [
-                "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"x\",\"controller\":true},\
-              {\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"b\",\"uid\":\"y\",\"controller\":true}]: Only one reference can have \
-              Controller set to true. Found \"true\" in references for Pod/a and Pod/b"
-            ]
+            ["metadata.ownerReferences: Invalid value: \
+              [{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"x\",\"controller\":true},\
+              {\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"b\",\"uid\":\"y\",\"controller\":true}]: \
+              Only one reference can have Controller set to true. Found \"true\" in references for Pod/a and Pod/b"]
         );
     }
 

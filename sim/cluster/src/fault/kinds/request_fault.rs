@@ -35,14 +35,15 @@ pub enum RequestEffect {
     ReplyLost,
     /// A write ends with `error`, and etcd commits it `after` later as it was sent, if its object has not changed.
     LateCommit,
-    /// It gets to its server after `after`, or once somebody else has written its object `writes` times; its caller waits as long as it does.
+    /// It gets to its server after `after`, or once somebody else has written its object `writes` times; its caller waits as long as it
+    /// does.
     Late,
     /// The same, but the connection breaks at once, and its caller goes on.
     LateAfterReset,
     /// It is executed at once; its answer gets back after `after`, or once somebody else has written its object `writes` times.
     ReplyLate,
-    /// A read of whatever a cache has is answered by a server that has not seen the last `writes` changes of its object. Any other is not touched,
-    /// and none is where there is one server.
+    /// A read of whatever a cache has is answered by a server that has not seen the last `writes` changes of its object. Any other is not
+    /// touched, and none is where there is one server.
     Stale,
     /// The process crashes before its server gets to it, and is down for `down`.
     CrashBefore,
@@ -160,11 +161,17 @@ parameters! {
         effect: RequestEffect = Choice::OneOf(RequestEffect::ALL.to_vec()),
         /// How long it is late, or until the error comes.
         after: Span = between(Span::millis(1), Span::secs(34)),
-        /// What is late is so no longer than until somebody else has written the same object so often; 0 = whatever others write. What is stale
-        /// lacks so many changes, at least one.
+        /// What is late is so no longer than until somebody else has written the same object so often; 0 = whatever others write. What is
+        /// stale lacks so many changes, at least one.
         writes: u32 = Choice::Between(0, 2),
         /// What the caller gets if its answer is lost or its write is committed late.
-        error: Failure = Choice::OneOf(vec![Failure::EtcdTimeout, Failure::LeaderChanged, Failure::Timeout, Failure::ServerTimeout, Failure::Reset]),
+        error: Failure = Choice::OneOf(vec![
+            Failure::EtcdTimeout,
+            Failure::LeaderChanged,
+            Failure::Timeout,
+            Failure::ServerTimeout,
+            Failure::Reset,
+        ]),
         /// How long the process is down if it crashes.
         down: Span = between(Span::millis(100), Span::secs(10)),
     }

@@ -177,7 +177,13 @@ parameters! {
         /// The probability per write.
         chance: Probability = chance(0.001, 0.1),
         /// What the caller gets.
-        error: Failure = Choice::OneOf(vec![Failure::EtcdTimeout, Failure::LeaderChanged, Failure::Timeout, Failure::ServerTimeout, Failure::Reset]),
+        error: Failure = Choice::OneOf(vec![
+            Failure::EtcdTimeout,
+            Failure::LeaderChanged,
+            Failure::Timeout,
+            Failure::ServerTimeout,
+            Failure::Reset,
+        ]),
         /// How long after the commit.
         after: Span = between(Span::millis(1), Span::secs(34)),
     }

@@ -5,8 +5,8 @@
 //!  every other listed failure ──► does it go when that is left out? ──yes──► the same cause
 //!                                                                   └─no──► another one: made smaller, too
 //! ```
-//! Claims that break by one cause share its plan: one that the smaller plan of the same seed violates, too, is not shrunk again, and a smaller plan
-//! that needs what another one needs is not kept beside it.
+//! Claims that break by one cause share its plan: one that the smaller plan of the same seed violates, too, is not shrunk again, and a
+//! smaller plan that needs what another one needs is not kept beside it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -141,8 +141,8 @@ impl<'a> Explainer<'a> {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Explains the listed failures of a scenario, the first of each claim before the others, and what hurts users, the worst first, before the
-    /// rest. `plans`: the plan
+    /// Explains the listed failures of a scenario, the first of each claim before the others, and what hurts users, the worst first, before
+    /// the rest. `plans`: the plan
     /// of each failure, as far as there is one.
     ///
     /// # Errors
@@ -271,8 +271,8 @@ impl<'a> Explainer<'a> {
         Ok(Some(found))
     }
 
-    /// Writes a smaller plan beside the plan that it was made from. Further claims of one seed have their name in the file's, and further causes of one
-    /// claim a number.
+    /// Writes a smaller plan beside the plan that it was made from. Further claims of one seed have their name in the file's, and further
+    /// causes of one claim a number.
     fn write(&self, plan: &mut Plan, (from, file): (&Plan, Option<String>), claim: Option<&ClaimName>, taken: &[&str]) -> Option<String> {
         let claim = claim.map(|claim| format!("-{claim}")).unwrap_or_default();
         let name = |number: u32| {

@@ -149,7 +149,10 @@ mod tests {
 
         /// Any test at all: the result fails, and without one item or two it does not, as far as brute force knows.
         #[test]
-        fn any_test_gives_a_set_from_which_nothing_can_be_left_out(length in 1u32..9, answers in prop::collection::vec(any::<bool>(), 256)) {
+        fn any_test_gives_a_set_from_which_nothing_can_be_left_out(
+            length in 1u32..9,
+            answers in prop::collection::vec(any::<bool>(), 256),
+        ) {
             let all = (1u32 << length) - 1;
             let fails = |candidate: u32| candidate == all || answers[candidate as usize];
             let found = set(&ddmin(&items(all), |candidate| fails(set(candidate))));

@@ -88,7 +88,8 @@ pub fn shrink(
     Ok(Some(Found { plan: smaller, violation, violated, needs, shrunk, events: trial.events }))
 }
 
-/// What a violation of `claim` by `plan` needs, without making the plan smaller. `None` if it does not violate it, or if `watch` has enough.
+/// What a violation of `claim` by `plan` needs, without making the plan smaller. `None` if it does not violate it, or if `watch` has
+/// enough.
 pub fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName, watch: &dyn Watch) -> Option<Needs> {
     let options = ShrinkOptions { runs: u64::MAX, events: u64::MAX, until: None };
     let mut trial = trial::Trial::new(plan, stage, claim, options, watch)?;

@@ -10,9 +10,9 @@ use crate::workload::{PoolNote, short};
 /// release begins or its sandbox is over. A record whose release ended with success does not come back.
 ///
 /// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that sandboxes
-/// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not judged any more; nor is one that went away from
-/// outside before its call was answered. Records that come back because a lost document is made from live owners are no
-/// violation: in doubt it is right to keep an address.
+/// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not
+/// judged any more; nor is one that went away from outside before its call was answered. Records that come back because a lost document is
+/// made from live owners are no violation: in doubt it is right to keep an address.
 ///
 /// Broken by `byom-decide-once`, `byom-recover-decide-once`, `byom-reset-after-read-error`,
 /// `byom-missing-map-is-empty-pool` and `byom-release-by-address`. It does not see what a crashed process was told.

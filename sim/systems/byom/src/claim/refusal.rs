@@ -55,8 +55,8 @@ impl PoolClaim for ConflictsAreRetried {
                 let name = view.name(*process);
                 vec![
                     format!(
-                        "{name} gives up on {} ({failure}): of {writes} writes {conflicts} met a conflict and {create_races} came second in \
-                         creating the ConfigMap; {reads} reads, and no request failed otherwise",
+                        "{name} gives up on {} ({failure}): of {writes} writes {conflicts} met a conflict and {create_races} came second \
+                         in creating the ConfigMap; {reads} reads, and no request failed otherwise",
                         short(id)
                     ),
                     view.story_of(id),

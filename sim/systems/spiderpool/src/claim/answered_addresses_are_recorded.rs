@@ -4,8 +4,8 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, BY_HAND, Findings, IpamClaim};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
-/// the request, or of another pod of its VM or the next of its place that has taken the record over meanwhile, unless it is being taken back at the same time. What reclaim
-/// took under one of its documented hazards is excused as that.
+/// the request, or of another pod of its VM or the next of its place that has taken the record over meanwhile, unless it is being taken
+/// back at the same time. What reclaim took under one of its documented hazards is excused as that.
 ///
 /// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
 /// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.

@@ -4,8 +4,8 @@ use super::view::{EventMask, Seen, View};
 use super::{Answered, EMPTY_POD_IPS, Findings, IpamClaim, violated};
 
 /// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
-/// in between. Only the NIC that is asked for counts: the others may be named otherwise. What a setting let a scan take in between is excused as
-/// that (G EX3).
+/// in between. Only the NIC that is asked for counts: the others may be named otherwise. What a setting let a scan take in between is
+/// excused as that (G EX3).
 ///
 /// Broken by `nameless-nic-always-changed` and `lost-reply-takes-next-pool`. It does not see a request that fails.
 pub(crate) struct AskingAgainGivesTheSameAddress;

@@ -13,14 +13,15 @@ use super::{Findings, IpamClaim, told};
 use crate::workload::IpamNote;
 
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
-/// of a StatefulSet or a VM. One that is being deleted waits for nobody, except for others whose finalizers alone hold it. One whose addresses are recorded still is found by reclaim,
-/// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
-/// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
-/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after A W26. Where the DEL of one of several
-/// NICs failed and the runtime forgets the sandbox all the same (K §5.3), nobody asks again for what that NIC had.
+/// of a StatefulSet or a VM. One that is being deleted waits for nobody, except for others whose finalizers alone hold it. One whose
+/// addresses are recorded still is found by reclaim, others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it:
+/// others release nothing (K §5.4), however often they are repeated. The DEL of any sandbox ends one that names none. An endpoint that
+/// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL knew of it, so it
+/// is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the same (K §5.3), nobody
+/// asks again for what that NIC had.
 ///
-/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such DEL
-/// came through: they are the business of reclaim.
+/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
+/// DEL came through: they are the business of reclaim.
 #[derive(Default)]
 pub(crate) struct EndpointsOfGonePodsDisappear {
     /// The sandboxes whose pods were not alive when an agent was asked to release them.

@@ -10,9 +10,10 @@ use super::{Findings, IpamClaim, told, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
-/// An endpoint that Kubernetes' collector marked although its pod lives, or that was being deleted before the run, can only be replaced: the agent that serves the pod lets it go and
-/// makes another one for the same records, which may be those of NICs that answer. That is no end of the endpoint, as long as the
-/// pod lives and the agent is asked for its addresses; whether the new one comes is what `records-equal-endpoints` says.
+/// An endpoint that Kubernetes' collector marked although its pod lives, or that was being deleted before the run, can only be replaced:
+/// the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that answer. That is no
+/// end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes is what
+/// `records-equal-endpoints` says.
 ///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]

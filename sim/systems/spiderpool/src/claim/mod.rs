@@ -214,9 +214,9 @@ impl<'a> Answered<'a> {
         releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
     }
 
-    /// Whether another pod of the VM came by what the answer is about while that was under way: in a live migration both are there, and the VM's
-    /// addresses stand under the UID of the one that asked last (A S10). Or the next pod of the place did, because this one is gone: it is served
-    /// while an answer to the one before, to which nobody listens, is on its way.
+    /// Whether another pod of the VM came by what the answer is about while that was under way: in a live migration both are there, and the
+    /// VM's addresses stand under the UID of the one that asked last (A S10). Or the next pod of the place did, because this one is gone:
+    /// it is served while an answer to the one before, to which nobody listens, is on its way.
     fn was_handed_on(&self, view: &View, to: &str, moment: u64) -> bool {
         let pod = |uid: &str| view.pods.get(uid);
         let is_succession = || {

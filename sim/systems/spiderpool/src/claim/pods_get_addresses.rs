@@ -9,11 +9,12 @@ use super::view::{Pod, Tried, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
-/// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is not, also
-/// where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of nodes
-/// that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, whose workload is not there, or that tried pools that have too few free addresses for its NICs. Nor is one whose predecessor's endpoint is being deleted while addresses
-/// are recorded for that pod, which is gone: its DEL was lost, and without reclaim nobody knows whether its sandbox is.
+/// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is
+/// not, also where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of
+/// nodes that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
+/// the rules, whose workload is not there, or that tried pools that have too few free addresses for its NICs. Nor is one whose
+/// predecessor's endpoint is being deleted while addresses are recorded for that pod, which is gone: its DEL was lost, and without reclaim
+/// nobody knows whether its sandbox is.
 ///
 /// Broken by `foreign-record-blocks`, `partial-pool-change-recreates`, `conflict-returns-same-address`, `wildcard-duplicates-fail`,
 /// `multus-always-resolved` and `late-endpoint-create-fails`. It does not see why a pool is full: leaked records are the business of
@@ -67,8 +68,8 @@ pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
     }
 }
 
-/// Whether the workload is gone that a pod says it is of: nobody can tell then what it may have (A A2), and garbage collection deletes it, if the cluster
-/// knows the kind.
+/// Whether the workload is gone that a pod says it is of: nobody can tell then what it may have (A A2), and garbage collection deletes it,
+/// if the cluster knows the kind.
 fn is_orphan(view: &View, pod: &Pod) -> bool {
     let mut owners = pod.object.metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return false };

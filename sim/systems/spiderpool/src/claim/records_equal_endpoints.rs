@@ -11,11 +11,11 @@ use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
 /// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
-/// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules left
-/// without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (A W1) is
-/// found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose migration failed (A W28): it is
-/// under the VM's name, and nobody is given the address while the VM is there. What did not fit together before the run, as in a dump, ends with its
-/// pod.
+/// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules
+/// left without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a
+/// pod (A W1) is found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose migration
+/// failed (A W28): it is under the VM's name, and nobody is given the address while the VM is there. What did not fit together before the
+/// run, as in a dump, ends with its pod.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.

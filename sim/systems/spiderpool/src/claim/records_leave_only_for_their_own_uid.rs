@@ -10,8 +10,8 @@ use crate::workload::{Cause, IpamNote};
 
 /// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
-/// somebody outside uses the address, or an ADD takes back what was never answered, or what its plugin has given back since: the batch release has
-/// taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed on only under its own name,
+/// somebody outside uses the address, or an ADD takes back what was never answered, or what its plugin has given back since: the batch
+/// release has taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed on only under its own name,
 /// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
@@ -118,7 +118,8 @@ fn not_justified(
 /// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
 const CONFLICTING: &str = "ipam.spidernet.io/conflicting-ips";
 
-/// Whether the plugin has given an address back since it was answered: the endpoint of the pod tells of a conflict, and does not name it any more.
+/// Whether the plugin has given an address back since it was answered: the endpoint of the pod tells of a conflict, and does not name it
+/// any more.
 fn is_given_back(view: &View, uid: &str, address: IpAddr) -> bool {
     let endpoint = view.pods.get(uid).and_then(|pod| view.endpoint_of(pod));
     endpoint.is_some_and(|(endpoint, _)| {

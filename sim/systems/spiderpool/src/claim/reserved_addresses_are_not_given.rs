@@ -7,8 +7,8 @@ use super::{Findings, IpamClaim};
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
 /// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
 /// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
-/// again. A VM that moves keeps its address while the pod that it leaves is there, also if that is being deleted: it runs there (A S1), and nothing is
-/// given away.
+/// again. A VM that moves keeps its address while the pod that it leaves is there, also if that is being deleted: it runs there (A S1), and
+/// nothing is given away.
 ///
 /// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
 pub(crate) struct ReservedAddressesAreNotGiven;

@@ -18,9 +18,11 @@ type Refused = Arc<[(Arc<str>, IpAddr)]>;
 
 /// A pod of a StatefulSet, or of a VM, gets an address of its predecessor only if the rules would still give it that one:
 /// from a pool that serves its NIC, that still holds the address, and not a reserved one (D §0). What the agent's caches showed when
-/// it compared counts. Beside what was drawn, an answer may name what was handed on, and so may the endpoint for a NIC that is still to ask.
+/// it compared counts. Beside what was drawn, an answer may name what was handed on, and so may the endpoint for a NIC that is still to
+/// ask.
 ///
-/// The target of a live migration takes over what its source answers on, whatever became of the pool: the rules are for the VM's next start (A W28).
+/// The target of a live migration takes over what its source answers on, whatever became of the pool: the rules are for the VM's next start
+/// (A W28).
 ///
 /// Broken by `static-reuse-skips-filter` and `static-reuse-before-gating`. It does not see addresses that an agent does not compare
 /// with the rules at all.
@@ -79,7 +81,8 @@ impl IpamClaim for ReusedAddressesArePermitted {
                     findings.violated(|| {
                         vec![
                             format!(
-                                "{} leaves {nic} of {} with its predecessor's {address} of pool {pool}, which the rules do not permit any more",
+                                "{} leaves {nic} of {} with its predecessor's {address} of pool {pool}, \
+                                 which the rules do not permit any more",
                                 view.name(answer.by),
                                 view.pod_of(answer.uid),
                             ),

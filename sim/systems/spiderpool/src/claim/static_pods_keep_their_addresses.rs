@@ -7,21 +7,22 @@ use crate::workload::Cause;
 /// A pod of a StatefulSet, or of a VM, is answered for the NIC that it asks for with the address that its predecessor of the same
 /// place had.
 ///
-/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the network of the NIC or labels
-/// where they count. Nor does a pool matter that shrinks or grows but keeps the address. It need not be the same if the place was gone when the
-/// predecessor's end began, or later (scaled down, deleted), if the rules of the pool, the namespace or the node changed meanwhile, if the pool lost the
-/// address or it was reserved for a time, if it was given up because somebody outside uses it, or if the predecessor had it though the rules did not
-/// permit it any more; or if any of that was so of a pod of the place that came between the two.
+/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the network of the NIC
+/// or labels where they count. Nor does a pool matter that shrinks or grows but keeps the address. It need not be the same if the place was
+/// gone when the predecessor's end began, or later (scaled down, deleted), if the rules of the pool, the namespace or the node changed
+/// meanwhile, if the pool lost the address or it was reserved for a time, if it was given up because somebody outside uses it, or if the
+/// predecessor had it though the rules did not permit it any more; or if any of that was so of a pod of the place that came between the
+/// two.
 ///
-/// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the address as an
-/// orphan.
+/// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
+/// address as an orphan.
 ///
 /// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
 ///
 /// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
-/// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint`, `stateful-conflict-released`,
-/// `wishes-of-the-template`, `ordinals-from-zero`, `reuse-in-first-range-only`, `dropped-nic-frees-all` and `re-add-changes-owner`. It does not see an
-/// address that was lost while its place was gone.
+/// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint`,
+/// `stateful-conflict-released`, `wishes-of-the-template`, `ordinals-from-zero`, `reuse-in-first-range-only`, `dropped-nic-frees-all` and
+/// `re-add-changes-owner`. It does not see an address that was lost while its place was gone.
 pub(crate) struct StaticPodsKeepTheirAddresses;
 
 impl IpamClaim for StaticPodsKeepTheirAddresses {
@@ -62,7 +63,8 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
 
 fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) -> bool {
     let predecessor = view.pods.get(&before.uid);
-    // What an orphan is given for the first time goes with it (A §6.1). What it had as one of the set's is kept if it ends as an orphan (A §7.1).
+    // What an orphan is given for the first time goes with it (A §6.1). What it had as one of the set's is kept if it ends as an orphan (A
+    // §7.1).
     let shown_pods = before.basis.shown[Shown::Pods as usize];
     if predecessor.is_some_and(|pod| pod.may_have_seemed_orphan(before.said.at, shown_pods)) {
         return false;
@@ -85,8 +87,8 @@ fn was_given_up_between(view: &View, pod: &Pod, before: &Answer, shown: &ShownUp
     predecessor.is_some_and(|predecessor| view.pods.between(predecessor, pod).any(|other| view.may_have_changed(before, other, shown)))
 }
 
-/// Whether the rules still permitted an address when it was told. An ADD that is asked again is answered with what its first try recorded, although
-/// that has been reserved or taken out of its pool since (A §5.4); the next pod of the place gives it up (A §6.3).
+/// Whether the rules still permitted an address when it was told. An ADD that is asked again is answered with what its first try recorded,
+/// although that has been reserved or taken out of its pool since (A §5.4); the next pod of the place gives it up (A §6.3).
 fn was_permitted(view: &View, before: &Answer) -> bool {
     let address = before.given.address;
     let in_pool =
@@ -111,7 +113,8 @@ mod tests {
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
     const OTHER: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.2")];
 
-    /// An agent that was shown the pools answers a pod with the first address, `between` happens, and its successor is answered with another one.
+    /// An agent that was shown the pools answers a pod with the first address, `between` happens, and its successor is answered with
+    /// another one.
     fn restarts(stage: &mut Stage, between: impl FnOnce(&mut Stage)) {
         stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
         stage.stateful_set("ns/web", 2);

@@ -7,8 +7,8 @@
 //!                                                            + words for each verdict
 //! ```
 //!
-//! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::next_free_ip`], and the agent, which runs the ADD once
-//! against the objects in memory): what is told here in words is never decided here. Nothing outside is written.
+//! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::next_free_ip`], and the agent, which runs the
+//! ADD once against the objects in memory): what is told here in words is never decided here. Nothing outside is written.
 //!
 //! [`Asker::next_free_ip`]: ipam_spiderpool::select::Asker::next_free_ip
 

@@ -216,8 +216,8 @@ fn warnings(dump: &Dump) -> Vec<String> {
     warnings
 }
 
-/// Why an address is lost as long as a pod lives: it has others, and its endpoint does not name this one. Neither a scan nor the agent takes the
-/// record back (G P-6).
+/// Why an address is lost as long as a pod lives: it has others, and its endpoint does not name this one. Neither a scan nor the agent
+/// takes the record back (G P-6).
 fn unnamed(dump: &Dump, key: &RecordKey, record: &PoolIPAllocation) -> Option<String> {
     let address = key.address()?;
     let pod = dump.pod(&record.pod).ok()??;
@@ -231,6 +231,10 @@ fn unnamed(dump: &Dump, key: &RecordKey, record: &PoolIPAllocation) -> Option<St
     let named = ips.flat_map(|entry| entry.ipv4.iter().chain(&entry.ipv6)).filter_map(|text| text.split('/').next());
     let is_named = named.filter_map(|text| text.parse::<IpAddr>().ok()).any(|named| named == address);
     (!is_named).then(|| {
-        format!("{address} is recorded for {}, which lives and has other addresses, and its endpoint does not name it: the address is lost until the pod is gone", record.pod)
+        format!(
+            "{address} is recorded for {}, which lives and has other addresses, and its endpoint does not name it: the \
+             address is lost until the pod is gone",
+            record.pod
+        )
     })
 }

@@ -1,7 +1,7 @@
 //! What is wrong with the objects that a decision looked at: pools and subnets that were named, and reservations.
 //!
-//! Objects are taken as they are stored. Admission would not store all of them today: that is told, by the rules of the webhooks, as if each
-//! object were created last.
+//! Objects are taken as they are stored. Admission would not store all of them today: that is told, by the rules of the webhooks, as if
+//! each object were created last.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

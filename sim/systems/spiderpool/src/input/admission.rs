@@ -1,7 +1,7 @@
 //! What Spiderpool's webhooks would say of manifests (A §9).
 //!
-//! `check` judges manifests as if their objects were created one after the other; `explain` judges the objects that a decision looked at, each as
-//! if it were created last. Every rule is core's ([`Admitted::audit`]); here are the objects for it, and the places in files.
+//! `check` judges manifests as if their objects were created one after the other; `explain` judges the objects that a decision looked at,
+//! each as if it were created last. Every rule is core's ([`Admitted::audit`]); here are the objects for it, and the places in files.
 
 mod existing;
 

@@ -243,13 +243,15 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_its_place() {
-        insta::assert_snapshot!(toml("enableIPv4 = true\nenableIPV6 = false\nenableStatefulSet = \"maybe\"\nagentNamespace = [1]\nnonsense = [1]\n"), @r#"
+        let wrong = "enableIPv4 = true\nenableIPV6 = false\nenableStatefulSet = \"maybe\"\nagentNamespace = [1]\nnonsense = [1]\n";
+        insta::assert_snapshot!(toml(wrong), @r#"
         s.toml:2:1: unknown setting `enableIPV6`; did you mean `enableIPv6`?
         s.toml:3:21: enableStatefulSet cannot be the string "maybe"; expected true or false
         s.toml:4:18: agentNamespace is an array; expected one value
         s.toml:5:1: unknown setting `nonsense`; a setting of Spiderpool; those that matter here are `enableIPv4`, `enableIPv6`, `enableSpiderSubnet`, `enableAutoPoolForApplication`, `agentNamespace`, `MULTUS_CLUSTER_NETWORK`, `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`
         "#);
-        let chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  conf.yml: |\n    enableIPv4: true\n    enableSpiderSubnets: 1\n    enableIPv6: often\n";
+        let chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n\
+                     data:\n  conf.yml: |\n    enableIPv4: true\n    enableSpiderSubnets: 1\n    enableIPv6: often\n";
         insta::assert_snapshot!(parse("s.yaml", chart, true).unwrap_err(), @r#"
         s.yaml:7:5: unknown setting `enableSpiderSubnets`; did you mean `enableSpiderSubnet`?
         s.yaml:8:17: enableIPv6 cannot be the string "often"; expected true or false

@@ -64,7 +64,10 @@ pub fn no_address(key: &RecordKey) -> String {
 pub fn lost((key, record): (&RecordKey, &PoolIPAllocation)) -> Option<String> {
     let (address, name) = (key.address()?, &record.pod);
     (name.matches('/').count() > 1).then(|| {
-        format!("the record of {address} names `{name}`, and no pod is called so: reclaim leaves it alone, and the address is lost until somebody removes the record")
+        format!(
+            "the record of {address} names `{name}`, and no pod is called so: reclaim leaves it alone, and the address is \
+             lost until somebody removes the record"
+        )
     })
 }
 
@@ -120,8 +123,8 @@ mod tests {
 
     #[test]
     fn settings_have_their_place_in_a_list_of_manifests() {
-        let text = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: spiderpool-conf}\n  data:\n    \
-                    conf.yml: |\n      enableIPv4: true\n      enableIPv6: maybe\n      enableIPv66: true\n";
+        let text = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: spiderpool-conf}\n  \
+                    data:\n    conf.yml: |\n      enableIPv4: true\n      enableIPv6: maybe\n      enableIPv66: true\n";
         insta::assert_snapshot!(checked(text), @r#"
         error: x.yaml:10:19: enableIPv6 cannot be the string "maybe"; expected true or false
         x.yaml:11:7: unknown setting `enableIPv66`; did you mean `enableIPv6`?

@@ -88,8 +88,8 @@ impl Entitlement {
 }
 
 impl Ended {
-    /// How long after the end of the right the bounds of G §10.2 let an address be recorded that goes on this way: until tracing may act, and
-    /// the pause of what finds it (GL1 to GL3), or until the next scan has (GL4 to GL7).
+    /// How long after the end of the right the bounds of G §10.2 let an address be recorded that goes on this way: until tracing may act,
+    /// and the pause of what finds it (GL1 to GL3), or until the next scan has (GL4 to GL7).
     pub(super) fn bound(&self, path: ReclaimPath, settings: &ReclaimSettings) -> SignedDuration {
         let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         let finds = match path {

@@ -101,18 +101,21 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
     (
         "long-names-unshortened",
-        "a workload or a subnet with a name of more than 63 characters gets no pool: the name is to be the value of a label (A §8.2, K §1.1)",
+        "a workload or a subnet with a name of more than 63 characters gets no pool: the name is to be \
+         the value of a label (A §8.2, K §1.1)",
     ),
     (
         "wishes-of-the-template",
-        "the pools of a StatefulSet's pod are those that the set's template names now, also below a partition, where pods have the one before (K §7.1)",
+        "the pools of a StatefulSet's pod are those that the set's template names now, also below a partition, \
+         where pods have the one before (K §7.1)",
     ),
     ("ordinals-from-zero", "a StatefulSet's pods are taken to be counted from 0 also where `ordinals.start` says otherwise (A §6.4)"),
     ("reuse-in-first-range-only", "an address is not used again unless it is in the first of its pool's ranges (A §6.3)"),
     ("dropped-nic-frees-all", "a pod that has a NIC less than its predecessor gives up the addresses of all NICs (A §6.3)"),
     (
         "re-add-changes-owner",
-        "an ADD for a further sandbox writes whose the pod is now, so that the place of one that was an orphan for a while is lost (A §6.1, §6.2)",
+        "an ADD for a further sandbox writes whose the pod is now, so that the place of one that was an \
+         orphan for a while is lost (A §6.1, §6.2)",
     ),
 ];
 

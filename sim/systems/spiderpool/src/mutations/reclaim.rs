@@ -6,7 +6,8 @@ use sim_harness::deviation::How;
 pub const ABOUT: &[(&str, &str)] = &[
     (
         "records-before-endpoint",
-        "records go before the endpoint is marked, so that a crash in between leaves an endpoint that speaks of addresses nobody holds (G R1, R2)",
+        "records go before the endpoint is marked, so that a crash in between leaves an endpoint that speaks \
+         of addresses nobody holds (G R1, R2)",
     ),
     ("finalizer-patch-by-name", "an endpoint is deleted, and loses its finalizer, by name, whatever became of it meanwhile (G R6, R8)"),
     (
@@ -21,7 +22,8 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
     (
         "empty-pod-ips-means-gone",
-        "a pod whose status names no address has lost its right to those it had, also within its grace and before it ends (G R7, P-7, P-9, TD-4)",
+        "a pod whose status names no address has lost its right to those it had, also within its grace and \
+         before it ends (G R7, P-7, P-9, TD-4)",
     ),
     (
         "force-delete-frees-at-once",

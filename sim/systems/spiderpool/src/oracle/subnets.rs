@@ -108,8 +108,8 @@ impl Asked<'_> {
                 _ => Err("subnet-many-auto-pools"),
             };
         }
-        // Nobody else makes such a pool what it should be: the agent has to, and to come again. Once it has, another agent whose pods ask for
-        // another number may have changed it again, and both would wait for ever.
+        // Nobody else makes such a pool what it should be: the agent has to, and to come again. Once it has, another agent whose pods ask
+        // for another number may have changed it again, and both would wait for ever.
         let object = self.cluster.subnet(subnet).filter(|object| object.metadata.deletion_timestamp.is_none());
         let is_ready = |pool: &Arc<SpiderIPPool>| {
             (self.request.made || size_of(&pool.spec) == Some(u128::from(size)))
@@ -137,8 +137,8 @@ fn ip_number(text: &str) -> Option<(bool, u64)> {
     Some((flexible, u64::try_from(number).ok()?))
 }
 
-/// Whether a pool is labelled with a name. One that is as long as labels can be, or longer, has to stand in the pool as well: in its affinity, or as
-/// that of its owner.
+/// Whether a pool is labelled with a name. One that is as long as labels can be, or longer, has to stand in the pool as well: in its
+/// affinity, or as that of its owner.
 fn is_labelled(pool: &SpiderIPPool, key: &str, name: &str) -> bool {
     if name.len() < 63 {
         return label(pool, key) == Some(name);

@@ -46,8 +46,8 @@ const CLUSTER_NETWORK: &str = "clusterNetwork";
 pub(super) const MULTUS: &str = "MULTUS_CLUSTER_NETWORK";
 
 impl Adopted {
-    /// What `objects` hold; `None` = nothing that could take the place of a generated cluster: no node, no pool, no subnet, no application, no
-    /// pod. Namespaces, reservations and settings alone are none.
+    /// What `objects` hold; `None` = nothing that could take the place of a generated cluster: no node, no pool, no subnet, no application,
+    /// no pod. Namespaces, reservations and settings alone are none.
     pub fn of(objects: &[(KindId, Obj)]) -> Option<Self> {
         let mut adopted = Self::default();
         for (_, object) in objects {

@@ -81,8 +81,8 @@ pub struct SpiderDraft {
     pub default_pools: Choice<u32>,
     /// Which rule keeps each of them for some pods (A §3). With one that serves nobody, pods that name no other get no address.
     pub rules: Choice<PoolRule>,
-    /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the keys of the
-    /// documents.
+    /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the
+    /// keys of the documents.
     pub namespaces: Choice<u32>,
     /// How many subnets there are of each family, from which pools are cut for applications (A §8).
     pub subnets: Choice<u32>,
@@ -142,8 +142,8 @@ pub struct SpiderDraft {
     pub rewished: Probability,
     /// How many roll-outs also change how many NICs pods have, and the pools that they name; of those as many are followed by another one.
     pub rewired: Probability,
-    /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the others
-    /// a while later.
+    /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
+    /// others a while later.
     pub partitioned: Probability,
     /// How many StatefulSets leave outdated pods as they are until people delete them (`OnDelete`).
     pub on_delete: Probability,
@@ -161,8 +161,8 @@ pub struct SpiderDraft {
     pub pool_changes: Choice<u32>,
     /// What they do.
     pub pool_change: Choice<PoolChange>,
-    /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a backup
-    /// brings them back.
+    /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a
+    /// backup brings them back.
     pub leaked: Choice<u32>,
     /// How many leaked records are under a name that no pod can have: nobody can say whose they are, and they stay (G S-0).
     pub damaged: Probability,
@@ -178,9 +178,10 @@ pub struct SpiderDraft {
     pub changed_for: Choice<Span>,
     /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets.
     pub events: Choice<Span>,
-    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs; `-` = standard input. Times are
-    /// seconds from the start of the trace, or dates of RFC 3339, of which the first creation is the start. Of the time at which a pod was scheduled it only
-    /// matters whether there is one: such a pod is bound at once, each other one stays pending. Without such a column all are bound.
+    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs; `-` = standard
+    /// input. Times are seconds from the start of the trace, or dates of RFC 3339, of which the first creation is the start. Of the time at
+    /// which a pod was scheduled it only matters whether there is one: such a pod is bound at once, each other one stays pending. Without
+    /// such a column all are bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     /// By how much the time of the trace is compressed.

@@ -1,7 +1,7 @@
 //! The caches of a replica that begin with a type at its first use, as those of controller-runtime do (G §7).
 //!
-//! Until then nobody has asked the API server what such a type is, and if it does not say the read fails. Of what has begun every read succeeds.
-//! The watches themselves begin with the process: how long the first list takes is the informers' business.
+//! Until then nobody has asked the API server what such a type is, and if it does not say the read fails. Of what has begun every read
+//! succeeds. The watches themselves begin with the process: how long the first list takes is the informers' business.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

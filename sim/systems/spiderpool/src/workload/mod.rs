@@ -148,9 +148,9 @@ impl Work for SpiderPlan {
         let misfit = || {
             Misfit::of(
                 op,
-                "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `garble-records`, `reserve`, `unreserve`, \
-                 `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
+                "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, \
+                 `create-pool`, `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, \
+                 `garble-records`, `reserve`, `unreserve`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )
         };
         match op.get().ok_or_else(misfit)? {

@@ -115,8 +115,8 @@ pub struct ApplyApp {
     /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<u32>,
-    /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a namesake, too,
-    /// as likely as not among 1,200 workloads of one name.
+    /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a
+    /// namesake, too, as likely as not among 1,200 workloads of one name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid_end: Option<String>,
 }
@@ -146,8 +146,8 @@ pub struct EditStatefulSet {
     /// Its first ordinal from now on: pods below it go, and as many come at the other end (`ordinals.start`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<u32>,
-    /// How many of its pods, the lowest first, keep the template that they have (`partition`). The others are replaced if they are outdated, whatever
-    /// `on_delete` said before.
+    /// How many of its pods, the lowest first, keep the template that they have (`partition`). The others are replaced if they are
+    /// outdated, whatever `on_delete` said before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<u32>,
     /// Whether outdated pods stay until somebody deletes them (`OnDelete`).

@@ -165,14 +165,14 @@ impl SpiderPlan {
 
     /// Whether pools are made for applications, and subnets are looked after (`enableSpiderSubnet`).
     ///
-    /// Only if the plan says so. Agents look at the annotation by default, as upstream's do, but a controller that watches six kinds of workloads for a
-    /// feature that nobody uses would cost every run time.
+    /// Only if the plan says so. Agents look at the annotation by default, as upstream's do, but a controller that watches six kinds of
+    /// workloads for a feature that nobody uses would cost every run time.
     pub(crate) fn serves_subnets(&self) -> bool {
         self.settings.get(SUBNETS).is_some_and(|value| value == "true")
     }
 
-    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart by
-    /// admission.
+    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart
+    /// by admission.
     pub(super) fn has_webhooks(&self) -> bool {
         self.admission || self.serves_subnets()
     }

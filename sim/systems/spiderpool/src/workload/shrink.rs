@@ -257,7 +257,10 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
 /// Whether every CronJob is deleted in the end, so that no pod is left to wait for at any time.
 fn cron_jobs_end(ops: &[Op]) -> bool {
     let ends = |apply: &ApplyApp, at: SimTime| {
-        let is_it = |op: &Op| matches!(op.kind.own(), Operation::DeleteApp(delete) if op.common.at > at && (&delete.namespace, &delete.app) == (&apply.namespace, &apply.app));
+        let is_it = |op: &Op| match op.kind.own() {
+            Operation::DeleteApp(delete) => op.common.at > at && (&delete.namespace, &delete.app) == (&apply.namespace, &apply.app),
+            _ => false,
+        };
         ops.iter().any(is_it)
     };
     ops.iter().all(|op| match op.kind.own() {

@@ -217,7 +217,8 @@ impl Collector<'_> {
     }
 }
 
-/// A scenario in which every hazard excuses that excuses in one of these, if that must hold: what a mutation breaks there besides goes unnoticed.
+/// A scenario in which every hazard excuses that excuses in one of these, if that must hold: what a mutation breaks there besides goes
+/// unnoticed.
 pub(in super::super) fn with_excuses_of<'a>(ready: &Ready, known: impl Iterator<Item = &'a Scenario>) -> Ready {
     let must_hold = known.filter(|scenario| scenario.expect.is_none());
     let admitted: BTreeSet<&String> = must_hold.flat_map(|scenario| &scenario.excuses).collect();

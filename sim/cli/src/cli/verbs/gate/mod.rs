@@ -294,8 +294,9 @@ fn sweeping(case: &mut Case) -> Option<(&mut GateCase, &mut Sweep)> {
     }
 }
 
-/// What a case would run next to have `wanted` seeds. What ends with a violation doubles its seeds from [`FIRST`] on, so that the same seeds run
-/// however many workers there are and however fast they are. A case that could not even begin is taken for as fast as a seed per second.
+/// What a case would run next to have `wanted` seeds. What ends with a violation doubles its seeds from [`FIRST`] on, so that the same
+/// seeds run however many workers there are and however fast they are. A case that could not even begin is taken for as fast as a seed per
+/// second.
 fn need(is: &GateCase, sweep: &Sweep, wanted: u64) -> Need {
     let left = sweep.left.map_or(0, count).min(wanted.saturating_sub(is.result.seeds));
     let seeds = if sweep.until_found { is.result.seeds.max(FIRST).min(left) } else { left };

@@ -11,8 +11,8 @@ use sim_harness::world::Stage;
 use super::points::Planned;
 use crate::cli::CliError;
 
-/// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so that few looks tempt
-/// to stop at a lucky moment.
+/// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so
+/// that few looks tempt to stop at a lucky moment.
 pub(super) const FIRST_LOOK: u64 = 1_000;
 /// A burst of agents has nodes, kubelets and sandboxes in it: fewer at first.
 const FIRST_LOOK_AGENTS: u64 = 50;

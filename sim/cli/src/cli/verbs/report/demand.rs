@@ -349,8 +349,8 @@ impl Search<'_> {
         }
     }
 
-    /// Runs of a form with so many addresses a pool. With `all`, every seed runs, and what happens over time is kept; otherwise the first that
-    /// misses a need ends it.
+    /// Runs of a form with so many addresses a pool. With `all`, every seed runs, and what happens over time is kept; otherwise the first
+    /// that misses a need ends it.
     fn trial(&mut self, form: &str, addresses: u32, all: bool) -> Result<Trial, Ended> {
         let (scenario, total) = self.at(form, addresses);
         if let Some(done) = self.trials.iter().chain(&self.known).find(|trial| trial.form == form && trial.addresses == total) {

@@ -38,8 +38,8 @@ pub(super) struct Ledger {
 type Rows = Vec<Vec<StringRecord>>;
 
 impl Ledger {
-    /// Opens `path` for the report `made`, and gives the rows of what is finished there, table by table. `columns`: by which columns a row says to
-    /// what it belongs. The last of the `sheets` says what is finished.
+    /// Opens `path` for the report `made`, and gives the rows of what is finished there, table by table. `columns`: by which columns a row
+    /// says to what it belongs. The last of the `sheets` says what is finished.
     ///
     /// # Errors
     /// It holds something else, or another process works in it, and `force` is not set; or the disk says no.

@@ -20,7 +20,8 @@ const WRITE_OF_READ: f64 = 2.5;
 const THINK: Span = Span::micros(500);
 /// How long a server of a width works on a read, unless it is said.
 const SERVICE: Span = Span::millis(1);
-/// How many times as long it works on a write, and on saying that one met a conflict (measured: a 409 takes 1.2 to 1.3 times as long as a 200).
+/// How many times as long it works on a write, and on saying that one met a conflict (measured: a 409 takes 1.2 to 1.3 times as long as a
+/// 200).
 const WRITE_WORK_OF_READ: f64 = 1.5;
 const CONFLICT_WORK_OF_WRITE: f64 = 0.25;
 
@@ -175,8 +176,8 @@ impl SweepPoint {
         }
     }
 
-    /// Makes round trips of a cluster as long as is stated, all in all: what a server works on a request is a part of it, and neither links nor
-    /// anything else adds to it.
+    /// Makes round trips of a cluster as long as is stated, all in all: what a server works on a request is a part of it, and neither links
+    /// nor anything else adds to it.
     ///
     /// # Errors
     /// The work alone takes longer.
@@ -189,7 +190,10 @@ impl SweepPoint {
         let write_work = scaled(self.busy(), WRITE_WORK_OF_READ);
         let rest = |round_trip: Span, work: Span| {
             let rest = round_trip.0.checked_sub(work.0).ok_or_else(|| {
-                CliError::usage(format!("a server that works for {work} on a request cannot answer within {round_trip}; state a longer latency or a shorter service"))
+                CliError::usage(format!(
+                    "a server that works for {work} on a request cannot answer within {round_trip}; state a \
+                     longer latency or a shorter service"
+                ))
             });
             rest.map(|rest| half_of(Span(rest)))
         };

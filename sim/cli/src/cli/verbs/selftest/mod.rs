@@ -10,8 +10,8 @@
 //!  deviation ──► all smoke and chaos scenarios of its system, interleaved ──► the same
 //!  with --manifests, too: the scenarios that are named, on the cluster of the manifests
 //! ```
-//! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep would notice of a mistake
-//! that nobody thought of.
+//! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep would notice of a
+//! mistake that nobody thought of.
 //!
 //! The seeds of a range are run in their order by one worker, so that the result does not depend on how many workers there are.
 
@@ -349,8 +349,8 @@ impl Run<'_> {
         results.into_inner()
     }
 
-    /// The first run of a range that violates a claim; `None` if time was up before that was clear. Every trial has ranges of its own length, one
-    /// after the other.
+    /// The first run of a range that violates a claim; `None` if time was up before that was clear. Every trial has ranges of its own
+    /// length, one after the other.
     fn search(&self, trying: &Try, range: u64, counter: &WorkerCounter) -> Option<Found> {
         let turns = trying.from.turns().skip(usize::try_from(range * trying.seeds).ok()?);
         for (nth, turn) in (1..=trying.seeds).zip(turns) {

@@ -151,7 +151,10 @@ mod tests {
             let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable.min(replicas) };
             let limits = limits(replicas, surge, unavailable);
             let mut new = Size { wanted: 0, available: 0 };
-            let mut old = vec![Size { wanted: replicas / 2, available: replicas / 2 }, Size { wanted: replicas - replicas / 2, available: replicas - replicas / 2 }];
+            let mut old = vec![
+                Size { wanted: replicas / 2, available: replicas / 2 },
+                Size { wanted: replicas - replicas / 2, available: replicas - replicas / 2 },
+            ];
             for turn in 0..2_000 {
                 let size = size_of_new(&limits, Some(new), &old);
                 if size != new.wanted {

@@ -3,8 +3,8 @@
 //! ```text
 //!   Nodes, pods (informers) ─► Inbox ─► planned: name of the pod, since when, until when ─► GET, PATCH DisruptionTarget, DELETE by name
 //! ```
-//! Work is kept by the name of a pod, and the DELETE names no UID: a pod that took the name a moment ago goes in the place of its predecessor
-//! (K144).
+//! Work is kept by the name of a pod, and the DELETE names no UID: a pod that took the name a moment ago goes in the place of its
+//! predecessor (K144).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};

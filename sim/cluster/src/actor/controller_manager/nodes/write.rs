@@ -31,7 +31,8 @@ impl Writer {
         Time(Timestamp::from_second(wall.as_second()).unwrap_or(wall))
     }
 
-    /// Writes what `change` makes of a Node, or of the state that a conflict points to; nothing if `change` says so. Returns what is stored.
+    /// Writes what `change` makes of a Node, or of the state that a conflict points to; nothing if `change` says so. Returns what is
+    /// stored.
     async fn change_node(&self, node: &Arc<Node>, status: bool, change: impl Fn(&mut Node) -> bool) -> Result<Arc<Node>, ApiError> {
         let mut base = node.clone();
         for _ in 1..TRIES {
@@ -123,8 +124,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Patches the status of the pod with the UID of `pod`: a condition DisruptionTarget, and the phase if there is one. A simulated API server
-    /// takes no strategic merge patch, so the patch repeats the other conditions as they are in `pod`.
+    /// Patches the status of the pod with the UID of `pod`: a condition DisruptionTarget, and the phase if there is one. A simulated API
+    /// server takes no strategic merge patch, so the patch repeats the other conditions as they are in `pod`.
     pub(in super::super) async fn disrupt(&self, pod: &Pod, reason: &str, phase: Option<&str>) -> Result<(), ApiError> {
         let mut conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
         conditions.retain(|condition| condition.type_ != "DisruptionTarget");

@@ -1,4 +1,5 @@
-//! How fast nodes are tainted so that their pods are evicted: slower the more of a zone is gone, and not at all when everything is (K §6.1).
+//! How fast nodes are tainted so that their pods are evicted: slower the more of a zone is gone, and not at all when everything is (K
+//! §6.1).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use sim_harness::workload::RunContext;
 
 use super::client::{Dialed, Learned, Thinking};
 use super::pool::{Initial, address};
-use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name, people};
+use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name, operator};
 use crate::Operation;
 use crate::coverage;
 use crate::workload::{Failure, PoolNote, policy_of, pool_key};
@@ -78,7 +78,7 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
         fabric.start(process);
     }
     if burst.edited {
-        people::install(fabric, run);
+        operator::install(fabric, run);
     }
 }
 

@@ -12,7 +12,7 @@
 mod client;
 mod draft;
 mod instance;
-mod people;
+mod operator;
 mod pool;
 
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub struct BurstPlan {
     /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
     #[serde(default = "think")]
     pub think: Span,
-    /// Whether there are people who edit the ConfigMap by hand.
+    /// Whether operators edit the ConfigMap by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }

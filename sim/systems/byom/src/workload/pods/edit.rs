@@ -104,7 +104,10 @@ impl Edit {
                 }
             }
             Edit::ForeignRecord => {
-                let record = json!({"allocationID": "by-hand-0", "ip": "10.99.0.2", "nodeName": "node-0", "podName": "by-hand", "allocatedAt": "2026-01-01T00:00:00Z"});
+                let record = json!({
+                    "allocationID": "by-hand-0", "ip": "10.99.0.2", "nodeName": "node-0", "podName": "by-hand",
+                    "allocatedAt": "2026-01-01T00:00:00Z",
+                });
                 if let Some(records) = document.get_mut("allocatedIPs").and_then(Value::as_object_mut) {
                     records.insert("by-hand-0".to_owned(), record);
                 }

@@ -11,8 +11,8 @@ use sim_harness::workload::{Smaller, closed_ranks};
 use super::plan::{PodsPlan, RunPod, adaptor_names, kubelet_name, node_name};
 use crate::Operation;
 
-/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, controllers and addresses, settings as they are shipped, people who do
-/// simpler things.
+/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, controllers and addresses, settings as they are shipped,
+/// people who do simpler things.
 pub(super) fn smaller(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = fewer_nodes(plan, ops);
     let mut same_ops = |smaller: PodsPlan| {

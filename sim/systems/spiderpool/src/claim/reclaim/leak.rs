@@ -1,7 +1,7 @@
 //! Addresses that reclaim has to take back, from when on, and by when (G §10.2).
 //!
-//! A bound counts from the later of the end of the pod's right and the last thing that hindered it, such as records that nobody could read. Faults of nodes, kubelets and plugins
-//! hinder nothing; after all others bounds count from the heal, with a failover and an interval.
+//! A bound counts from the later of the end of the pod's right and the last thing that hindered it, such as records that nobody could read.
+//! Faults of nodes, kubelets and plugins hinder nothing; after all others bounds count from the heal, with a failover and an interval.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -99,8 +99,8 @@ fn end_of_ended(view: &View, pod: &Pod, ended: SimTime) -> SimTime {
     after(last.map_or_else(seen, |last| sim_time(last).max(ended)), grace(&pod.object) + view.terms.settings.grace_delay)
 }
 
-/// Whether a pod has lost its right to its addresses, and when; `None` = it has it, its node is one whose pods are left alone, or nobody has
-/// ever seen it: then the names of its records decide ([`leak_of_record`]).
+/// Whether a pod has lost its right to its addresses, and when; `None` = it has it, its node is one whose pods are left alone, or nobody
+/// has ever seen it: then the names of its records decide ([`leak_of_record`]).
 pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
     let pod = view.pods.get(uid)?;
     let place = view.keeping_place(pod);
@@ -137,8 +137,8 @@ pub(super) fn leak_of_record(view: &View, address: IpAddr, record: &PoolIPAlloca
     Some(Leak { kind: Kind::Unknown, due, event: due, garbled: false })
 }
 
-/// Since when nobody has had a right to the record of a pod that nobody has ever seen; `None` = somebody has. All that is left of such a pod is its
-/// name (G §3.3).
+/// Since when nobody has had a right to the record of a pod that nobody has ever seen; `None` = somebody has. All that is left of such a
+/// pod is its name (G §3.3).
 fn nobodys_since(view: &View, address: IpAddr, record: &PoolIPAllocation) -> Option<SimTime> {
     let name = record.pod.as_str();
     // No pod is called so, and nobody says whose it is (S-0).
@@ -168,8 +168,8 @@ fn nobodys_since(view: &View, address: IpAddr, record: &PoolIPAllocation) -> Opt
     place.map_or(Some(emptied), |place| view.places.gone_since(&place).map(|since| since.max(emptied)))
 }
 
-/// Since when a pod that has the name now has left nothing to the record of another one of the name; `None` = it is to have the address (U-2v), or
-/// answers on it (U-3u).
+/// Since when a pod that has the name now has left nothing to the record of another one of the name; `None` = it is to have the address
+/// (U-2v), or answers on it (U-3u).
 fn of_name_since(view: &View, pod: &Pod, place: Option<&Place>, address: IpAddr) -> Option<SimTime> {
     let ips = pod.object.status.as_ref().and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
     let shown: Vec<IpAddr> = ips.filter_map(|shown| shown.ip.parse().ok()).collect();
@@ -186,7 +186,8 @@ fn of_name_since(view: &View, pod: &Pod, place: Option<&Place>, address: IpAddr)
     }
 }
 
-/// The place that an endpoint keeps its addresses for, as its owner's kind and its name say (S-4, S-5). One that goes with its pod keeps none.
+/// The place that an endpoint keeps its addresses for, as its owner's kind and its name say (S-4, S-5). One that goes with its pod keeps
+/// none.
 fn place_of(view: &View, name: &str, endpoint: &SpiderEndpoint) -> Option<Place> {
     let goes_with_pod = endpoint.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod");
     let place = match endpoint.status.as_ref().map(|status| status.owner_controller_type.as_str()) {

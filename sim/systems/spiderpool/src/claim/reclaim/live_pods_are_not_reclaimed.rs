@@ -4,9 +4,9 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::{violated, without_ips};
 
-/// A replica of the controller removes no record under the name and with the UID of a pod that, in the store at the moment of the write, exists, has not
-/// ended, and is not past its grace: deletionTimestamp, deletionGracePeriodSeconds and the additional delay after it. What counts is the
-/// latest of the true time, the clock of the replica, and that clock when it announced the release.
+/// A replica of the controller removes no record under the name and with the UID of a pod that, in the store at the moment of the write,
+/// exists, has not ended, and is not past its grace: deletionTimestamp, deletionGracePeriodSeconds and the additional delay after it. What
+/// counts is the latest of the true time, the clock of the replica, and that clock when it announced the release.
 ///
 /// Excused as `empty-pod-ips-release`, where the setting is on. Broken by `scan-trusts-cached-pod`, `scan-trusts-cached-endpoint`,
 /// `half-written-endpoint-frees`, `grace-counted-once` and `empty-pod-ips-means-gone`. It does not see pods that are gone while their

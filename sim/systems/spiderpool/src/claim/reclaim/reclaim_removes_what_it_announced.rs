@@ -3,8 +3,8 @@
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
-/// A replica of the controller removes a record only after it has announced a release of that address of that pool for the UID in the record,
-/// and it never makes or changes one.
+/// A replica of the controller removes a record only after it has announced a release of that address of that pool for the UID in the
+/// record, and it never makes or changes one.
 ///
 /// Broken by whatever removes by address alone, or writes back what it read. It takes the announcement at its word: whether a release is
 /// right is the business of `live-pods-are-not-reclaimed` and `places-keep-their-records`.

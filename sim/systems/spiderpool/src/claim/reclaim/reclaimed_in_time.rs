@@ -14,8 +14,8 @@ use crate::workload::ReclaimNote;
 /// On which way addresses come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReclaimCase {
-    /// GL1: the object of an ordinary pod is gone, and its DEL did not do it. Counted from the end of its grace, if it vanished before that.
-    /// Broken by `event-lost-on-error`, `full-database-drops-newest`, `database-keyed-by-name` and `static-by-kind-only`.
+    /// GL1: the object of an ordinary pod is gone, and its DEL did not do it. Counted from the end of its grace, if it vanished before
+    /// that. Broken by `event-lost-on-error`, `full-database-drops-newest`, `database-keyed-by-name` and `static-by-kind-only`.
     VanishedPodsAreReclaimedInTime,
     /// GL2: an ordinary pod is terminating, its grace is over, and its node is not one whose pods are left alone.
     StuckPodsAreReclaimedInTime,

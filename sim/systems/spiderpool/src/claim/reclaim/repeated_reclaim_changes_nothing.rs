@@ -9,7 +9,8 @@ use super::ends;
 /// without changing anything in it.
 ///
 /// That no record of a later UID goes is the business of `reclaim-removes-what-it-announced`. Broken by `finalizer-patch-by-name`,
-/// `endpoint-uid-precondition-only` and `database-keyed-by-name`. It does not see requests that the API server refuses or that commit nothing.
+/// `endpoint-uid-precondition-only` and `database-keyed-by-name`. It does not see requests that the API server refuses or that commit
+/// nothing.
 pub(crate) struct RepeatedReclaimChangesNothing;
 
 impl IpamClaim for RepeatedReclaimChangesNothing {

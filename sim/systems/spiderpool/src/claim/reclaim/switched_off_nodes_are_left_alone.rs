@@ -6,12 +6,12 @@ use super::super::view::{EventMask, Seen, View, has_ended};
 use super::super::{Findings, IpamClaim};
 use super::violated;
 
-/// A replica of the controller removes no record of a pod that is there, has no place of its own, and is terminating or has ended, on a node
-/// of a kind that is switched off.
+/// A replica of the controller removes no record of a pod that is there, has no place of its own, and is terminating or has ended, on a
+/// node of a kind that is switched off.
 ///
 /// Whether the node is ready is judged at any revision that the decision could see: from what the replica had been shown when it judged
-/// the pod, up to the write. A node that is gone is of no kind. Broken by `node-judged-once` and `empty-pod-ips-means-gone`. It does not see pods
-/// whose object is gone: for them the switches say nothing.
+/// the pod, up to the write. A node that is gone is of no kind. Broken by `node-judged-once` and `empty-pod-ips-means-gone`. It does not
+/// see pods whose object is gone: for them the switches say nothing.
 pub(crate) struct SwitchedOffNodesAreLeftAlone;
 
 impl IpamClaim for SwitchedOffNodesAreLeftAlone {

@@ -4,8 +4,8 @@ use super::super::view::View;
 use super::super::{IpamClaim, told};
 use super::{first, subnet_of};
 
-/// In the end each auto pool has exactly what its subnet sets aside for it. Addresses that another pool has, too, do not count: two pools that
-/// overlap cannot both have them set aside.
+/// In the end each auto pool has exactly what its subnet sets aside for it. Addresses that another pool has, too, do not count: two pools
+/// that overlap cannot both have them set aside.
 ///
 /// Broken by `lost-preallocation-not-restored`, `unreadable-preallocation-dropped` and `subnet-shrinks-lowest`.
 pub(crate) struct AutoPoolsAreWhatIsSetAside;

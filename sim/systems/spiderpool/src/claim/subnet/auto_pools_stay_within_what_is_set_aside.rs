@@ -10,11 +10,12 @@ use super::{by_hand, first, subnet_of, wishes};
 
 /// After every write of an auto pool's ranges, and of what its subnet sets aside for it, the pool is a part of the latter.
 ///
-/// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. What is set aside for another
-/// pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`. Nor is the pool of a workload
-/// that is gone: a replica that stood still may make it while another one gives back what was set aside for it, and no write can depend on two
-/// objects (K124). That such a pool goes again is the business of `pools-that-nobody-asks-for-disappear`. Nor is anything while the subnet is
-/// being deleted: nobody takes addresses from it any more, its pools go with it, and it may forget one that was made at that moment.
+/// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. What is set aside for
+/// another pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`. Nor is the pool of
+/// a workload that is gone: a replica that stood still may make it while another one gives back what was set aside for it, and no write can
+/// depend on two objects (K124). That such a pool goes again is the business of `pools-that-nobody-asks-for-disappear`. Nor is anything
+/// while the subnet is being deleted: nobody takes addresses from it any more, its pools go with it, and it may forget one that was made at
+/// that moment.
 pub(crate) struct AutoPoolsStayWithinWhatIsSetAside;
 
 /// What an auto pool has and its subnet sets aside for nobody.

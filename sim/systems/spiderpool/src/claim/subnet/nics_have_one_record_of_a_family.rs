@@ -5,9 +5,9 @@ use super::super::{Findings, IpamClaim, violated};
 
 /// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
 ///
-/// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A record in a
-/// pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left there is taken
-/// back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`.
+/// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
+/// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
+/// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`.
 pub(crate) struct NicsHaveOneRecordOfAFamily;
 
 impl IpamClaim for NicsHaveOneRecordOfAFamily {

@@ -6,8 +6,8 @@ use crate::workload::IpamNote;
 
 /// No agent records an address in a pool that another pool had before it and has still.
 ///
-/// Pools that overlap slip past admission when they are made at the same time (K124). Age is told by commits: a pool has an address since it
-/// was made, or since its ranges were changed. That two pools of one age never give away the same address is the business of
+/// Pools that overlap slip past admission when they are made at the same time (K124). Age is told by commits: a pool has an address since
+/// it was made, or since its ranges were changed. That two pools of one age never give away the same address is the business of
 /// `no-address-is-recorded-twice`.
 pub(crate) struct NoAddressIsServedFromTheYoungerPool;
 

@@ -8,8 +8,8 @@ use super::{by_hand, first};
 
 /// No write of a subnet sets an address aside for a pool that it sets aside for another one.
 ///
-/// Broken by `interrupted-shrink-takes-back` and `lost-preallocation-not-restored`. Pools that overlap are written down as they are: a pool that a
-/// person made is only blamed for addresses that it does not have.
+/// Broken by `interrupted-shrink-takes-back` and `lost-preallocation-not-restored`. Pools that overlap are written down as they are: a pool
+/// that a person made is only blamed for addresses that it does not have.
 pub(crate) struct NoAddressIsSetAsideTwice;
 
 /// What two pools have, if one of them is not made for a workload.

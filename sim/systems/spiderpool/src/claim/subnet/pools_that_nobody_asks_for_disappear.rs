@@ -11,8 +11,8 @@ use super::{subnet_of, wishes};
 /// for it any more.
 ///
 /// A pool with a record waits for it. Whoever hears that a workload has ended deletes its pools, with records or without (A §8.5); but a
-/// replica may die between hearing and writing, and whoever comes after it takes pools without records only (A §8.6), as admission does where it
-/// guards pools in use (A §9.1). That records go is what other claims are about.
+/// replica may die between hearing and writing, and whoever comes after it takes pools without records only (A §8.6), as admission does
+/// where it guards pools in use (A §9.1). That records go is what other claims are about.
 ///
 /// Broken by `removed-annotation-keeps-pool`. Of workloads of third-party kinds it sees only that they are gone, not what they ask for.
 pub(crate) struct PoolsThatNobodyAsksForDisappear;

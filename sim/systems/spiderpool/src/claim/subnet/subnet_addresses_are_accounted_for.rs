@@ -12,8 +12,8 @@ use super::first;
 /// How long addresses may be set aside for a pool that is about to be made, or that admission has just refused.
 const MEANWHILE: Duration = Duration::from_secs(20);
 
-/// In the end nothing is set aside for a pool that is not there, what people made pools of is set aside for these, the counts of each subnet are
-/// right, and a subnet that is being deleted and has no pool is gone.
+/// In the end nothing is set aside for a pool that is not there, what people made pools of is set aside for these, the counts of each
+/// subnet are right, and a subnet that is being deleted and has no pool is gone.
 ///
 /// Broken by `refused-pool-keeps-addresses` and `namesake-keeps-preallocation`. Together with `no-address-is-set-aside-twice` and
 /// `what-is-set-aside-is-of-the-subnet` it says that no address is lost.

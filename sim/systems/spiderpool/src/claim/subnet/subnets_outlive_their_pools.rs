@@ -13,8 +13,8 @@ use super::super::{Findings, IpamClaim, violated};
 /// How long before its write a replica has listed the pools at the most when it lets a subnet go.
 const DECIDES_WITHIN: Duration = Duration::from_secs(10);
 
-/// No subnet vanishes while a pool that was cut from it is there, and has been for some time: one that is made at the same moment cannot be seen
-/// (K124), and goes as its owner is gone.
+/// No subnet vanishes while a pool that was cut from it is there, and has been for some time: one that is made at the same moment cannot be
+/// seen (K124), and goes as its owner is gone.
 ///
 /// Broken by `subnet-finalizer-trusts-status`. Whoever takes the finalizer by hand has only themselves to blame.
 #[derive(Default)]

@@ -9,11 +9,11 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use crate::workload::HookNote;
 
-/// No webhook refuses an update that leaves the addresses of a pool or a subnet as they are, or a reservation, and none of an object that is
-/// being deleted whose spec stays.
+/// No webhook refuses an update that leaves the addresses of a pool or a subnet as they are, or a reservation, and none of an object that
+/// is being deleted whose spec stays.
 ///
-/// What is wrong with such an object was wrong before: whoever refuses the update mends nothing, and hinders those who would, or who have to
-/// let the object go. Broken by `update-judged-whole` and `terminating-update-refused`.
+/// What is wrong with such an object was wrong before: whoever refuses the update mends nothing, and hinders those who would, or who have
+/// to let the object go. Broken by `update-judged-whole` and `terminating-update-refused`.
 pub(crate) struct UpdatesAreJudgedByWhatTheyChange;
 
 impl IpamClaim for UpdatesAreJudgedByWhatTheyChange {

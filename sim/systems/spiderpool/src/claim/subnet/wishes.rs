@@ -40,8 +40,8 @@ pub(super) fn pools<'a>(view: &'a View, uid: &'a str, demand: &'a Demand) -> imp
     found.filter(move |(_, pool)| is_for(&pool.object, demand))
 }
 
-/// The addresses of a subnet that a pool could have besides those that it has: they are set aside for nobody else, in no other pool, and not
-/// reserved.
+/// The addresses of a subnet that a pool could have besides those that it has: they are set aside for nobody else, in no other pool, and
+/// not reserved.
 pub(super) fn room(view: &View, subnet: &Subnet, pool: &str, has: &IpSet) -> IpSet {
     let Some(total) = &subnet.total else { return IpSet::default() };
     let set_aside: IpSet = subnet.territory.others(pool, total).map(|(_, range)| range).collect();

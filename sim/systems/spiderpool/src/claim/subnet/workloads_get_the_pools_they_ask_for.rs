@@ -7,11 +7,11 @@ use super::super::view::{Application, View, records_of};
 use super::super::{IpamClaim, told};
 use super::wishes;
 
-/// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by addresses that
-/// pods have, and smaller or missing only if the subnet has too few that nobody has or reserves.
+/// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by
+/// addresses that pods have, and smaller or missing only if the subnet has too few that nobody has or reserves.
 ///
-/// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents make when a pod
-/// comes, nor for a subnet that is not there or is being deleted, nor while a pool of the workload is being deleted.
+/// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents make when a
+/// pod comes, nor for a subnet that is not there or is being deleted, nor while a pool of the workload is being deleted.
 pub(crate) struct WorkloadsGetThePoolsTheyAskFor;
 
 impl IpamClaim for WorkloadsGetThePoolsTheyAskFor {

@@ -28,12 +28,12 @@ impl View {
         self.agents.least_shown_to_adds(by, |uid| self.pods.get(uid).is_some_and(is_one))
     }
 
-    /// Whether what the pods of a place may have can have changed between what an answer to one of them was decided on and what is decided on for
-    /// `pod` by an agent that had been shown `later`, as far as the two had surely been shown it: the rules of the pool, whether it has the address
-    /// and nobody reserves that, the namespace, the node, the wishes. Then another address for `pod` may be right.
+    /// Whether what the pods of a place may have can have changed between what an answer to one of them was decided on and what is decided
+    /// on for `pod` by an agent that had been shown `later`, as far as the two had surely been shown it: the rules of the pool, whether it
+    /// has the address and nobody reserves that, the namespace, the node, the wishes. Then another address for `pod` may be right.
     ///
-    /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3). What a VM brought along when it
-    /// migrated was decided on when its first pod was answered.
+    /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3). What a VM brought
+    /// along when it migrated was decided on when its first pod was answered.
     pub(in super::super) fn may_have_changed(&self, answer: &Answer, pod: &Pod, later: &ShownUpTo) -> bool {
         self.may_have_changed_since(answer, pod, later)
             || self.brought_along(answer).is_some_and(|earlier| self.may_have_changed(earlier, pod, later))
@@ -55,8 +55,8 @@ impl View {
             || is_of_another_incarnation(&pool.object, pod)
     }
 
-    /// The answer to another pod of a VM, still there, whose address an answer is about. As long as both pods of a live migration are there the second
-    /// one has what the first one has, whatever the rules say by then (A S10).
+    /// The answer to another pod of a VM, still there, whose address an answer is about. As long as both pods of a live migration are there
+    /// the second one has what the first one has, whatever the rules say by then (A S10).
     fn brought_along(&self, answer: &Answer) -> Option<&Answer> {
         let pod = self.pods.get(&answer.uid).filter(|pod| matches!(pod.place, Some(Place::Vm(_))))?;
         let is_same = |other: &&Answer| other.is_for_same(&answer.given) && other.given.address == answer.given.address;

@@ -10,8 +10,8 @@ use super::{View, addresses_of, uid_of};
 
 /// What a run found and did not make.
 ///
-/// Nobody takes back a record of a pod that lives (G P-6), whatever its endpoint names, and nobody takes an address out of an endpoint whose pod was
-/// answered with it (A S16): both end with the pod.
+/// Nobody takes back a record of a pod that lives (G P-6), whatever its endpoint names, and nobody takes an address out of an endpoint
+/// whose pod was answered with it (A S16): both end with the pod.
 #[derive(Debug, Default)]
 pub(super) struct Beginning {
     /// Records that the endpoint of their pod did not name: pool and address.

@@ -103,8 +103,8 @@ impl View {
         clocks.into_iter().flatten().any(|clock| clock > time)
     }
 
-    /// When the grace is over that a pod skipped whose object is gone (D §0): as its last version tells that left it one, or, if nobody asked it to
-    /// end before, what its containers have twice, as for any other. `None` = it skipped none: it has ended, or has no node.
+    /// When the grace is over that a pod skipped whose object is gone (D §0): as its last version tells that left it one, or, if nobody
+    /// asked it to end before, what its containers have twice, as for any other. `None` = it skipped none: it has ended, or has no node.
     fn end_of_skipped_grace(&self, pod: &Pod) -> Option<Timestamp> {
         let gone = pod.since.gone?;
         let status = pod.object.status.as_ref();
@@ -127,8 +127,8 @@ impl View {
         !pod.gone && !has_ended(&pod.object) && !self.is_overdue(pod, by, announced)
     }
 
-    /// Whether a setting lets a scan take the addresses of a pod that runs and has none in its status (G EX3), or ran so when a replica that
-    /// announced the release said so.
+    /// Whether a setting lets a scan take the addresses of a pod that runs and has none in its status (G EX3), or ran so when a replica
+    /// that announced the release said so.
     pub(in super::super) fn runs_without_ips(&self, uid: &str, announced: Option<&Announced>) -> bool {
         let Some(pod) = self.pods.get(uid).filter(|_| self.terms.settings.running_without_ips) else { return false };
         let ran = pod.without_ips_until.zip(announced).is_some_and(|(until, announced)| until > announced.said.at);
@@ -196,15 +196,15 @@ impl View {
         self.reclaimed_of(uid, address)?.excuse.filter(|excuse| *excuse == EMPTY_POD_IPS || self.may_outlive(uid))
     }
 
-    /// Whether a scan took an address from a pod after a point of the run because the pod ran and its status named none, as a setting lets it
-    /// (G EX3): what the pod was told until then does not bind any more.
+    /// Whether a scan took an address from a pod after a point of the run because the pod ran and its status named none, as a setting lets
+    /// it (G EX3): what the pod was told until then does not bind any more.
     pub(in super::super) fn is_taken_by_setting(&self, uid: &str, address: std::net::IpAddr, after: Said) -> bool {
         self.reclaimed_of(uid, address)
             .is_some_and(|reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS) && reclaimed.said.moment > after.moment)
     }
 
-    /// Whether a sandbox of a pod was there when a scan took what the pod had, as a setting lets it (G EX3): its NICs may answer on what they had
-    /// before, and not on what was recorded since.
+    /// Whether a sandbox of a pod was there when a scan took what the pod had, as a setting lets it (G EX3): its NICs may answer on what
+    /// they had before, and not on what was recorded since.
     pub(in super::super) fn outlives_its_addresses(&self, uid: &str) -> bool {
         let taken = self.reclaimed.get(uid).into_iter().flatten().filter(|reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS));
         let Some(last) = taken.map(|reclaimed| reclaimed.said.moment).max() else { return false };
@@ -219,13 +219,14 @@ impl View {
         }
     }
 
-    /// Whether nobody controlled a pod when an agent can have asked whose it is that releases addresses of it now: in the course of its request.
+    /// Whether nobody controlled a pod when an agent can have asked whose it is that releases addresses of it now: in the course of its
+    /// request.
     pub(in super::super) fn was_orphan_lately(&self, pod: &Pod) -> bool {
         pod.was_orphan_since(SimTime::ZERO + self.at.since_start().saturating_sub(PATIENCE))
     }
 
-    /// The place of a pod, if it keeps addresses by the settings. An orphan has the one that its endpoint says, or its name, if there is no endpoint
-    /// (A §7.1, G §5.2).
+    /// The place of a pod, if it keeps addresses by the settings. An orphan has the one that its endpoint says, or its name, if there is no
+    /// endpoint (A §7.1, G §5.2).
     pub(in super::super) fn keeping_place<'a>(&self, pod: &'a Pod) -> Option<&'a Place> {
         pod.place.as_ref().filter(|place| self.keeps_places(place) && (!pod.is_orphan() || self.is_kept_by_endpoint(pod)))
     }

@@ -34,9 +34,9 @@ impl Health {
         Self { faults: Vec::new(), planned, heal_at }
     }
 
-    /// Until when faults have lasted that `matter`; `None` = there was none. One that lasts counts until the heal: nobody waits for a replica that is
-    /// lost for good. One that lasts for good and can hinder everybody counts for ever: a client that loses its connection picks a server at
-    /// random, and so the one that is lost again as often as chance will have it.
+    /// Until when faults have lasted that `matter`; `None` = there was none. One that lasts counts until the heal: nobody waits for a
+    /// replica that is lost for good. One that lasts for good and can hinder everybody counts for ever: a client that loses its connection
+    /// picks a server at random, and so the one that is lost again as often as chance will have it.
     pub(in super::super) fn troubled_until(&self, matters: impl Fn(&Reach) -> bool) -> Option<SimTime> {
         let planned = |fault: &Fault| self.planned.get(fault.index as usize);
         let of = |fault: &&Fault| planned(fault).is_none_or(|planned| matters(&planned.reach));

@@ -9,8 +9,8 @@ use crate::ip_interval_index::IpIntervalIndex;
 
 /// Who had which addresses first.
 ///
-/// A pool is younger than another one at an address if it came to have it later, be it that it was made later or that its ranges were changed.
-/// Pools that are there when the run begins are of one age.
+/// A pool is younger than another one at an address if it came to have it later, be it that it was made later or that its ranges were
+/// changed. Pools that are there when the run begins are of one age.
 #[derive(Debug, Default)]
 pub(in super::super) struct Overlaps {
     /// What each pool has.

@@ -106,8 +106,8 @@ impl Places {
         self.were_there_since(place, u64::MAX)
     }
 
-    /// Since when nothing of a place has been there; `None` = something is, be it the instance of a VM that is being deleted. One that was never
-    /// seen counts as gone from the beginning.
+    /// Since when nothing of a place has been there; `None` = something is, be it the instance of a VM that is being deleted. One that was
+    /// never seen counts as gone from the beginning.
     pub(in super::super) fn gone_since(&self, place: &Place) -> Option<SimTime> {
         match place {
             Place::Ordinal(set, ordinal) => (!self.is_there(place))

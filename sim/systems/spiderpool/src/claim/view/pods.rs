@@ -192,8 +192,8 @@ impl Pods {
         self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
     }
 
-    /// All pods of a place that came after one of them and before another, in no order that means anything. Linear: for whoever has found something
-    /// wrong.
+    /// All pods of a place that came after one of them and before another, in no order that means anything. Linear: for whoever has found
+    /// something wrong.
     pub(in super::super) fn between<'a>(&'a self, first: &'a Pod, last: &'a Pod) -> impl Iterator<Item = &'a Pod> {
         let between = move |pod: &&Pod| first.life.0 < pod.life.0 && pod.life.0 < last.life.0;
         self.by_uid.values().filter(between).filter(move |pod| pod.static_name().is_some_and(|name| last.has_name(name)))

@@ -56,8 +56,8 @@ fn wish_of(pod: &PodObject, nic: &str, v4: bool) -> Wish {
     }
 }
 
-/// What a pod says about the network of a NIC, which may name pools of its own: an element of the list that joins further ones, or all of it where
-/// that is not plain.
+/// What a pod says about the network of a NIC, which may name pools of its own: an element of the list that joins further ones, or all of
+/// it where that is not plain.
 fn network_of<'p>(pod: &'p PodObject, nic: &str) -> Option<&'p str> {
     if nic == FIRST_NIC {
         return annotation(pod, ANNOTATION_MULTUS_DEFAULT_NETWORK);
@@ -71,13 +71,14 @@ fn network_of<'p>(pod: &'p PodObject, nic: &str) -> Option<&'p str> {
     }
 }
 
-/// Whether a pod may not have a NIC at all: then it gives up what its predecessor had there (A §6.3). A list that is not plain may leave it out.
+/// Whether a pod may not have a NIC at all: then it gives up what its predecessor had there (A §6.3). A list that is not plain may leave it
+/// out.
 fn may_lack(pod: &PodObject, nic: &str) -> bool {
     nic != FIRST_NIC && network_of(pod, nic).is_none_or(|network| network.is_empty() || network.contains(['[', '{', '@']))
 }
 
-/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it has the
-/// NIC and names the pool still, and has the labels and networks that the rules of the pool look at.
+/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it
+/// has the NIC and names the pool still, and has the labels and networks that the rules of the pool look at.
 pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &Pool) -> bool {
     let (own, others) = (&*pod.object, &*predecessor.object);
     let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, given.address.is_ipv4()));

@@ -1,7 +1,7 @@
 //! The ADD itself: core's agent, run once against the objects of a question.
 //!
-//! [`explain`](super::explain) calls it. The agent has just started, its caches show what the API server has, nobody else writes, and no auto
-//! pool comes while it waits. So what is answered here is what a run answers; what was written is thrown away.
+//! [`explain`](super::explain) calls it. The agent has just started, its caches show what the API server has, nobody else writes, and no
+//! auto pool comes while it waits. So what is answered here is what a run answers; what was written is thrown away.
 
 mod server;
 
@@ -248,8 +248,8 @@ impl Cluster for Known {
 #[derive(Clone)]
 struct Even(SimEnv);
 
-/// One less than the least common multiple of all numbers up to 46: what is drawn among that many is the last, which leaves equal pools in the
-/// order of the user.
+/// One less than the least common multiple of all numbers up to 46: what is drawn among that many is the last, which leaves equal pools in
+/// the order of the user.
 const LAST_OF_ANY: u64 = 9_419_588_158_802_421_599;
 
 impl Env for Even {

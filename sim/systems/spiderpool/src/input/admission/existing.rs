@@ -4,9 +4,10 @@
 //!   new pool   ──► its namesake, those with its addresses, one of each CIDR that meets its own ┐
 //!   new subnet ──► its namesake, those that meet its CIDR, and the pools of such CIDRs         ├─► Beside ──► core's rules
 //! ```
-//! The rules compare a new object with everything that exists, at a time per object that is right for a webhook. Whoever judges ten thousand
-//! would take that long for each of them: so the rules are shown only what they could say something about, in the same order, and say the same.
-//! Upstream's rules cannot judge a pool beside one that they cannot read, whatever addresses that has: they are shown all such.
+//! The rules compare a new object with everything that exists, at a time per object that is right for a webhook. Whoever judges ten
+//! thousand would take that long for each of them: so the rules are shown only what they could say something about, in the same order, and
+//! say the same. Upstream's rules cannot judge a pool beside one that they cannot read, whatever addresses that has: they are shown all
+//! such.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,9 +73,9 @@ fn addresses_of(cidr: &str, policy: &Policy) -> IpSet {
 
 /// All addresses by which a pool could meet another one; some more than it has if the rules are upstream's.
 ///
-/// Upstream compares each range of `ips` as its webhook reads it, and takes exclusions out in a way of its own (A §14.3). The set is of whole
-/// entries, whose ends are never among the IPv4-mapped addresses that a set of IPv6 addresses leaves out: of two entries that overlap, the
-/// sets meet.
+/// Upstream compares each range of `ips` as its webhook reads it, and takes exclusions out in a way of its own (A §14.3). The set is of
+/// whole entries, whose ends are never among the IPv4-mapped addresses that a set of IPv6 addresses leaves out: of two entries that
+/// overlap, the sets meet.
 fn reach_of(spec: &IPPoolSpec, policy: &Policy) -> IpSet {
     if !policy.upstream_ranges {
         return AddressSet::of_pool(spec, policy).0;
@@ -210,8 +211,8 @@ mod tests {
         (0usize..8, 0..CIDRS.len(), 0u8..40, 0u8..4, any::<bool>())
     }
 
-    /// What people write by hand, of which upstream reads some in a way of its own: what else stands among the ranges, what is excluded, which
-    /// family and which label of its CIDR the pool says.
+    /// What people write by hand, of which upstream reads some in a way of its own: what else stands among the ranges, what is excluded,
+    /// which family and which label of its CIDR the pool says.
     type Odd = (usize, usize, Option<i64>, usize);
 
     const ENTRIES: [&[&str]; 8] = [

@@ -249,8 +249,8 @@ impl Drawn<'_> {
         (mistaken != *apply).then_some(mistaken)
     }
 
-    /// People mend most mistakes after a while: in the template where there is one, else by deleting the application and creating it anew. What a
-    /// StatefulSet made of the template before, and does not come up, they have to delete themselves.
+    /// People mend most mistakes after a while: in the template where there is one, else by deleting the application and creating it anew.
+    /// What a StatefulSet made of the template before, and does not come up, they have to delete themselves.
     fn mend(&mut self, draw: &mut Draw, mistaken: &ApplyApp, apply: &ApplyApp, life: Range<Duration>) {
         let at = life.start + draw.between(Duration::from_secs(5), Duration::from_secs(40));
         // Nobody mends what is to be deleted at once.
@@ -340,8 +340,8 @@ impl Drawn<'_> {
         }
     }
 
-    /// The annotations by which pods have another number of NICs from now on. Whoever joins a network in addition names pools for it, so that nothing
-    /// that was said before about pools counts any more.
+    /// The annotations by which pods have another number of NICs from now on. Whoever joins a network in addition names pools for it, so
+    /// that nothing that was said before about pools counts any more.
     fn rewired(&self, draw: &mut Draw, wish: PoolWish, apply: &ApplyApp) -> BTreeMap<String, String> {
         let nics = self.draft.nics.draw(draw).max(1);
         let nics = if wish == PoolWish::Subnet { nics.min(most_nics(self.subnets)) } else { nics };
@@ -448,7 +448,8 @@ impl Drawn<'_> {
         }
     }
 
-    /// A record of a pod that nobody has ever seen, half of them with an endpoint, of one of the last addresses of a pool: agents give those last.
+    /// A record of a pod that nobody has ever seen, half of them with an endpoint, of one of the last addresses of a pool: agents give
+    /// those last.
     pub(super) fn leaked_record(&mut self, draw: &mut Draw, number: u32) {
         let at = self.draft.events.draw(draw).0;
         let (which, uid, endpoint) = (draw.u64(), draw.u64(), draw.chance(0.5));

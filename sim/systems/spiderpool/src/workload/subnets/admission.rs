@@ -24,7 +24,8 @@ pub(in super::super) fn subnet_object(subnet: &SubnetPlan) -> SpiderSubnet {
     SpiderSubnet::new(&subnet.name, subnet.spec.clone())
 }
 
-/// An object that exists from the beginning, as admission left it: a pool belongs to the subnet of its CIDR, if that is in the store already.
+/// An object that exists from the beginning, as admission left it: a pool belongs to the subnet of its CIDR, if that is in the store
+/// already.
 pub(in super::super) fn defaulted<K: Admitted>(object: K, fabric: &Fabric, select: &Settings) -> K {
     let subnets = fabric.dump().into_iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderSubnet>().cloned());
     let live = Listed { pools: Vec::new(), subnets: subnets.map(Arc::new).collect() };

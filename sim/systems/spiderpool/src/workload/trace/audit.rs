@@ -309,7 +309,8 @@ fn notes(pods: &[Life], wanting: &Wanting, ended_unseen: usize, (on_host, of_unk
     say(on_host, &|pods| format!("{pods} left out: on the host network, which needs no address"));
     say(of_unknown_network, &|pods| {
         format!(
-            "{pods}: on the host network or not, which only a log of the level `Request` or above says; each counts as one that needs an address"
+            "{pods}: on the host network or not, which only a log of the level `Request` or above says; each \
+             counts as one that needs an address"
         )
     });
     let mut say = |count: usize, what: &dyn Fn(String) -> String| {

@@ -57,7 +57,8 @@ struct Row {
     name: String,
     created: f64,
     deleted: Option<f64>,
-    /// Whether it was bound to a node in the trace, whenever: the scheduler of the simulated cluster binds it at once. The others stay pending.
+    /// Whether it was bound to a node in the trace, whenever: the scheduler of the simulated cluster binds it at once. The others stay
+    /// pending.
     scheduled: bool,
 }
 
@@ -84,8 +85,9 @@ impl TracePod {
 }
 
 impl TraceRows {
-    /// Reads a CSV file with a header; `-` is standard input. `names`: what the columns are called, if not as in [`COLUMNS`]. Times are seconds from the
-    /// start of the trace, or dates, of which the first creation is the start. Where nothing says when pods were scheduled, all were.
+    /// Reads a CSV file with a header; `-` is standard input. `names`: what the columns are called, if not as in [`COLUMNS`]. Times are
+    /// seconds from the start of the trace, or dates, of which the first creation is the start. Where nothing says when pods were
+    /// scheduled, all were.
     ///
     /// # Errors
     /// A column is missing, a row cannot be understood, or there is none; with file, line and column.

@@ -160,7 +160,8 @@ fn notes(snapshots: &[Snapshot], pods: &[Life], told: &Told, vanished: usize) ->
             format!("pods that had gone before {first}, or came and went between two snapshots, are missing")
         } else {
             format!(
-                "pods that had gone before {first} are missing: of the time before there are only those that are left, and a pool may have held more; an audit log has them all"
+                "pods that had gone before {first} are missing: of the time before there are only those that are left, and a pool may have \
+                 held more; an audit log has them all"
             )
         },
     ];
@@ -182,7 +183,8 @@ mod tests {
 
     fn pod(name: &str, uid: u32, created: &str, more: &str) -> String {
         format!(
-            "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  namespace: shop\n  uid: u{uid}\n  creationTimestamp: \"2026-01-15T{created}Z\"\n\
+            "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  namespace: shop\n  uid: u{uid}\n  \
+             creationTimestamp: \"2026-01-15T{created}Z\"\n\
              {more}spec:\n  nodeName: n1\n"
         )
     }

@@ -198,7 +198,8 @@ fn prepare(log: &Log, times: &Times) -> (Vec<Level>, Vec<Job>) {
     (levels, jobs)
 }
 
-/// The latencies that a candidate gives, summed by block and level; `None` = everything is worked on at once. `mean`: what requests take when calm.
+/// The latencies that a candidate gives, summed by block and level; `None` = everything is worked on at once. `mean`: what requests take
+/// when calm.
 fn serve(jobs: &[Job], candidate: Option<Candidate>, mean: f64, levels: usize) -> Vec<f64> {
     let mut sums = vec![0.0; BLOCKS * levels];
     let mut queue = Queue::new(1, 0.0);
@@ -219,8 +220,9 @@ fn serve(jobs: &[Job], candidate: Option<Candidate>, mean: f64, levels: usize) -
     sums
 }
 
-/// The queue at the beginning of a stretch. Of the requests in flight, those beyond the processors are as many as Little's law says: no more than
-/// come from there at the full pace of the server, and no more than their part of a calm latency. Those on processors are half done.
+/// The queue at the beginning of a stretch. Of the requests in flight, those beyond the processors are as many as Little's law says: no
+/// more than come from there at the full pace of the server, and no more than their part of a calm latency. Those on processors are half
+/// done.
 fn begun(job: &Job, width: u32, share: f64, mean: f64) -> Queue {
     let in_flight = f64::from(job.load);
     let beyond = (in_flight * (1.0 - share)).min(f64::from(width) * (1.0 - share) / share);
@@ -233,7 +235,8 @@ fn begun(job: &Job, width: u32, share: f64, mean: f64) -> Queue {
 }
 
 impl Sums {
-    /// The candidate whose means of the levels are the least off, and the root of the mean square of what they are off; each block counts by its weight.
+    /// The candidate whose means of the levels are the least off, and the root of the mean square of what they are off; each block counts
+    /// by its weight.
     fn best(&self, weights: &[f64; BLOCKS]) -> Option<(usize, f64)> {
         let over = |of: &dyn Fn(usize) -> f64, level: usize| {
             (0..BLOCKS).map(|block| weights[block] * of(block * self.levels + level)).sum::<f64>()

@@ -34,7 +34,8 @@ pub(super) fn text(fit: &Fit, network: Option<Span>, log: &str) -> String {
     }
     let _ = write!(
         text,
-        "\n# What a request takes beyond the processors of the server, whatever the load: half before it takes effect, half after.\n[cluster.delays]\nprocessing = {zero}\nquorum_read = {read}\n\
+        "\n# What a request takes beyond the processors of the server, whatever the load: half before it takes effect, half after.\n\
+         [cluster.delays]\nprocessing = {zero}\nquorum_read = {read}\n\
          quorum_read_answer = {read}\ncommit = {write}\ncommit_answer = {write}\n",
         read = delay(&read, half),
         write = delay(&write, half),

@@ -22,17 +22,17 @@ pub(super) struct Latency {
     pub(super) sigma: f64,
 }
 
-/// The quantile of the standard normal distribution at 0.75, times the square root of 2: half of the differences of two normal numbers are below that
-/// many standard deviations.
+/// The quantile of the standard normal distribution at 0.75, times the square root of 2: half of the differences of two normal numbers are
+/// below that many standard deviations.
 const HALF_OF_DIFFERENCES: f64 = 0.674_489_750_196_081_7 * std::f64::consts::SQRT_2;
 
 /// Requests within this time of each other meet the same server.
 const MOMENT: i64 = 1_000_000;
 
 impl Latency {
-    /// Of requests of one kind in the order of arrival. The mean is theirs: it decides how long others wait. The scatter is that between neighbours:
-    /// a server is slow for a while, for all at once, and independent draws with the scatter of the whole log would pull writers apart that really
-    /// stay in step.
+    /// Of requests of one kind in the order of arrival. The mean is theirs: it decides how long others wait. The scatter is that between
+    /// neighbours: a server is slow for a while, for all at once, and independent draws with the scatter of the whole log would pull
+    /// writers apart that really stay in step.
     fn of(requests: &[&Request]) -> Option<Self> {
         let mean = requests.iter().map(|request| request.took).sum::<i64>() as f64 / requests.len() as f64;
         if requests.is_empty() {
@@ -105,7 +105,8 @@ impl Times {
     }
 }
 
-/// The calmest requests: those that came while nothing was in flight, or, where these are too few, those that met the least; in the order of arrival.
+/// The calmest requests: those that came while nothing was in flight, or, where these are too few, those that met the least; in the order
+/// of arrival.
 fn calmest<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<&'a Request> {
     let mut all: Vec<&Request> = requests.collect();
     all.sort_by_key(|request| request.load);
@@ -133,8 +134,8 @@ fn took<'a>(requests: impl Iterator<Item = &'a Request>) -> Option<Took> {
     })
 }
 
-/// By how much a calm write that meets a conflict is longer than a calm one of the same class that does not. Under load the two wait differently:
-/// of writers in step the first is carried out, and those behind it are refused.
+/// By how much a calm write that meets a conflict is longer than a calm one of the same class that does not. Under load the two wait
+/// differently: of writers in step the first is carried out, and those behind it are refused.
 fn conflict(log: &Log, is_wanted: &impl Fn(usize) -> bool) -> Option<f64> {
     let mut cells: BTreeMap<usize, [(f64, f64); 2]> = BTreeMap::new();
     let calm = |request: &&Request| request.load == 0 && request.counts && request.kind != Kind::Read && is_wanted(request.class);

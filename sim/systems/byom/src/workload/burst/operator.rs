@@ -1,4 +1,4 @@
-//! People who edit the document by hand while adaptors allocate from it.
+//! Operators who edit the document by hand while adaptors allocate from it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>) {
 
 async fn edit(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, edits: &[Op], done: &Arc<Mutex<BTreeSet<usize>>>) {
     let (env, client) = (SimEnv::new(&fabric.rt, seed, process), SimClient::new(fabric, process));
-    let env_of_people = env.clone();
+    let env_of_operator = env.clone();
     let carry_out = move |_, op: OpKind| {
-        let (env, client) = (env_of_people.clone(), client.clone());
+        let (env, client) = (env_of_operator.clone(), client.clone());
         async move {
             let Operation::EditState(edit) = op.own() else { return };
             while apply(&client, edit.edit).await.is_err() {

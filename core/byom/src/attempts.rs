@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::policy::Policy;
 use kube_machinery::api::{ApiError, Reason};
-use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, jittered, scaled};
+use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, scaled};
 
 /// How a write that failed is tried again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retry {
-    /// As client-go's presets.
+    /// With the arithmetic of client-go's presets.
     Backoff(Backoff),
     /// After attempt k (from 1) a sleep uniform in `[0, min(cap, base * 2^k))`: contenders spread out instead of meeting again.
     FullJitter {
@@ -44,11 +44,7 @@ impl Retry {
     /// The sleep after attempt number `made` (from 1); `None` = that was the last. `unit` draws from `[0, 1)`.
     pub fn sleep(self, made: u32, unit: impl FnOnce() -> f64) -> Option<Duration> {
         match self {
-            Self::Backoff(backoff) if made >= backoff.steps => None,
-            Self::Backoff(backoff) => {
-                let plain = (1..made).fold(backoff.base, |sleep, _| scaled(sleep, backoff.factor));
-                Some(jittered(plain, backoff.jitter, unit))
-            }
+            Self::Backoff(backoff) => backoff.sleep(made, unit),
             Self::FullJitter { attempts, .. } if made >= attempts => None,
             Self::FullJitter { base, cap, .. } => {
                 let bound = base.saturating_mul(1u32.checked_shl(made).unwrap_or(u32::MAX)).min(cap);

@@ -15,20 +15,64 @@ pub struct Backoff {
     pub base: Duration,
     /// Each sleep before jitter is this many times the previous one.
     pub factor: f64,
-    /// A sleep of `d` becomes uniform in `[d, d + jitter * d)`. Jitter does not add up from sleep to sleep.
-    pub jitter: f64,
+    /// No sleep before jitter is longer. Unlike client-go's `Cap`, it does not end the attempts.
+    pub cap: Duration,
+    /// What becomes of a sleep. Jitter does not add up from sleep to sleep.
+    pub jitter: Jitter,
+}
+
+/// How a sleep of `d` is scattered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Jitter {
+    /// Uniform in `[d, d + part * d)`, as client-go has it.
+    Added(f64),
+    /// Uniform in `[0, d)`: contenders that failed together do not stay together.
+    Full,
+}
+
+impl Jitter {
+    /// `duration` with it; draws nothing if there is none.
+    pub fn scatter(self, duration: Duration, unit: impl FnOnce() -> f64) -> Duration {
+        match self {
+            Self::Added(part) => jittered(duration, part, unit),
+            Self::Full => scaled(duration, unit()),
+        }
+    }
 }
 
 /// client-go's `retry.DefaultRetry`: 5 attempts within 40 to 44 ms. Meant for few writers that rarely collide.
-pub const DEFAULT_RETRY: Backoff = Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.0, jitter: 0.1 };
+pub const DEFAULT_RETRY: Backoff =
+    Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.0, cap: Duration::MAX, jitter: Jitter::Added(0.1) };
 
 /// client-go's `retry.DefaultBackoff`: 4 attempts within 310 to 341 ms.
-pub const DEFAULT_BACKOFF: Backoff = Backoff { steps: 4, base: Duration::from_millis(10), factor: 5.0, jitter: 0.1 };
+pub const DEFAULT_BACKOFF: Backoff =
+    Backoff { steps: 4, base: Duration::from_millis(10), factor: 5.0, cap: Duration::MAX, jitter: Jitter::Added(0.1) };
 
 impl Backoff {
     /// The sleeps between the attempts; `unit` draws uniformly from `[0, 1)`, once per sleep if there is jitter.
     pub fn sleeps<U: FnMut() -> f64>(self, unit: U) -> Sleeps<U> {
-        Sleeps { left: self.steps.saturating_sub(1), next: self.base, factor: self.factor, jitter: self.jitter, unit }
+        Sleeps { left: self.steps.saturating_sub(1), next: self.base.min(self.cap), backoff: self, unit }
+    }
+
+    /// The sleep after attempt number `made` (from 1); `None` = that was the last. `unit` draws from `[0, 1)`.
+    pub fn sleep(self, made: u32, unit: impl FnOnce() -> f64) -> Option<Duration> {
+        if made >= self.steps {
+            return None;
+        }
+        let mut plain = self.base.min(self.cap);
+        for _ in 1..made {
+            let next = self.after(plain);
+            if next == plain {
+                break;
+            }
+            plain = next;
+        }
+        Some(self.jitter.scatter(plain, unit))
+    }
+
+    /// The sleep that follows `sleep`, both before jitter.
+    fn after(self, sleep: Duration) -> Duration {
+        scaled(sleep, self.factor).min(self.cap)
     }
 }
 
@@ -37,8 +81,7 @@ impl Backoff {
 pub struct Sleeps<U> {
     left: u32,
     next: Duration,
-    factor: f64,
-    jitter: f64,
+    backoff: Backoff,
     unit: U,
 }
 
@@ -48,8 +91,8 @@ impl<U: FnMut() -> f64> Iterator for Sleeps<U> {
     fn next(&mut self) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
         let sleep = self.next;
-        self.next = scaled(sleep, self.factor);
-        Some(jittered(sleep, self.jitter, &mut self.unit))
+        self.next = self.backoff.after(sleep);
+        Some(self.backoff.jitter.scatter(sleep, &mut self.unit))
     }
 }
 
@@ -163,8 +206,32 @@ mod tests {
 
     #[test]
     fn no_random_number_is_drawn_without_jitter() {
-        let backoff = Backoff { jitter: 0.0, ..DEFAULT_BACKOFF };
+        let backoff = Backoff { jitter: Jitter::Added(0.0), ..DEFAULT_BACKOFF };
         assert_eq!(backoff.sleeps(|| unreachable!("no jitter, no draw")).count(), 3);
+    }
+
+    #[test]
+    fn full_jitter_begins_at_nothing_and_a_cap_ends_no_attempts() {
+        let full = Backoff { jitter: Jitter::Full, ..DEFAULT_BACKOFF };
+        assert_eq!(millis(full.sleeps(|| 0.0)), [0.0; 3]);
+        assert_eq!(millis(full.sleeps(|| 0.5)), [5.0, 25.0, 125.0]);
+        let capped = Backoff { steps: 6, cap: Duration::from_millis(60), ..DEFAULT_BACKOFF };
+        assert_eq!(millis(capped.sleeps(|| 0.0)), [10.0, 50.0, 60.0, 60.0, 60.0]);
+        assert_eq!(millis(Backoff { cap: Duration::from_millis(5), ..DEFAULT_BACKOFF }.sleeps(|| 0.0)), [5.0; 3]);
+    }
+
+    proptest! {
+        /// Whoever counts attempts sleeps as whoever goes through the sleeps.
+        #[test]
+        fn the_sleep_after_an_attempt_is_the_one_in_its_place(
+            steps in 0u32..40, base in 1u64..50, factor in prop::sample::select(vec![1.0, 1.5, 2.0, 5.0]), cap in 1u64..2_000,
+            full in any::<bool>(), unit in 0.0..1.0f64,
+        ) {
+            let jitter = if full { Jitter::Full } else { Jitter::Added(0.1) };
+            let backoff = Backoff { steps, base: Duration::from_millis(base), factor, cap: Duration::from_millis(cap), jitter };
+            let counted: Vec<Duration> = (1..).map_while(|made| backoff.sleep(made, || unit)).collect();
+            prop_assert_eq!(counted, backoff.sleeps(|| unit).collect::<Vec<_>>());
+        }
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Policy;
 use crate::select::{BadSetting, Settings, TopController};
 use crate::validity::{Keeper, Kept};
-use kube_machinery::retry::Backoff;
+use kube_machinery::retry::{Backoff, Jitter};
 
 /// The settings of an agent: those that it reads from the ConfigMap `spiderpool-conf` and its environment, and what is fixed
 /// in upstream's code. The defaults are those of A §10.
@@ -46,7 +46,8 @@ pub struct AgentSettings {
 
 impl AgentSettings {
     /// How upstream tries again: 5 attempts with 10, 15, 22.5 and 33.75 ms and up to 10 % between them.
-    pub const RETRY: Backoff = Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.5, jitter: 0.1 };
+    pub const RETRY: Backoff =
+        Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.5, cap: Duration::MAX, jitter: Jitter::Added(0.1) };
 
     /// The names of all settings that have one: selection's, and those of the agent alone.
     pub const NAMES: [&'static str; Settings::NAMES.len() + 9] = {

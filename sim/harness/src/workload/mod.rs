@@ -3,6 +3,7 @@
 //! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. [`WorkloadDraft`] and [`WorkloadPlan`]
 //! are those of any registered system.
 
+pub mod backoff;
 pub mod draft;
 pub mod misnamed;
 pub mod planned;
@@ -20,6 +21,7 @@ use sim_config::{Problems, Source};
 use crate::deviation::DeviationName;
 use crate::operation::{Op, OpKind};
 
+pub use backoff::BackoffPlan;
 pub use draft::{Adoption, AnyDraft, Draft, DraftKinds, WorkloadDraft, at_least_one, at_most};
 pub use misnamed::Misnamed;
 pub use planned::{Workload, WorkloadPlan, problems_of_ops};

@@ -196,10 +196,12 @@ impl System for Byom {
     }
 
     fn metrics(&self, plan: &Plan, registry: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
-        if plan.workload.get::<Plans>().is_none() {
-            return Vec::new();
-        }
-        vec![Box::new(PoolMeter::new(pool_key(), registry.id::<PoolConfigMap>()))]
+        let keys = match plan.workload.get::<Plans>() {
+            None => return Vec::new(),
+            Some(Plans::Burst(burst)) => burst.pool_keys(),
+            Some(_) => vec![pool_key()],
+        };
+        vec![Box::new(PoolMeter::new(keys, registry.id::<PoolConfigMap>()))]
     }
 
     fn is_shared(&self, object: &Obj) -> bool {

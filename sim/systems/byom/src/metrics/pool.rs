@@ -18,9 +18,9 @@ use sim_harness::system::{Figures, Metric, RunEnd};
 use super::calls::{Calls, Ended};
 use crate::workload::{PoolNote, VmChange};
 
-/// Counts what happens to one pool. Costs what changes, whatever the size of the pool.
+/// Counts what happens to pools. Costs what changes, whatever their size.
 pub struct PoolMeter {
-    key: ObjectKey,
+    pools: Vec<Pool>,
     kind: KindId,
     counts: PoolCounts,
     calls: Calls,
@@ -30,13 +30,24 @@ pub struct PoolMeter {
     began: Option<SimTime>,
     /// The last answer.
     ended: SimTime,
+    /// The processes of the pools; what others do to these is not their loss.
+    writers: BTreeSet<ProcessId>,
+}
+
+/// One pool.
+struct Pool {
+    key: ObjectKey,
     /// The object as it was last committed; unset = it was not yet, or it is gone.
     last: Option<Obj>,
     /// Whether anything was committed, so that `last` says what is stored.
     committed: bool,
     last_version: Option<i64>,
-    /// The processes of the pool; what others do to it is not its loss.
-    writers: BTreeSet<ProcessId>,
+}
+
+impl Pool {
+    fn records(&self, id: &str) -> bool {
+        document(self.last.as_ref()).is_some_and(|now| now.allocated.get(id).is_some())
+    }
 }
 
 /// The document of an object, if it has a readable one.
@@ -48,10 +59,11 @@ impl PoolMeter {
     /// Which events it wants to see.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// A meter of the pool whose document is kept under `key`; `kind` is that of ConfigMaps.
-    pub fn new(key: ObjectKey, kind: KindId) -> Self {
+    /// A meter of the pools whose documents are kept under `keys`; `kind` is that of ConfigMaps.
+    pub fn new(keys: Vec<ObjectKey>, kind: KindId) -> Self {
+        let pool = |key| Pool { key, last: None, committed: false, last_version: None };
         Self {
-            key,
+            pools: keys.into_iter().map(pool).collect(),
             kind,
             counts: PoolCounts::default(),
             calls: Calls::default(),
@@ -59,11 +71,17 @@ impl PoolMeter {
             mutex_wait: Duration::ZERO,
             began: None,
             ended: SimTime::ZERO,
-            last: None,
-            committed: false,
-            last_version: None,
             writers: BTreeSet::new(),
         }
+    }
+
+    /// Whether anything was committed, so that it is known what is stored.
+    fn is_known(&self) -> bool {
+        self.pools.iter().any(|pool| pool.committed)
+    }
+
+    fn is_recorded(&self, id: &str) -> bool {
+        self.pools.iter().any(|pool| pool.records(id))
     }
 
     /// Something happened.
@@ -74,8 +92,10 @@ impl PoolMeter {
                     self.note(event.at, process, note);
                 }
             }
-            EventKind::Commit { client, kind, key, before, after, .. } if kind == self.kind && *key == self.key => {
-                self.commit(self.writers.contains(&client), before, after);
+            EventKind::Commit { client, kind, key, before, after, .. } if kind == self.kind => {
+                if let Some(number) = self.pools.iter().position(|pool| pool.key == *key) {
+                    self.commit(number, self.writers.contains(&client), before, after);
+                }
             }
             _ => {}
         }
@@ -83,7 +103,7 @@ impl PoolMeter {
 
     fn note(&mut self, at: SimTime, process: ProcessId, note: &PoolNote) {
         match note {
-            PoolNote::Configured { .. } => drop(self.writers.insert(process)),
+            PoolNote::Configured { .. } | PoolNote::OfOtherPool { .. } => drop(self.writers.insert(process)),
             PoolNote::Asked { id } => {
                 self.counts.calls += 1;
                 self.began.get_or_insert(at);
@@ -93,8 +113,7 @@ impl PoolMeter {
                 self.counts.allocated += 1;
                 self.took.push(Seconds::from_micros(sim_config::time::micros(*took)));
                 self.answered(at, id, Ended { result: Ok(address.clone()), effort: *effort, took: *took });
-                let recorded = !self.committed || document(self.last.as_ref()).is_some_and(|now| now.allocated.get(id).is_some());
-                if !recorded {
+                if self.is_known() && !self.is_recorded(id) {
                     self.lose(id);
                 }
             }
@@ -156,7 +175,8 @@ impl PoolMeter {
         }
     }
 
-    fn commit(&mut self, by_pool: bool, before: Option<&Obj>, after: Option<&Obj>) {
+    fn commit(&mut self, number: usize, by_pool: bool, before: Option<&Obj>, after: Option<&Obj>) {
+        self.pools[number].last = after.cloned();
         let (old, new) = (document(before), document(after));
         match (old, new) {
             (Some(old), Some(new)) if by_pool => {
@@ -167,7 +187,8 @@ impl PoolMeter {
                 }
             }
             (None, Some(new)) if by_pool => {
-                let missing = self.calls.unordered().map(|(id, _)| id).filter(|id| new.allocated.get(id).is_none());
+                let missing =
+                    self.calls.unordered().map(|(id, _)| id).filter(|id| new.allocated.get(id).is_none() && !self.is_recorded(id));
                 let missing: Vec<Arc<str>> = missing.cloned().collect();
                 missing.iter().for_each(|id| self.lose(id));
             }
@@ -175,28 +196,26 @@ impl PoolMeter {
         }
         if new.is_none() {
             // A document that was lost starts to count anew.
-            self.last_version = None;
+            self.pools[number].last_version = None;
         }
         if let Some(new) = new {
-            let last = self.last_version.or(old.map(|old| old.version));
+            let last = self.pools[number].last_version.or(old.map(|old| old.version));
             // Who only touches labels writes no version.
             let same = old.is_some_and(|old| old == new);
             self.counts.stuck_versions += u64::from(by_pool && !same && last.is_some_and(|last| new.version <= last));
-            self.last_version = Some(new.version);
+            self.pools[number].last_version = Some(new.version);
         }
-        self.last = after.cloned();
-        self.committed = true;
+        self.pools[number].committed = true;
     }
 
     /// What the run did, at its end. With `calls`, each call by itself: `rt` names their processes.
     pub fn finish(&mut self, calls: Option<&Rt>) -> PoolRun {
-        let now = document(self.last.as_ref());
-        let recorded = |id: &str| now.is_some_and(|now| now.allocated.get(id).is_some());
+        let recorded = |id: &str| self.is_recorded(id);
         let mut counts = self.counts;
         counts.shared_addresses = self.calls.shared_addresses;
         for (id, call) in self.calls.unordered() {
             counts.sharing += u64::from(call.shared);
-            if self.committed {
+            if self.is_known() {
                 counts.lost_at_end += u64::from(call.counts_on_its_record() && !recorded(id));
                 counts.leaked += u64::from(call.holds.is_none() && recorded(id));
             }

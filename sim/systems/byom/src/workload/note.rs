@@ -26,6 +26,11 @@ pub enum PoolNote {
         /// What the process makes of it.
         config: PoolConfig,
     },
+    /// A process started that has another pool than the one that claims judge. What it says is none of theirs.
+    OfOtherPool {
+        /// `VM_POOL_IPS` as it is set.
+        setting: Arc<str>,
+    },
     /// A pod is wanted: it should have a running sandbox from here on, until [`PoolNote::Unwanted`].
     Wanted {
         /// `NAMESPACE/NAME`.
@@ -213,7 +218,7 @@ impl Failure {
 impl Note for PoolNote {
     fn about(&self) -> About {
         match self {
-            PoolNote::Configured { .. } => About::passing([]),
+            PoolNote::Configured { .. } | PoolNote::OfOtherPool { .. } => About::passing([]),
             PoolNote::RecoverBegun => About::beginning([]),
             PoolNote::RecoverEnded { .. } => About::ending([]),
             PoolNote::Wanted { pod } | PoolNote::Unwanted { pod } => About::passing([Entity::pod(pod)]),
@@ -268,6 +273,7 @@ impl PoolNote {
         };
         match self {
             PoolNote::Configured { setting, .. } => text(1, setting),
+            PoolNote::OfOtherPool { setting } => text(15, setting),
             PoolNote::Wanted { pod } => text(2, pod),
             PoolNote::Unwanted { pod } => text(3, pod),
             PoolNote::Asked { id } => text(4, id),
@@ -320,6 +326,7 @@ impl fmt::Display for PoolNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PoolNote::Configured { setting, config } => write!(f, "is configured with {setting} ({} addresses)", config.pool().len()),
+            PoolNote::OfOtherPool { setting } => write!(f, "has another pool, {setting}"),
             PoolNote::Wanted { pod } => write!(f, "wants pod {pod}"),
             PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
             PoolNote::Asked { id } => write!(f, "asks for an address for {}", short(id)),

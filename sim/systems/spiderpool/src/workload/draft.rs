@@ -24,7 +24,7 @@ use sim_config::time::Span;
 use sim_config::{Choice, Probability, Problem, Problems, Source};
 use sim_harness::operation::Op;
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{Adoption, Draft, Misnamed, at_least_one, at_most};
+use sim_harness::workload::{Adoption, BackoffPlan, Draft, Misnamed, at_least_one, at_most};
 use wishes::nics_of;
 
 use super::adopt::Adopted;
@@ -69,6 +69,9 @@ pub struct SpiderDraft {
     /// Settings other than by default, by their names in A §10; of a list of values each run has one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Choice<String>>,
+    /// How agents try a write of a pool again that met a conflict; upstream's is fixed in its code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffPlan>,
     /// How long things take on a node.
     pub kubelet: KubeletDelays,
     /// Which addresses pods have.
@@ -221,6 +224,7 @@ impl Default for SpiderDraft {
             reclaim: false,
             admission: false,
             throttled: Choice::Is(true),
+            backoff: None,
             settings: BTreeMap::new(),
             kubelet: KubeletDelays::default(),
             families: Choice::OneOf(vec![Families::Ipv4, Families::Dual]),
@@ -304,7 +308,7 @@ impl Draft for SpiderDraft {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
-        let mut problems = Problems::new();
+        let mut problems = self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff"));
         let by_hand = if self.on_delete.get() > 0.0 { most(&self.replicas) } else { 0 };
         let mended = if self.mistaken.get() > 0.0 { 2 + most(&self.replicas) } else { 0 };
         let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand + mended)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::{Problem, Problems, Source, advice};
 use sim_harness::plan::CLIENTS_MAX;
 use sim_harness::workload::WorkloadPlan;
-use sim_harness::workload::{Misfit, at_least_one, at_most};
+use sim_harness::workload::{BackoffPlan, Misfit, at_least_one, at_most};
 
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
@@ -53,6 +53,9 @@ pub struct SpiderPlan {
     /// Settings other than by default, by their names in A §10.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// How agents try a write of a pool again that met a conflict; upstream's is fixed in its code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffPlan>,
     /// `default_ipv4_ippool` of the CNI configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cni_ipv4: Vec<String>,
@@ -126,7 +129,9 @@ impl SpiderPlan {
     /// # Errors
     /// The setting that is none.
     pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
-        settings_of(&self.settings, policy)
+        let mut settings = settings_of(&self.settings, policy)?;
+        settings.retry = self.backoff.map_or(settings.retry, |backoff| backoff.backoff());
+        Ok(settings)
     }
 
     /// The settings of reclaim.
@@ -193,6 +198,7 @@ impl SpiderPlan {
         if self.has_webhooks() && self.controllers == 0 {
             problems.push(nobody_serves(source));
         }
+        problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems.append(problems_of_settings(self.settings.iter().map(|(name, value)| (&**name, &**value)), source));
         for pool in &self.pools {
             if let Err(misfit) = check_pool(pool) {

@@ -68,6 +68,8 @@ pub(crate) struct View {
     pub(super) at: SimTime,
     /// The processes that recover.
     recovering: Vec<ProcessId>,
+    /// The processes of other pools.
+    elsewhere: BTreeSet<ProcessId>,
     /// The sandboxes.
     pub(super) ledger: Ledger,
     /// The processes.
@@ -101,6 +103,7 @@ impl View {
             moment: 0,
             at: SimTime::ZERO,
             recovering: Vec::new(),
+            elsewhere: BTreeSet::new(),
             ledger: Ledger::default(),
             processes: Processes::default(),
             vms: Vms::default(),
@@ -135,6 +138,9 @@ impl View {
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
             EventKind::Note { process, note } => {
                 let note = note.downcast_ref()?;
+                if self.elsewhere.contains(&process) {
+                    return None;
+                }
                 self.moment += 1;
                 self.note(process, note);
                 Some(Seen::Note(process, note))
@@ -264,6 +270,7 @@ impl View {
                 process.configuration = Some(Configuration { setting: setting.clone(), config: config.clone() });
                 process.runs = true;
             }
+            PoolNote::OfOtherPool { .. } => drop(self.elsewhere.insert(process)),
             PoolNote::Wanted { pod } => {
                 self.has_pods = true;
                 self.wanted.insert(pod.clone());

@@ -8,9 +8,9 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Probability, Problems, Source, With};
 use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{Draft, at_most};
+use sim_harness::workload::{BackoffPlan, Draft, at_most};
 
-use super::{ADDRESSES_MAX, Allocate, BurstPlan, RetryName, Throttle, adaptor_name, dial, think};
+use super::{ADDRESSES_MAX, Allocate, BurstPlan, Lock, RetryName, Throttle, adaptor_name, dial, is_one, problems_of_pools, think};
 use crate::Operation;
 use crate::workload::pods::{Edit, EditState, OPERATOR};
 
@@ -51,6 +51,15 @@ pub struct BurstDraft {
     pub dial: Delay,
     /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
     pub think: Choice<Span>,
+    /// How a write that met a conflict is tried again, in numbers, in place of `retry`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffPlan>,
+    /// Over how many ConfigMaps addresses and adaptors are spread, in turn. Claims judge the first.
+    #[serde(skip_serializing_if = "is_one")]
+    pub pools: u32,
+    /// What an adaptor holds while it reads and writes the pool.
+    #[serde(skip_serializing_if = "Lock::is_none")]
+    pub lock: Lock,
 }
 
 impl Default for BurstDraft {
@@ -72,6 +81,9 @@ impl Default for BurstDraft {
             probes: Choice::Is(true),
             dial: dial(),
             think: Choice::Is(think()),
+            backoff: None,
+            pools: 1,
+            lock: Lock::None,
         }
     }
 }
@@ -89,6 +101,9 @@ impl BurstDraft {
             dial: self.dial,
             think: think(),
             edited: *self.edits.bounds().1 > 0,
+            backoff: self.backoff,
+            pools: self.pools,
+            lock: self.lock,
         }
     }
 }
@@ -110,7 +125,8 @@ impl Draft for BurstDraft {
             Some(addresses) => most(addresses),
             None => allocations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
         };
-        let mut problems = Problems::new();
+        let mut problems = problems_of_pools(source, self.pools);
+        problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
         problems.append(at_most(
             source,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_byom::{Context, NoOwners, Outcome, PodName, PoolError, PoolSettings, VmPool, allocation_id};
+use ipam_byom::{Address, Context, Effort, NoOwners, Outcome, PodName, PoolError, PoolSettings, Retry, VmPool, allocation_id};
 use kube_machinery::Env;
 use kube_machinery::rate_limit::RateLimited;
 use kube_machinery::transparent::{Policy, Transparent};
@@ -18,13 +18,15 @@ use sim_harness::plan::hash_text;
 use sim_harness::workload::RunContext;
 
 use super::client::{Dialed, Learned, Thinking};
-use super::pool::{Initial, address};
-use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name, operator};
+use super::lease::LeaseLock;
+use super::pool::{Initial, part};
+use super::{Allocate, BACK_OFF, BurstPlan, Lock, adaptor_name, operator};
 use crate::Operation;
 use crate::coverage;
-use crate::workload::{Failure, PoolNote, policy_of, pool_key};
+use crate::workload::{Failure, PoolNote, policy_of};
 
-type Pool = VmPool<Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>, SimEnv, Dialed, NoOwners>;
+type Client = Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>;
+type Pool = VmPool<Client, SimEnv, Dialed, NoOwners>;
 
 /// When, for which pod, under which allocation ID, and how long after the answer it is asked for again.
 type Turn = (SimTime, PodName, Arc<str>, Option<Duration>);
@@ -33,8 +35,8 @@ type Turn = (SimTime, PodName, Arc<str>, Option<Duration>);
 struct Burst {
     plan: BurstPlan,
     seed: u64,
-    initial: Initial,
-    dead: Arc<[ipam_byom::Address]>,
+    initial: Arc<[Initial]>,
+    dead: Arc<[Address]>,
     policy: ipam_byom::Policy,
 }
 
@@ -52,14 +54,10 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
         let again = again.then(|| after.map_or(Duration::ZERO, |after| after.0));
         turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, again));
     }
-    let taken = burst.taken.min(burst.addresses);
-    let shared = Arc::new(Burst {
-        plan: burst.clone(),
-        seed: run.seed,
-        initial: Initial::of(burst),
-        dead: (taken..taken.saturating_add(burst.dead).min(burst.addresses)).map(address).collect(),
-        policy: policy_of(run.deviations),
-    });
+    let initial = Initial::of(burst);
+    let pools = initial.len() as u32;
+    let dead = (0..pools).zip(&*initial).flat_map(|(number, pool)| pool.first_free(part(burst.dead, pools, number).len() as u32));
+    let shared = Arc::new(Burst { plan: burst.clone(), seed: run.seed, dead: dead.collect(), initial, policy: policy_of(run.deviations) });
     for (number, mut turns) in (0..).zip(turns) {
         turns.sort_by_key(|(at, ..)| *at);
         let name = adaptor_name(number);
@@ -71,7 +69,7 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
             let (fabric, burst, turns) = (fabric_of_task.upgrade(), burst.clone(), turns.clone());
             async move {
                 if let Some(fabric) = fabric {
-                    Instance::new(fabric, process, &burst).work(&turns).await;
+                    Instance::new(fabric, process, number, &burst).work(&turns).await;
                 }
             }
         });
@@ -89,11 +87,15 @@ struct Instance {
     process: ProcessId,
     env: SimEnv,
     pool: Pool,
+    lock: Option<LeaseLock<Client>>,
 }
 
 impl Instance {
-    fn new(fabric: Arc<Fabric>, process: ProcessId, burst: &Burst) -> Self {
+    /// The adaptor with this number: adaptors have the pools in turn.
+    fn new(fabric: Arc<Fabric>, process: ProcessId, number: u32, burst: &Burst) -> Self {
         let plan = &burst.plan;
+        let of_pool = number as usize % burst.initial.len();
+        let initial = &burst.initial[of_pool];
         let env = SimEnv::new(&fabric.rt, burst.seed, process);
         let plain = SimClient::new(&fabric, process);
         let limited = match plan.throttle.limit() {
@@ -112,14 +114,16 @@ impl Instance {
         let client = Thinking { client, env: env.clone(), think: plan.think.0, learned };
         let node = Some(fabric.rt.process_name(process));
         let settings = PoolSettings {
-            retry: plan.retry.retry(&burst.policy),
+            retry: plan.backoff.map_or_else(|| plan.retry.retry(&burst.policy), |backoff| Retry::Backoff(backoff.backoff())),
             probes: plan.probes,
-            ..PoolSettings::new(pool_key(), burst.initial.config.clone(), node, burst.policy)
+            ..PoolSettings::new(initial.key.clone(), initial.config.clone(), node, burst.policy)
         };
+        let lock = (plan.lock == Lock::Lease)
+            .then(|| LeaseLock::new(client.clone(), env.clone(), initial.key.clone(), fabric.rt.process_name(process)));
         let pool = VmPool::new(client, env.clone(), vms, NoOwners, settings);
-        let instance = Self { fabric, process, env, pool };
-        let configured = PoolNote::Configured { setting: burst.initial.setting.clone(), config: burst.initial.config.clone() };
-        instance.say(configured);
+        let instance = Self { fabric, process, env, pool, lock };
+        let (setting, config) = (initial.setting.clone(), initial.config.clone());
+        instance.say(if of_pool == 0 { PoolNote::Configured { setting, config } } else { PoolNote::OfOtherPool { setting } });
         instance
     }
 
@@ -159,7 +163,20 @@ impl Instance {
     async fn allocate(&self, id: &Arc<str>, pod: &PodName) {
         self.say(PoolNote::Asked { id: id.clone() });
         let began = self.env.monotonic();
+        let mut waited = Effort::default();
+        let held = match &self.lock {
+            None => None,
+            Some(lock) => match lock.take(&mut waited).await {
+                Some(held) => Some(held),
+                None => {
+                    let took = self.env.monotonic().saturating_sub(began);
+                    let effort = Effort { exhausted: true, ..waited };
+                    return self.say(PoolNote::Refused { id: id.clone(), why: Failure::Exhausted, effort, took });
+                }
+            },
+        };
         let Outcome { result, effort } = self.pool.allocate(id, pod, Context::BACKGROUND).await;
+        let effort = with(effort, waited);
         let took = self.env.monotonic().saturating_sub(began);
         match result {
             Ok(address) => {
@@ -175,5 +192,20 @@ impl Instance {
                 }
             }
         }
+        // Whoever was told its answer does not wait for this.
+        if let (Some(lock), Some(held)) = (&self.lock, held) {
+            lock.give_back(held).await;
+        }
+    }
+}
+
+/// What a call took at its pool, and before that at the lock of the pool.
+fn with(effort: Effort, waited: Effort) -> Effort {
+    Effort {
+        reads: effort.reads + waited.reads,
+        writes: effort.writes + waited.writes,
+        conflicts: effort.conflicts + waited.conflicts,
+        create_races: effort.create_races + waited.create_races,
+        ..effort
     }
 }

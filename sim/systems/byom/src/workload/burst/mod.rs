@@ -12,13 +12,15 @@
 mod client;
 mod draft;
 mod instance;
+mod lease;
 mod operator;
 mod pool;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_byom::{Policy, PoolConfigMap, Retry};
+use ipam_byom::{Policy, Retry};
+use kube_machinery::ObjectKey;
 use kube_machinery::rate_limit::{CLIENT_GO, RateLimit};
 use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
 use kube_sim::cluster::Fabric;
@@ -30,7 +32,7 @@ use sim_config::time::Span;
 use sim_config::{Open, Problems, Source};
 use sim_harness::operation::{Op, OpKind};
 use sim_harness::plan::CLIENTS_MAX;
-use sim_harness::workload::{Misfit, Smaller, Work, at_least_one, at_most, without_idle};
+use sim_harness::workload::{BackoffPlan, Misfit, Smaller, Work, at_least_one, at_most, without_idle};
 use sim_harness::workload::{RunContext, WorkloadPlan};
 
 use super::pods::OPERATOR;
@@ -75,6 +77,40 @@ pub struct BurstPlan {
     /// Whether operators edit the ConfigMap by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
+    /// How a write that met a conflict is tried again, in numbers, in place of `retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffPlan>,
+    /// Over how many ConfigMaps addresses and adaptors are spread, in turn. Claims judge the first.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pools: u32,
+    /// What an adaptor holds while it reads and writes the pool.
+    #[serde(default, skip_serializing_if = "Lock::is_none")]
+    pub lock: Lock,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+/// A lock that adaptors take in turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lock {
+    /// None: writes are guarded by the version alone.
+    #[default]
+    None,
+    /// A Lease for each pool.
+    Lease,
+}
+
+impl Lock {
+    fn is_none(&self) -> bool {
+        *self == Lock::None
+    }
 }
 
 /// d of B §8.1, with the spread of the other delays.
@@ -107,7 +143,8 @@ pub enum RetryName {
 impl Open for RetryName {}
 
 impl RetryName {
-    fn retry(self, policy: &Policy) -> Retry {
+    /// What it stands for.
+    pub fn retry(self, policy: &Policy) -> Retry {
         let preset = |backoff: Backoff| Retry::Backoff(backoff);
         match self {
             RetryName::Own => Retry::of(policy),
@@ -164,6 +201,22 @@ impl From<BurstPlan> for WorkloadPlan {
     }
 }
 
+/// Where the document of the pool with this number is kept; that of the first is [`pool_key`].
+pub fn key_of_pool(number: u32) -> ObjectKey {
+    let first = pool_key();
+    match (number, first.namespace()) {
+        (1.., Some(namespace)) => ObjectKey::namespaced(namespace, &format!("{}-{number}", first.name())),
+        _ => first,
+    }
+}
+
+impl BurstPlan {
+    /// Where the documents of its pools are kept.
+    pub fn pool_keys(&self) -> Vec<ObjectKey> {
+        (0..self.pools.max(1)).map(key_of_pool).collect()
+    }
+}
+
 /// The name of the adaptor with this number.
 pub fn adaptor_name(number: u32) -> String {
     format!("adaptor-{number}")
@@ -194,6 +247,8 @@ impl Work for BurstPlan {
         problems.append(at_most(source, "workload.instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
         problems.append(at_most(source, "workload.addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
         problems.append(at_most(source, "workload.taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
+        problems.append(problems_of_pools(source, self.pools));
+        problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems
     }
 
@@ -202,7 +257,7 @@ impl Work for BurstPlan {
             processes: self.adaptor_names(),
             hosts: self.adaptor_names(),
             resources: vec!["configmaps".to_owned()],
-            objects: vec![format!("configmaps/{}", pool_key())],
+            objects: self.pool_keys().iter().map(|key| format!("configmaps/{key}")).collect(),
             ..FaultTargets::default()
         }
     }
@@ -219,6 +274,8 @@ impl Work for BurstPlan {
             BurstPlan { probes: false, dead: 0, ..self.clone() },
             BurstPlan { throttle: Throttle::None, ..self.clone() },
             BurstPlan { edited: self.edited && ops.iter().any(|op| matches!(op.kind.own(), Operation::EditState(_))), ..self.clone() },
+            BurstPlan { lock: Lock::None, ..self.clone() },
+            BurstPlan { pools: 1, ..self.clone() },
             fewer(self.taken + self.dead + wanted.max(1)),
             fewer(self.taken + self.dead + wanted.max(free / 2).max(1)),
         ] {
@@ -230,15 +287,21 @@ impl Work for BurstPlan {
     }
 
     fn preload(&self, fabric: &Arc<Fabric>) {
-        // The user's own manifests may bring a pool.
-        if !fabric.holds::<PoolConfigMap>(&pool_key()) {
-            pool::preload(fabric, self);
-        }
+        pool::preload(fabric, self);
     }
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
         instance::install(fabric, run, self);
     }
+}
+
+/// The most pools of a plan.
+const POOLS_MAX: u32 = 64;
+
+fn problems_of_pools(source: Source<'_>, pools: u32) -> Problems {
+    let mut problems = at_least_one(source, "workload.pools", "`workload.pools`", pools);
+    problems.append(at_most(source, "workload.pools", "`workload.pools`", u64::from(pools), u64::from(POOLS_MAX)));
+    problems
 }
 
 /// How long a process that panicked stays down.
@@ -269,6 +332,9 @@ mod tests {
             dial: dial(),
             think: think(),
             edited: true,
+            backoff: None,
+            pools: 2,
+            lock: Lock::Lease,
         };
         for _ in 0..20 {
             let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
@@ -279,6 +345,7 @@ mod tests {
         assert_eq!(plan.smaller(&ops), []);
         assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));
         assert_eq!((plan.probes, plan.throttle, plan.edited), (false, Throttle::None, false));
+        assert_eq!((plan.pools, plan.lock), (1, Lock::None));
         assert_eq!(ops, [allocate("adaptor-0"), allocate("adaptor-1")]);
     }
 }

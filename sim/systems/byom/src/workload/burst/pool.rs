@@ -1,7 +1,8 @@
-//! The pool of a burst as it is at the beginning.
+//! The pools of a burst as they are at the beginning.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::Arc;
 
 use ipam_byom::{Address, Available, DEFAULT_NAMESPACE, IpAllocation, PoolConfig, PoolConfigMap, PoolDocument, Seconds};
@@ -11,47 +12,62 @@ use kube_machinery::ObjectKey;
 use kube_sim::cluster::{EPOCH, Fabric};
 use kube_sim::object::Obj;
 
-use super::{BurstPlan, adaptor_name};
-use crate::workload::pool_key;
+use super::{BurstPlan, adaptor_name, key_of_pool};
 
 /// 10.64.0.0: the first address of every pool.
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
 
-/// A pool that is made once for all runs that begin with it.
+/// A pool as it is at the beginning.
 #[derive(Clone)]
 pub(super) struct Initial {
-    /// Of how many addresses and records it was made.
-    of: (u32, u32),
+    pub(super) key: ObjectKey,
     /// `VM_POOL_IPS`.
     pub(super) setting: Arc<str>,
     pub(super) config: PoolConfig,
+    /// The numbers of its addresses that have no record.
+    free: Range<u32>,
     object: Obj,
 }
 
+/// Of how many addresses, records and pools something was made.
+type Size = (u32, u32, u32);
+
 thread_local! {
-    /// The pool of the run before: a large one takes longer to make than to use. It is a function of its size, so nobody can
-    /// tell which run made it.
-    static LAST: RefCell<Option<Initial>> = const { RefCell::new(None) };
+    /// The pools of the run before: large ones take longer to make than to use. They are a function of their size, so nobody can
+    /// tell which run made them.
+    static LAST: RefCell<(Size, Arc<[Initial]>)> = RefCell::new(((0, 0, 0), Arc::new([])));
+}
+
+/// Which of `total` things belong to the part with this number.
+pub(super) fn part(total: u32, parts: u32, number: u32) -> Range<u32> {
+    let end = |number: u32| (u64::from(total) * u64::from(number) / u64::from(parts)) as u32;
+    end(number)..end(number + 1)
 }
 
 impl Initial {
-    pub(super) fn of(plan: &BurstPlan) -> Self {
-        let of = (plan.addresses, plan.taken.min(plan.addresses));
-        LAST.with_borrow_mut(|last| match last {
-            Some(initial) if initial.of == of => initial.clone(),
-            _ => last.insert(Self::make(of)).clone(),
+    /// The pools of a plan, by their numbers. They are made once for all runs that begin with them.
+    pub(super) fn of(plan: &BurstPlan) -> Arc<[Self]> {
+        let size = (plan.addresses, plan.taken.min(plan.addresses), plan.pools.max(1));
+        LAST.with_borrow_mut(|(of, last)| {
+            if *of != size {
+                *last = (0..size.2).map(|number| Self::make(size, number)).collect();
+                *of = size;
+            }
+            last.clone()
         })
     }
 
-    fn make(of: (u32, u32)) -> Self {
-        let (addresses, taken) = of;
-        let pool: Vec<Address> = (0..addresses).map(address).collect();
+    fn make((addresses, taken, pools): Size, number: u32) -> Self {
+        let all = part(addresses, pools, number);
+        let taken = (part(taken, pools, number).len() as u32).min(all.len() as u32);
+        let pool: Vec<Address> = all.clone().map(address).collect();
         let available: Available = pool[taken as usize..].iter().cloned().collect();
-        let record = |number: u32| {
+        let record = |place: u32| {
+            let number = all.start + place;
             let id: Arc<str> = format!("taken-{number}-{number:016x}").into();
             let record = IpAllocation {
                 allocation_id: id.clone(),
-                ip: pool[number as usize].clone(),
+                ip: pool[place as usize].clone(),
                 node_name: adaptor_name(number).into(),
                 pod_name: format!("taken-{number}").into(),
                 pod_namespace: Some("default".into()),
@@ -70,8 +86,15 @@ impl Initial {
             [only] => only.to_string(),
             [first, .., last] => format!("{first}-{last}"),
         };
-        let object = PoolConfigMap::new(&pool_key(), document.into());
-        Self { of, setting: setting.into(), config: PoolConfig::new(pool), object: Arc::new(object) }
+        let key = key_of_pool(number);
+        let object = PoolConfigMap::new(&key, document.into());
+        let free = all.start + taken..all.end;
+        Self { key, setting: setting.into(), config: PoolConfig::new(pool), free, object: Arc::new(object) }
+    }
+
+    /// Its first free addresses.
+    pub(super) fn first_free(&self, count: u32) -> impl Iterator<Item = Address> {
+        self.free.clone().take(count as usize).map(address)
     }
 }
 
@@ -80,13 +103,42 @@ pub(super) fn address(number: u32) -> Address {
     IpAddr::V4(Ipv4Addr::from_bits(FIRST.to_bits() + number)).into()
 }
 
-/// Puts the pool and its namespace into the store.
+/// Puts the pools and their namespace into the store, but for those that the user's own manifests bring.
 pub(super) fn preload(fabric: &Arc<Fabric>, plan: &BurstPlan) {
+    let initial = Initial::of(plan);
+    let is_there = |initial: &&Initial| fabric.holds::<PoolConfigMap>(&initial.key);
+    if initial.iter().all(|initial| is_there(&initial)) {
+        return;
+    }
     let name = ObjectKey::cluster(DEFAULT_NAMESPACE);
     if !fabric.holds::<Namespace>(&name) {
         let metadata = ObjectMeta { name: Some(DEFAULT_NAMESPACE.to_owned()), ..ObjectMeta::default() };
         fabric.preload_typed(Namespace { metadata, ..Namespace::default() });
     }
-    let initial = Initial::of(plan);
-    fabric.preload(fabric.registry.id::<PoolConfigMap>(), initial.object);
+    for initial in initial.iter().filter(|initial| !is_there(initial)) {
+        fabric.preload(fabric.registry.id::<PoolConfigMap>(), initial.object.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::burst::BurstDraft;
+    use sim_config::draw::{Concern, Draw};
+    use sim_harness::workload::Draft;
+
+    #[test]
+    fn pools_share_all_addresses_and_none_twice() {
+        let draft = BurstDraft { pools: 3, ..BurstDraft::default() };
+        let (plan, _) = draft.draw(&mut Draw::new(1, Concern::Workload, 0));
+        let plan = BurstPlan { addresses: 20, taken: 7, dead: 4, ..plan };
+        let all = Initial::of(&plan);
+        let names: Vec<&str> = all.iter().map(|initial| initial.key.name()).collect();
+        assert_eq!(names, ["byom-ip-pool-state", "byom-ip-pool-state-1", "byom-ip-pool-state-2"]);
+        assert_eq!(all.iter().map(|initial| initial.config.pool().len()).collect::<Vec<_>>(), [6, 7, 7]);
+        assert_eq!(all.iter().map(|initial| initial.free.clone()).collect::<Vec<_>>(), [2..6, 8..13, 16..20]);
+        assert_eq!(all[2].first_free(2).collect::<Vec<_>>(), [address(16), address(17)]);
+        let texts: std::collections::BTreeSet<&str> = all.iter().map(|initial| &*initial.setting).collect();
+        assert_eq!(texts.len(), 3);
+    }
 }

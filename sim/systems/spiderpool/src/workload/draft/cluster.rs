@@ -124,6 +124,7 @@ impl SpiderDraft {
             controllers: self.controllers.draw(draw),
             throttled: self.throttled.draw(draw),
             settings,
+            backoff: self.backoff,
             cni_ipv4: Vec::new(),
             cni_ipv6: Vec::new(),
             kubelet: self.kubelet,

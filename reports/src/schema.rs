@@ -112,6 +112,8 @@ schema!(LevelsSchema, "ipam-sim/levels/1");
 schema!(SizesSchema, "ipam-sim/sizes/1");
 schema!(UsageSchema, "ipam-sim/usage/1");
 schema!(PointsSchema, "ipam-sim/points/1");
+schema!(AdviceSchema, "ipam-sim/advice/1");
+schema!(AdviceBurstsSchema, "ipam-sim/advice-bursts/1");
 schema!(RunsSchema, "ipam-sim/runs/1");
 schema!(CallsSchema, "ipam-sim/calls/1");
 schema!(ReclaimsSchema, "ipam-sim/reclaims/1");

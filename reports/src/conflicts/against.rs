@@ -85,6 +85,12 @@ fn settings(setting: &Setting) -> Settings {
         ("width", width),
         ("start", setting.start.clone()),
     ];
+    if setting.pools > 1 {
+        all.push(("pools", setting.pools.to_string()));
+    }
+    if !setting.lock.is_empty() {
+        all.push(("lock", setting.lock.clone()));
+    }
     if setting.width > 0 {
         all.push(("service", seconds(setting.service)));
     }

@@ -56,7 +56,15 @@ pub fn of(setting: &Setting) -> Option<ClosedForm> {
     };
     let (n, spread, window) = (setting.instances, setting.spread.as_f64(), setting.vulnerable_s());
     let whole: f64 = (1..sleeps.attempts).map(|k| FIRST_SLEEP_S * sleeps.factor.powi(k as i32 - 1)).sum();
-    if n == 0 || setting.system != System::Byom || setting.throttle != "none" || !setting.is_roomy() || setting.width > 0 || window <= 0.0 {
+    if setting.pools > 1
+        || !setting.lock.is_empty()
+        || n == 0
+        || setting.system != System::Byom
+        || setting.throttle != "none"
+        || !setting.is_roomy()
+        || setting.width > 0
+        || window <= 0.0
+    {
         return None;
     }
     let (form, conflicts_per_call, exhausted) = if spread <= FIRST_SLEEP_S {

@@ -35,6 +35,10 @@ pub fn panel_title(panel: &str) -> &str {
 
 /// The figures of all panels.
 pub fn plates(report: &ConflictsReport) -> Vec<Plate> {
+    if let Some(figure) = super::advice::figure(report) {
+        let caption = "What each way to try again gains (to the left) and costs (to the top). Who gives up has no time.";
+        return vec![Plate { panel: "advice".to_owned(), figure, caption }];
+    }
     let of_panel = |panel: &str| {
         let points: Vec<&Point> = report.points.iter().filter(|point| point.setting.is_in(panel)).collect();
         plates_of(panel, &points)

@@ -7,6 +7,7 @@
 //! ```
 //! Whoever simulates hands over [`Point`]s; everything else follows from them.
 
+pub mod advice;
 pub mod against;
 pub mod answer;
 pub mod closed_form;
@@ -29,6 +30,7 @@ pub use regime::Regime;
 pub use searched::{Limit, Searched};
 pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, Setting, System, TOGETHER};
 
+use self::advice::{Advice, Tried};
 use crate::against::{Against, Baseline, Incomparable};
 use crate::exit;
 pub use crate::made::Made;
@@ -48,6 +50,9 @@ pub struct ConflictsReport {
     /// What `report capacity` searched for and found; unset = nothing was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searched: Option<Searched>,
+    /// What other ways to try again would gain; unset = that was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
     /// What changed since an earlier report; unset = there is none to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
@@ -76,11 +81,19 @@ impl ConflictsReport {
             answers,
             points,
             searched: None,
+            advice: None,
             against: None,
             interrupted,
             unwritten: Vec::new(),
             exit_code,
         }
+    }
+
+    /// The report of what was tried in place of today's policy.
+    pub fn advising(made: Made, advice: Advice, tried: Vec<Tried>, interrupted: bool) -> Self {
+        let answers = advice.answers();
+        let points = tried.into_iter().map(|tried| tried.point).collect();
+        Self { advice: Some(advice), ..Self::with_answers(made, answers, points, interrupted) }
     }
 
     /// Compares it with an earlier one.

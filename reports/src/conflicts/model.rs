@@ -78,6 +78,8 @@ pub fn of(setting: &Setting) -> Option<Modelled> {
         && setting.throttle == "none"
         && setting.taken == 0
         && setting.width == 0
+        && setting.pools == 1
+        && setting.lock.is_empty()
         && setting.addresses == 2 * setting.instances;
     if !as_assumed {
         return None;

@@ -8,7 +8,7 @@ use super::figures::{Along, Plate, panel_title};
 use super::metric::Metric;
 use super::point::{DECIDING, Point};
 use super::setting::System;
-use super::{ConflictsReport, answer, series};
+use super::{ConflictsReport, advice, answer, series};
 
 /// The question of `report conflicts`.
 pub fn question(system: System) -> &'static str {
@@ -30,6 +30,15 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
     page.meta(&format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points")));
     page.answer(&report.answers);
     page.against(report.against.as_ref());
+    if let Some(advice) = &report.advice {
+        page.part("Other ways to try again, best first");
+        for plate in plates {
+            page.figure(&plate.figure, plate.caption)?;
+        }
+        advice::page(&mut page, advice);
+        made(&mut page, report);
+        return Ok(page.end());
+    }
     for panel in report.panels() {
         page.part(panel_title(panel));
         for plate in plates.iter().filter(|plate| plate.panel == panel) {

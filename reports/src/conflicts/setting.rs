@@ -103,6 +103,12 @@ pub struct Setting {
     /// instant. Empty for adaptors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub start: String,
+    /// Over how many pools addresses and writers are spread.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pools: u32,
+    /// What orders the writers, in place of conflicts alone: `lease`, `allocator`. Empty = nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lock: String,
 }
 
 /// All pods ask at the same instant.
@@ -133,6 +139,8 @@ impl Default for Setting {
             width: 0,
             service: Seconds::ZERO,
             start: String::new(),
+            pools: 1,
+            lock: String::new(),
         }
     }
 }

@@ -8,13 +8,14 @@
 //! | a share of calls, several of which share a run ([`share`]) | Wilson's, with as many calls as their scatter between runs makes count |
 //! | a quantile of all calls ([`quantile`]) | order statistics, whatever the distribution; calls count as they do in a share |
 //!
-//! [`change`] compares two of them.
+//! [`change`] compares two of them, [`paired`] two of the same seeds.
 //!
 //! Runs are independent because their seeds are; the calls of one run are not, so nothing here takes them for it. Pure functions: no
 //! randomness, so that the same runs give the same report.
 
 pub mod change;
 mod means;
+pub mod paired;
 mod proportions;
 mod quantiles;
 mod student;

@@ -4,6 +4,7 @@
 #[path = "../support/install.rs"]
 mod install;
 
+mod advise;
 mod against;
 mod calibrate;
 mod capacity;

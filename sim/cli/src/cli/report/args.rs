@@ -47,6 +47,9 @@ pub struct ConflictsArgs {
     /// See [`Sharing`].
     #[command(flatten)]
     pub sharing: Sharing,
+    /// Say what other ways to try again would gain at one point, best first: jitter, attempts, a lock, more pools
+    #[arg(long, conflicts_with_all = ["from", "against"])]
+    pub advise: bool,
     /// Half the width of the intervals of conflicts and exhaustion, as a part of the value
     #[arg(long, value_name = "PART", value_parser = precision, default_value = "2%", conflicts_with = "from")]
     pub precision: Part,
@@ -63,9 +66,9 @@ pub const BURSTS_MAX: u64 = 32_000;
 
 const CONFLICTS_EXAMPLES: &str = "\
 Examples:
-  ipam-sim report conflicts --out report
   ipam-sim report conflicts --vary instances=2..256 --vary retry=default-backoff,patient
   ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
+  ipam-sim report conflicts --vary instances=8 --advise
   ipam-sim report conflicts --system spiderpool --vary nodes=2..32 --vary policy=hardened,upstream
   ipam-sim report conflicts --vary instances=8 --vary retry=patient --against old/conflicts
   ipam-sim report conflicts --from report/points.csv --out again
@@ -251,8 +254,9 @@ fn precision(text: &str) -> Result<Part, String> {
 impl ConflictsArgs {
     /// The command line that asks for the same, for whoever reads the report.
     pub fn command(&self) -> String {
+        let advise = self.advise.then(|| "--advise".to_owned());
         let precision = (self.precision != Part::default()).then(|| format!("--precision {}", self.precision.0));
         let seeds = (self.seeds != BURSTS_MAX && self.output.from.is_none()).then(|| format!("--seeds {}", self.seeds));
-        command("conflicts", self.sharing.words().chain(precision).chain(seeds).chain(self.output.words()))
+        command("conflicts", self.sharing.words().chain(advise).chain(precision).chain(seeds).chain(self.output.words()))
     }
 }

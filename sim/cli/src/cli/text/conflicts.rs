@@ -1,6 +1,7 @@
 //! `report conflicts`: a line a point, then what they say.
 
 use ipam_reports::ConflictsReport;
+use ipam_reports::conflicts::advice::{Advice, figure_of, told, verdict};
 use ipam_reports::conflicts::figures::Along;
 use ipam_reports::conflicts::{Metric, Point, answer, series};
 use ipam_reports::human;
@@ -13,6 +14,9 @@ use super::table::{Align, Table};
 
 /// The whole report.
 pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
+    if let Some(advice) = &report.advice {
+        return advised(report, advice, paint);
+    }
     use Align::{Left, Right};
     let mut table = Table::new([Left, Right, Right, Left, Left, Left, Left, Left, Right, Right, Right]);
     let all: Vec<&Point> = report.points.iter().collect();
@@ -50,6 +54,49 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));
+    if report.interrupted {
+        lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Advice: the headline, a line for each policy, then the rest that is said.
+fn advised(report: &ConflictsReport, advice: &Advice, paint: Paint) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([Right, Left, Left, Right, Left, Right, Left, Right, Left, Right, Right, Left]);
+    let head = ["", "policy", "it takes", "give up", "", "conflicts", "", "lost", "", "p50", "p99", ""];
+    table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
+    let loses = advice.ranked.iter().filter_map(|ranked| figure_of(ranked, Metric::Lost)).any(|gain| gain.with.value > 0.0);
+    for ranked in &advice.ranked {
+        let both = |metric| figure_of(ranked, metric).map_or_else(Default::default, |gain| (told(gain), verdict(ranked, gain)));
+        let (gives_up, conflicts, p99) = (both(Metric::Exhausted), both(Metric::ConflictsPerCall), both(Metric::AllocateP99));
+        let lost = if loses { both(Metric::Lost) } else { Default::default() };
+        let p50 = both(Metric::AllocateP50).0;
+        let needs = ranked.needs.told().to_owned();
+        table.row([
+            ranked.rank.to_string(),
+            ranked.policy.clone(),
+            needs,
+            gives_up.0,
+            gives_up.1,
+            conflicts.0,
+            conflicts.1,
+            lost.0,
+            lost.1,
+            p50,
+            p99.0,
+            p99.1,
+        ]);
+    }
+    let (headline, rest) = report.answers.split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
+    let mut lines: Vec<String> = headline.cloned().into_iter().collect();
+    lines.push(String::new());
+    lines.extend(table.lines());
+    let beside =
+        "Beside each figure: the difference from today, of shares in percentage points, with its interval; n.s. = not significant.";
+    lines.push(beside.to_owned());
+    lines.push(String::new());
+    lines.extend(rest.iter().cloned());
     if report.interrupted {
         lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
     }

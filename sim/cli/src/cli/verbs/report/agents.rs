@@ -1,9 +1,11 @@
 //! Points of Spiderpool: nodes with an agent each, whose pods start at the same time and want addresses of one pool.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ipam_reports::Seconds;
 use ipam_reports::conflicts::{DECIDES_AGAIN, Setting, System};
+use ipam_spiderpool::names::ANNOTATION_IPPOOL;
 use sim_config::Choice;
 use sim_config::kinds::With;
 use sim_config::time::{SimTime, Span};
@@ -46,6 +48,12 @@ pub(super) fn usual() -> Vec<(String, String, SweepPoint)> {
     curves.into_iter().flat_map(|(upstream, pods, width)| curve(upstream, pods, width)).collect()
 }
 
+/// Nodes have the pools in turn: how pods name theirs, where there are several.
+fn annotations(node: u32, pools: u32) -> BTreeMap<String, String> {
+    let named = (ANNOTATION_IPPOOL.to_owned(), format!("{{\"ipv4\":[\"v4-{}\"]}}", node % pools));
+    (pools > 1).then_some(named).into_iter().collect()
+}
+
 /// A point of nodes with agents.
 pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> Result<Planned, CliError> {
     let (nodes, pods) = (point.instances, point.instances.saturating_mul(point.pods));
@@ -67,7 +75,8 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         spread: Seconds::from(point.spread.0),
         read: Seconds::from(point.read().0),
         write: Seconds::from(point.write().0),
-        retry: policy_name(point.upstream).to_owned(),
+        retry: point.told_retry(policy_name(point.upstream)),
+        pools: point.pools,
         update: DECIDES_AGAIN.to_owned(),
         selection: "first".to_owned(),
         throttle: "agent".to_owned(),
@@ -87,7 +96,11 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     point.apply(&mut scenario.cluster)?;
     if let Some(draft) = scenario.workload.get_mut::<sim_spiderpool::Drafts>().map(sim_spiderpool::Drafts::cluster_mut) {
         draft.nodes = Choice::Is(nodes);
-        draft.addresses = Choice::Is(addresses);
+        draft.addresses = Choice::Is(addresses.div_ceil(point.pools));
+        draft.backoff = point.backoff;
+        if point.pools > 1 {
+            (draft.pools, draft.default_pools) = (Choice::Is(point.pools), Choice::Is(0));
+        }
         if point.together {
             draft.kubelet.network_ready = Span(BEGIN + TOGETHER_AFTER);
         }
@@ -102,6 +115,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
                 kind: AppKind::Pod,
                 replicas: 1,
                 node: Some(number % nodes),
+                annotations: annotations(number % nodes, point.pools),
                 ..ApplyApp::default()
             };
             With { common: Turn { at, actor: OPERATOR.to_owned() }, kind: sim_spiderpool::Operation::ApplyApp(apply).into() }

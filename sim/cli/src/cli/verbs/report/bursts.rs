@@ -58,6 +58,28 @@ pub(super) fn run(
     label: &str,
     progress: &dyn Progress,
 ) -> Result<Option<Finished>, CliError> {
+    let Some((all, runs)) = all(planned, enough, jobs, label, progress)? else { return Ok(None) };
+    Ok(Some(Finished { point: point(planned, enough, &all), runs }))
+}
+
+/// What bursts of a point say, and whether they are enough.
+pub(super) fn point(planned: &Planned, enough: &Enough<'_>, runs: &[PoolRun]) -> Point {
+    let mut point = Point::of(planned.setting.clone(), planned.first_seed, runs);
+    point.reached = (enough.are)(runs);
+    point
+}
+
+/// Bursts until there are enough, and their rows of `runs.csv`; `None` when the user stopped it.
+///
+/// # Errors
+/// A burst broke the harness.
+pub(super) fn all(
+    planned: &Planned,
+    enough: &Enough<'_>,
+    jobs: usize,
+    label: &str,
+    progress: &dyn Progress,
+) -> Result<Option<(Vec<PoolRun>, Vec<u8>)>, CliError> {
     let mut all: Vec<PoolRun> = Vec::new();
     let mut rows = Vec::new();
     loop {
@@ -69,9 +91,7 @@ pub(super) fn run(
             rows.extend(row);
         }
         if want == enough.most || (enough.are)(&all) {
-            let mut point = Point::of(planned.setting.clone(), planned.first_seed, &all);
-            point.reached = (enough.are)(&all);
-            return Ok(Some(Finished { point, runs: rows }));
+            return Ok(Some((all, rows)));
         }
     }
 }

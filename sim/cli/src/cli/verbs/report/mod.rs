@@ -4,10 +4,12 @@
 //!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
 //!  --from points.csv ─────────────────────────────────┴─► plots, index.html
 //!  --against OLD ─► what changed
+//!  --advise ─► today's policy and others, on the same bursts ─► bursts.csv, advice.csv
 //!  AUDIT LOG ─(fit)─► settings.toml ─► --servers
 //!  SCENARIO ─(runs, one a seed)─► reclaims.csv, sizes.csv … ─► the same, and --from one of these, too
 //! ```
 
+mod advise;
 mod agents;
 mod baseline;
 mod bursts;
@@ -70,6 +72,9 @@ pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<Leaks
 
 /// `report conflicts`.
 pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+    if args.advise {
+        return advise::report(args, progress);
+    }
     let out = args.output.folder("conflicts");
     let made = Made { command: args.command(), ..Made::default() };
     let old = baseline::read::<OldConflicts>(args.output.against.as_deref())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipam_reports::Seconds;
 use ipam_reports::conflicts::{Setting, System};
-use sim_byom::workload::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
+use sim_byom::workload::burst::{ADDRESSES_MAX, BurstDraft, Lock, RetryName, Throttle};
 use sim_config::time::Span;
 use sim_config::{Choice, Source};
 use sim_harness::check::Checks;
@@ -17,7 +17,7 @@ use sim_harness::workload::WorkloadDraft;
 
 use super::agents;
 use super::servers::Servers;
-use super::sweep_point::{IN_USE, SweepPoint, name_of, selection_name, update_name};
+use super::sweep_point::{IN_USE, Order, SweepPoint, name_of, selection_name, update_name};
 use crate::cli::CliError;
 use crate::cli::report::Sharing;
 use crate::cli::report::vary::{Values, Vary};
@@ -69,7 +69,7 @@ pub(super) fn plan(sharing: &Sharing) -> Result<Vec<Planned>, CliError> {
 }
 
 /// The servers that the user names.
-fn servers(sharing: &Sharing) -> Result<Option<Arc<Servers>>, CliError> {
+pub(super) fn servers(sharing: &Sharing) -> Result<Option<Arc<Servers>>, CliError> {
     sharing.servers.as_deref().map(|file| Servers::read(file, &sharing.vary)).transpose()
 }
 
@@ -201,7 +201,7 @@ pub(super) fn lines(sharing: &Sharing) -> Result<(Vec<Line>, u32, u32), CliError
 }
 
 /// What is shared by more and more of.
-fn main_axis(system: System) -> &'static str {
+pub(super) fn main_axis(system: System) -> &'static str {
     match system {
         System::Byom => "instances",
         System::Spiderpool => "nodes",
@@ -209,7 +209,7 @@ fn main_axis(system: System) -> &'static str {
 }
 
 /// Whether all of this can be varied for a system, and together.
-fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
+pub(super) fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
     let of_servers = |key| vary.iter().any(|one| one.key() == key);
     if of_servers("service") && !of_servers("width") {
         return Err(CliError::usage("`service` says how long servers of a width are busy; add e.g. `--vary width=2`".to_owned()));
@@ -220,7 +220,7 @@ fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
     }
 }
 
-fn base(system: System) -> Result<Scenario, CliError> {
+pub(super) fn base(system: System) -> Result<Scenario, CliError> {
     let (file, text) = match system {
         System::Byom => (BASE_FILE, BASE),
         System::Spiderpool => (agents::BASE_FILE, agents::BASE),
@@ -238,7 +238,8 @@ fn said(key: &str, value: &str) -> String {
     }
 }
 
-fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> Result<Planned, CliError> {
+/// A point and the scenario behind it.
+pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> Result<Planned, CliError> {
     if point.system == System::Spiderpool {
         return agents::planned(base, panels, series, point);
     }
@@ -263,8 +264,8 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
         read: micros(point.read()),
         write: Seconds::from(point.write().0),
         think: micros(point.think),
-        dial: if point.once { micros(DIAL) } else { Seconds::ZERO },
-        retry: name_of(&point.retry),
+        dial: if point.tries_vms() { micros(DIAL) } else { Seconds::ZERO },
+        retry: point.told_retry(&name_of(&point.retry)),
         update: update_name(point.once).to_owned(),
         selection: selection_name(point.first).to_owned(),
         throttle: name_of(&point.throttle),
@@ -273,6 +274,8 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
         width: point.server_width(),
         service: Seconds::from(point.busy().0),
         start: String::new(),
+        pools: point.pools,
+        lock: point.order.name().to_owned(),
     };
     let mut scenario = base.clone();
     scenario.name = "conflicts".to_owned();
@@ -286,14 +289,19 @@ fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> R
     scenario.deviations.sort();
     point.apply(&mut scenario.cluster)?;
     scenario.workload = WorkloadDraft::new(sim_byom::Drafts::Burst(Box::new(BurstDraft {
-        instances: Choice::Is(instances),
+        // One allocator makes the calls of all.
+        instances: Choice::Is(if point.order == Order::Allocator { 1 } else { instances }),
+        allocations: Choice::Is(if point.order == Order::Allocator { instances } else { 1 }),
         addresses: Some(Choice::Is(addresses)),
         taken: Choice::Is(taken),
         spread: Choice::Is(point.spread),
         think: Choice::Is(point.think),
         retry: Choice::Is(point.retry),
         throttle: Choice::Is(point.throttle),
-        probes: Choice::Is(point.once),
+        probes: Choice::Is(point.tries_vms()),
+        backoff: point.backoff,
+        pools: point.pools,
+        lock: if point.order == Order::Lease { Lock::Lease } else { Lock::None },
         ..BurstDraft::default()
     })));
     let first_seed = first_seed(&setting);

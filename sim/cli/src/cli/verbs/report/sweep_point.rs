@@ -8,6 +8,7 @@ use kube_sim::net::{Delay, LinkDelays};
 use sim_byom::workload::burst::{RetryName, Throttle};
 use sim_config::time::Span;
 use sim_harness::scenario::ClusterDraft;
+use sim_harness::workload::BackoffPlan;
 
 use super::servers::Servers;
 use crate::cli::CliError;
@@ -52,6 +53,36 @@ pub(super) struct SweepPoint {
     pub(super) service: Span,
     /// The servers of a scenario, which say what `latency`, `width` and `service` do otherwise.
     pub(super) servers: Option<Arc<Servers>>,
+    /// How a write is tried again, in numbers, in place of `retry`.
+    pub(super) backoff: Option<BackoffPlan>,
+    /// Over how many pools writers are spread.
+    pub(super) pools: u32,
+    /// What orders the writers.
+    pub(super) order: Order,
+    /// Whether VMs are tried also where each attempt decides again.
+    pub(super) probes: bool,
+}
+
+/// What orders the writers of a pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Nothing but conflicts.
+    Conflicts,
+    /// A Lease, which they hold in turn.
+    Lease,
+    /// One process that writes for all.
+    Allocator,
+}
+
+impl Order {
+    /// As a table has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Order::Conflicts => "",
+            Order::Lease => "lease",
+            Order::Allocator => "allocator",
+        }
+    }
 }
 
 /// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
@@ -73,6 +104,10 @@ pub(super) const IN_USE: SweepPoint = SweepPoint {
     width: 0,
     service: SERVICE,
     servers: None,
+    backoff: None,
+    pools: 1,
+    order: Order::Conflicts,
+    probes: false,
 };
 
 impl Values {
@@ -152,6 +187,19 @@ pub(super) fn name_of(value: &impl serde::Serialize) -> String {
 }
 
 impl SweepPoint {
+    /// How a write is tried again, as a table has it; `name` is that of a policy that has one.
+    pub(super) fn told_retry(&self, name: &str) -> String {
+        let Some(backoff) = self.backoff else { return name.to_owned() };
+        let cap = backoff.cap.map_or_else(String::new, |cap| format!(" up to {cap}"));
+        let jitter = if backoff.full_jitter { "full".to_owned() } else { format!("{} %", backoff.jitter * 100.0) };
+        format!("{} attempts, {} x {}^n{cap}, jitter {jitter}", backoff.attempts, backoff.base, backoff.factor)
+    }
+
+    /// Whether a VM is tried before its address is handed out.
+    pub(super) fn tries_vms(&self) -> bool {
+        self.once || self.probes
+    }
+
     /// The mean round trip of a read.
     pub(super) fn read(&self) -> Span {
         self.servers.as_ref().map_or(self.latency, |servers| servers.read)

@@ -1,0 +1,129 @@
+//! `bursts.csv` of advice: one row a burst of something that was tried, with all that figures are made of, so that a report goes on where it
+//! stopped.
+//!
+//! | columns | hold |
+//! |---|---|
+//! | `schema`, `policy`, `seed` | the format, what was tried, and which burst |
+//! | `calls` … `repeated_exhausted` | counts, as in [`PoolCounts`] |
+//! | `makespan_us` | from the first call to the last answer |
+//! | `requests`, `waited_us` | what met servers of a width, and how long it waited there; empty = they have none |
+//! | `took_us` | how long each call took that was told an address, with blanks between |
+
+use crate::Seconds;
+use crate::cells::{self, TableError, line};
+use crate::pool::{PoolCounts, PoolRun, ServerQueue};
+use crate::schema::AdviceBurstsSchema;
+
+const COUNTS: [&str; 13] = [
+    "calls",
+    "allocated",
+    "refused",
+    "attempts",
+    "conflicts",
+    "create_races",
+    "exhausted",
+    "lost_at_end",
+    "shared_addresses",
+    "sharing",
+    "repeated",
+    "repeated_conflicts",
+    "repeated_exhausted",
+];
+
+/// The head of the table.
+pub fn head() -> String {
+    let ends = ["makespan_us", "requests", "waited_us", "took_us"];
+    line(["schema", "policy", "seed"].into_iter().chain(COUNTS).chain(ends).map(str::to_owned))
+}
+
+/// The row of a burst.
+pub fn row(policy: &str, seed: u64, run: &PoolRun) -> String {
+    let all = &run.counts;
+    let counts = [
+        all.calls,
+        all.allocated,
+        all.refused,
+        all.attempts,
+        all.conflicts,
+        all.create_races,
+        all.exhausted,
+        all.lost_at_end,
+        all.shared_addresses,
+        all.sharing,
+        all.repeated,
+        all.repeated_conflicts,
+        all.repeated_exhausted,
+    ];
+    let mut cells = vec![AdviceBurstsSchema::NAME.to_owned(), policy.to_owned(), seed.to_string()];
+    cells.extend(counts.map(|count| count.to_string()));
+    cells.push(run.makespan.as_micros().to_string());
+    let queue = |of: fn(ServerQueue) -> u64| run.queue.map_or_else(String::new, |queue| of(queue).to_string());
+    cells.extend([queue(|queue| queue.requests), queue(|queue| queue.waited.as_micros())]);
+    cells.push(run.took.iter().map(|took| took.as_micros().to_string()).collect::<Vec<_>>().join(" "));
+    line(cells)
+}
+
+/// Reads a table back: what was tried, the seed, and the burst.
+///
+/// # Errors
+/// It is something else, it is empty, or a value cannot be.
+pub fn read(text: &str) -> Result<Vec<(String, u64, PoolRun)>, TableError> {
+    cells::read(text, "bursts", AdviceBurstsSchema::NAME, |row| {
+        let mut counts = [0; COUNTS.len()];
+        for (count, name) in counts.iter_mut().zip(COUNTS) {
+            *count = row.count(name)?;
+        }
+        let [calls, allocated, refused, attempts, conflicts, create_races, exhausted, rest @ ..] = counts;
+        let [lost_at_end, shared_addresses, sharing, repeated, repeated_conflicts, repeated_exhausted] = rest;
+        let queue = match row.text("requests")? {
+            "" => None,
+            _ => Some(ServerQueue { requests: row.count("requests")?, waited: Seconds::from_micros(row.count("waited_us")?) }),
+        };
+        let took = row.text("took_us")?;
+        let wrong = || row.wrong("took_us", took, "list of whole numbers");
+        let took: Result<Vec<Seconds>, TableError> =
+            took.split_whitespace().map(|one| one.parse().map(Seconds::from_micros).map_err(|_| wrong())).collect();
+        let run = PoolRun {
+            counts: PoolCounts {
+                calls,
+                allocated,
+                refused,
+                attempts,
+                conflicts,
+                create_races,
+                exhausted,
+                lost_at_end,
+                shared_addresses,
+                sharing,
+                repeated,
+                repeated_conflicts,
+                repeated_exhausted,
+                ..PoolCounts::default()
+            },
+            took: took?,
+            makespan: Seconds::from_micros(row.count("makespan_us")?),
+            queue,
+            ..PoolRun::default()
+        };
+        Ok((row.text("policy")?.to_owned(), row.count("seed")?, run))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::tests::bursts;
+
+    #[test]
+    fn bursts_read_back_whole() {
+        let mut all = bursts(3, 5);
+        all[1].queue = Some(ServerQueue { requests: 3, waited: Seconds::from_micros(17) });
+        all[2].took.clear();
+        all[2].counts.repeated_exhausted = 9;
+        let text = head() + &(10..).zip(&all).map(|(seed, run)| row("a, b", seed, run)).collect::<String>();
+        let expected: Vec<(String, u64, PoolRun)> = (10..).zip(all).map(|(seed, run)| ("a, b".to_owned(), seed, run)).collect();
+        assert_eq!(read(&text).unwrap(), expected);
+        let wrong = read(&text.replace("14000 74000", "14000 x")).unwrap_err().to_string();
+        assert!(wrong.contains("column `took_us`: `14000 x"), "{wrong}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Advice as a table for a spreadsheet, a part of a page, and a figure.
+
+use super::answer::value;
+use super::{Advice, Gain, Ranked};
+use crate::against::Unit;
+use crate::cells::line;
+use crate::conflicts::ConflictsReport;
+use crate::conflicts::metric::Metric;
+use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
+use crate::page::{Page, escape};
+use crate::schema::AdviceSchema;
+use crate::statistics::Estimate;
+
+const COLUMNS: [&str; 18] = [
+    "schema",
+    "rank",
+    "policy",
+    "today",
+    "needs",
+    "failing",
+    "figure",
+    "unit",
+    "was",
+    "was_low",
+    "was_high",
+    "is",
+    "is_low",
+    "is_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "significant",
+];
+
+/// `advice.csv`: a row for each figure of what was tried, best first.
+pub fn csv(advice: &Advice) -> String {
+    let row = |ranked: &Ranked, gain: &Gain| {
+        let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+        let estimate = |found: Estimate| [Some(found.value), found.low, found.high].map(number);
+        let text = |value: serde_json::Result<serde_json::Value>| {
+            value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        };
+        let mut cells = vec![AdviceSchema::NAME.to_owned(), ranked.rank.to_string(), ranked.policy.clone(), ranked.today.to_string()];
+        cells.extend([text(serde_json::to_value(ranked.needs)), ranked.failing.to_string(), gain.figure.to_owned()]);
+        cells.push(text(serde_json::to_value(gain.unit)));
+        cells.extend([gain.today, gain.with, gain.difference].into_iter().flat_map(estimate));
+        cells.push(gain.significant.to_string());
+        line(cells)
+    };
+    let rows = advice.ranked.iter().flat_map(|ranked| ranked.figures.iter().map(move |gain| row(ranked, gain)));
+    line(COLUMNS.map(str::to_owned)) + &rows.collect::<String>()
+}
+
+/// What a figure gains: `-31.8 (-32.6 to -31.0)`; `n.s.` in place of the first number where chance alone may explain it. Empty for today's
+/// policy and for what never happens.
+pub fn verdict(ranked: &Ranked, gain: &Gain) -> String {
+    if ranked.today || gain.today.value == 0.0 && gain.with.value == 0.0 {
+        return String::new();
+    }
+    let signed = |number: f64| match gain.unit {
+        Unit::Share => format!("{:+.1}", 100.0 * number),
+        Unit::Seconds if number > 0.0 => format!("+{}", value(gain.unit, number)),
+        Unit::Seconds => value(gain.unit, number),
+        Unit::Number | Unit::Count => format!("{number:+.2}"),
+    };
+    let end = |end: Option<f64>| end.map_or_else(|| "?".to_owned(), signed);
+    let first = if gain.significant { signed(gain.difference.value) } else { "n.s.".to_owned() };
+    format!("{first} ({} to {})", end(gain.difference.low), end(gain.difference.high))
+}
+
+/// The value of a figure.
+pub fn told(gain: &Gain) -> String {
+    value(gain.unit, gain.with.value)
+}
+
+/// Adds the table to a page.
+pub(in crate::conflicts) fn page(page: &mut Page, advice: &Advice) {
+    let heads: Vec<String> =
+        ["", "Policy", "It takes"].map(str::to_owned).into_iter().chain(super::FIGURES.map(|metric| short(metric).to_owned())).collect();
+    let row = |ranked: &Ranked| {
+        let name = if ranked.today { format!("<b>{}</b>", escape(&ranked.policy)) } else { escape(&ranked.policy) };
+        let mut cells = vec![ranked.rank.to_string(), name, ranked.needs.told().to_owned()];
+        cells.extend(super::FIGURES.into_iter().map(|metric| match figure_of(ranked, metric) {
+            Some(gain) => format!("{} <small>{}</small>", told(gain), verdict(ranked, gain)),
+            None => "–".to_owned(),
+        }));
+        (true, cells)
+    };
+    page.numbers(heads.iter().map(String::as_str), advice.ranked.iter().map(row));
+    let costs = advice.ranked.iter().filter(|ranked| !ranked.costs.is_empty());
+    page.list(&costs.map(|ranked| format!("{}: {}.", ranked.policy, ranked.costs)).collect::<Vec<_>>());
+}
+
+/// The figure of a metric.
+pub fn figure_of(ranked: &Ranked, metric: Metric) -> Option<&Gain> {
+    let name = match metric {
+        Metric::Exhausted => "calls that give up",
+        Metric::ConflictsPerCall => "conflicts per call",
+        Metric::Lost => "lost records per burst",
+        Metric::AllocateP50 => "time to allocate, p50",
+        _ => "time to allocate, p99",
+    };
+    ranked.gain(name)
+}
+
+fn short(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Exhausted => "Give up",
+        Metric::ConflictsPerCall => "Conflicts per call",
+        Metric::Lost => "Lost per burst",
+        Metric::AllocateP50 => "p50",
+        _ => "p99",
+    }
+}
+
+/// What is gained beside what it costs: who gives up, and how long the slowest take. As many of the best as can be told apart, and today's
+/// policy.
+pub(in crate::conflicts) fn figure(report: &ConflictsReport) -> Option<Figure> {
+    let advice = report.advice.as_ref()?;
+    let drawn = |ranked: &&Ranked| ranked.today || (ranked.rank as usize) < INKS;
+    let curve = |(ink, ranked): (usize, &Ranked)| {
+        let points = match (figure_of(ranked, Metric::Exhausted), figure_of(ranked, Metric::AllocateP99)) {
+            (Some(gives_up), Some(p99)) => vec![(gives_up.with.value, p99.with)],
+            _ => Vec::new(),
+        };
+        Curve { name: ranked.policy.clone(), ink, points, ..Curve::default() }
+    };
+    Some(Figure {
+        id: "advice".to_owned(),
+        title: "What other ways to try again gain and cost".to_owned(),
+        x: Axis { label: "calls that give up".to_owned(), kind: Kind::Share, scale: Scale::Linear },
+        y: Axis { label: "time within which 99 % have their address".to_owned(), kind: Kind::Seconds, scale: Scale::Log },
+        curves: advice.ranked.iter().filter(drawn).take(INKS).enumerate().map(curve).collect(),
+        dotted: "",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{nobody_gives_up, tried};
+    use super::super::{Advice, Needs};
+    use super::*;
+    use crate::conflicts::{Made, figures, page};
+
+    #[test]
+    fn the_table_has_a_row_for_each_figure_and_the_page_shows_all() {
+        let all = vec![tried("<in use>", Needs::Nothing, |_| ()), tried("a lock", Needs::Part, nobody_gives_up)];
+        let advice = Advice::of(&all).unwrap();
+        let table = csv(&advice);
+        assert_eq!(table.lines().count(), 1 + 2 * 5);
+        assert!(
+            table.lines().nth(1).unwrap().starts_with("ipam-sim/advice/1,1,a lock,false,part,0,calls that give up,share,0.5,"),
+            "{table}"
+        );
+        let lost = &advice.ranked[0].figures[2];
+        assert_eq!(verdict(&advice.ranked[0], lost), "", "nothing is lost");
+        assert!(verdict(&advice.ranked[0], &advice.ranked[0].figures[0]).starts_with("-50.0 (-"), "{:?}", advice.ranked[0].figures[0]);
+        let report = ConflictsReport::advising(Made::default(), advice, all, false);
+        let plates = figures::plates(&report);
+        assert_eq!(plates.iter().map(|plate| &*plate.figure.id).collect::<Vec<_>>(), ["advice"]);
+        let page = page::page(&report, &plates).unwrap();
+        assert!(page.contains("<b>&lt;in use&gt;</b>") && page.contains("a new part") && !page.contains("<in use>"));
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["advice"]["ranked"][0]["policy"], "a lock");
+        assert_eq!(json["points"].as_array().unwrap().len(), 2);
+    }
+}

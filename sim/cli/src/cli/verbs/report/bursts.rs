@@ -37,6 +37,9 @@ pub(super) struct Finished {
 /// What one burst gave, and its row.
 type Part = (PoolRun, Vec<u8>);
 
+/// What bursts gave, and their rows.
+type Runs = (Vec<PoolRun>, Vec<u8>);
+
 /// When a point has enough bursts.
 pub(super) struct Enough<'a> {
     /// How many it has at least, if it may have as many.
@@ -79,7 +82,7 @@ pub(super) fn all(
     jobs: usize,
     label: &str,
     progress: &dyn Progress,
-) -> Result<Option<(Vec<PoolRun>, Vec<u8>)>, CliError> {
+) -> Result<Option<Runs>, CliError> {
     let mut all: Vec<PoolRun> = Vec::new();
     let mut rows = Vec::new();
     loop {

@@ -55,7 +55,7 @@ impl Needs {
 /// Something that was tried, the first of which is today's policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// What it takes.
+    /// What has to be changed or built before it can be used.
     pub needs: Needs,
     /// What it costs or gives up, a clause; empty = nothing that the table does not show.
     pub costs: String,
@@ -70,7 +70,7 @@ pub struct Tried {
 pub struct Advice {
     /// How many bursts each had: the same ones for all.
     pub bursts: u64,
-    /// Their first seed.
+    /// The seed of the first burst; those of the others follow it.
     pub first_seed: u64,
     /// What was tried, best first.
     pub ranked: Vec<Ranked>,
@@ -85,7 +85,7 @@ pub struct Ranked {
     pub policy: String,
     /// Whether it is today's policy.
     pub today: bool,
-    /// What it takes.
+    /// What has to be changed or built before it can be used.
     pub needs: Needs,
     /// What it costs or gives up.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -146,7 +146,7 @@ impl Advice {
         Ok(Self { bursts: today.point.bursts, first_seed: today.point.first_seed, ranked })
     }
 
-    /// Today's policy.
+    /// The policy in use, beside which all others are measured; unset = nothing was tried yet.
     pub fn today(&self) -> Option<&Ranked> {
         self.ranked.iter().find(|ranked| ranked.today)
     }

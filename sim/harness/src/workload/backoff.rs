@@ -12,7 +12,7 @@ use sim_config::{Problems, Source};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackoffPlan {
-    /// Attempts in total.
+    /// How often a write is tried in total, from 1; one less than that many sleeps.
     pub attempts: u32,
     /// The first sleep, before jitter.
     pub base: Span,

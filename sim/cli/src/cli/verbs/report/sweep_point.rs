@@ -66,7 +66,7 @@ pub(super) struct SweepPoint {
 /// What orders the writers of a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Nothing but conflicts.
+    /// Whoever writes first wins, and the others meet a conflict.
     Conflicts,
     /// A Lease, which they hold in turn.
     Lease,

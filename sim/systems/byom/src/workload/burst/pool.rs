@@ -21,7 +21,7 @@ const FIRST: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
 #[derive(Clone)]
 pub(super) struct Initial {
     pub(super) key: ObjectKey,
-    /// `VM_POOL_IPS`.
+    /// `VM_POOL_IPS` as the adaptors of this pool have it: `FIRST-LAST`.
     pub(super) setting: Arc<str>,
     pub(super) config: PoolConfig,
     /// The numbers of its addresses that have no record.

@@ -1,7 +1,8 @@
 //! Differences between two figures whose runs are pairs: the same seeds, and something done otherwise.
 //!
 //! What the seeds make of both is no difference between them, so that the interval is the narrower the more the runs of a pair move
-//! together: MOVER with a correlation, which for shares with Wilson's intervals is Newcombe's tenth method, and for means the paired t test.
+//! together: MOVER with a correlation, which for shares with Wilson's intervals is Newcombe's tenth method, and for means the paired t
+//! test.
 //!
 //! R. G. Newcombe, "Improved confidence intervals for the difference between binomial proportions based on paired data", 1998;
 //! G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures: a general approach", 2008.

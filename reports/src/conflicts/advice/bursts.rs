@@ -1,5 +1,5 @@
-//! `bursts.csv` of advice: one row a burst of something that was tried, with all that figures are made of, so that a report goes on where it
-//! stopped.
+//! `bursts.csv` of advice: one row a burst of something that was tried, with all that figures are made of, so that a report goes on where
+//! it stopped.
 //!
 //! | columns | hold |
 //! |---|---|

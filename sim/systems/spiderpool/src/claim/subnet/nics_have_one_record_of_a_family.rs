@@ -7,7 +7,8 @@ use super::super::{Findings, IpamClaim, violated};
 ///
 /// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
 /// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
-/// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`.
+/// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. One in a pool
+/// whose records people made unreadable since is excused as `edited-by-hand`: an agent that has started anew cannot know of it.
 pub(crate) struct NicsHaveOneRecordOfAFamily;
 
 impl IpamClaim for NicsHaveOneRecordOfAFamily {
@@ -32,7 +33,11 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
                         .is_some_and(|holder| holder.record.pod_uid == record.pod_uid && holder.record.interface == record.interface)
             };
             if let Some((pool, other)) = view.pools.of_uid(&record.pod_uid).iter().find(same) {
-                violated(findings, change.by_hand || view.changes.touched(*other), || {
+                let hidden = view.pools.holder(pool, *other).is_some_and(|holder| {
+                    let garbled = view.pools.get(pool).and_then(|pool| pool.garbled_until(view.at));
+                    garbled.is_some_and(|until| holder.since.is_none_or(|since| since.at < until))
+                });
+                violated(findings, change.by_hand || hidden || view.changes.touched(*other), || {
                     let nic = record.interface.as_deref().unwrap_or("a NIC without a name");
                     let whose = view.pod_of(&record.pod_uid);
                     let line = format!("{nic} of {whose} is given {address} of {}, and has {other} of {pool}", change.pool);
@@ -45,6 +50,11 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use kube_machinery::json_text::JsonText;
+
+    use super::super::super::BY_HAND;
     use super::super::super::testing::on_stage;
 
     #[test]
@@ -68,6 +78,22 @@ mod tests {
             stage.pool("q", &["10.0.1.1-10.0.1.9"]);
             stage.record_for(by, "q", "10.0.1.1", "c", "eth0");
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_that_hands_have_hidden_excuses() {
+        on_stage("nics-have-one-record-of-a-family", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+            stage.record_for(stage.agent, "p", "10.0.0.1", "a", "eth0");
+            stage.pass(Duration::from_secs(1));
+            stage.change_pool(stage.person, "p", |pool| {
+                let status = pool.status.as_mut().unwrap();
+                status.allocated_ips = JsonText::verbatim(format!("~{}", status.allocated_ips.text()));
+            });
+            stage.record_for(stage.agent, "q", "10.0.1.1", "a", "eth0");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
         });
     }
 }

@@ -51,7 +51,8 @@ mod tests {
             let of = |all: &[f64]| mean(all.iter().copied()).unwrap();
             let found = difference(of(&old), of(&new), correlation(&old, &new));
             let expected = mean(pairs.iter().map(|(old, new)| new - old)).unwrap();
-            let ends = [(found.low, expected.low), (found.high, expected.high)].map(|(found, expected)| (found.unwrap(), expected.unwrap()));
+            let ends = [(found.low, expected.low), (found.high, expected.high)];
+            let ends = ends.map(|(found, expected)| (found.unwrap(), expected.unwrap()));
             for (found, expected) in ends.into_iter().chain([(found.value, expected.value)]) {
                 prop_assert!((found - expected).abs() < 1e-6, "{found} for {expected}");
             }

@@ -1,5 +1,7 @@
 //! A X1: a NIC has one record for each family.
 
+use std::time::Duration;
+
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
@@ -8,8 +10,12 @@ use super::super::{Findings, IpamClaim, violated};
 /// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
 /// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
 /// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. One in a pool
-/// whose records people made unreadable since is excused as `edited-by-hand`: an agent that has started anew cannot know of it.
+/// whose records people made unreadable since is excused as `edited-by-hand`, until an ADD that looked in the meantime has ended: an agent
+/// that has started anew cannot know of it.
 pub(crate) struct NicsHaveOneRecordOfAFamily;
+
+/// How long an ADD takes at most: the runtime gives a sandbox up by then (K §5.2).
+const ADD_MAX: Duration = Duration::from_secs(240);
 
 impl IpamClaim for NicsHaveOneRecordOfAFamily {
     fn event_mask(&self) -> EventMask {
@@ -35,7 +41,7 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
             if let Some((pool, other)) = view.pools.of_uid(&record.pod_uid).iter().find(same) {
                 let hidden = view.pools.holder(pool, *other).is_some_and(|holder| {
                     let garbled = view.pools.get(pool).and_then(|pool| pool.garbled_until(view.at));
-                    garbled.is_some_and(|until| holder.since.is_none_or(|since| since.at < until))
+                    garbled.is_some_and(|until| view.at < until + ADD_MAX && holder.since.is_none_or(|since| since.at < until))
                 });
                 violated(findings, change.by_hand || hidden || view.changes.touched(*other), || {
                     let nic = record.interface.as_deref().unwrap_or("a NIC without a name");
@@ -50,12 +56,11 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use kube_machinery::json_text::JsonText;
 
     use super::super::super::BY_HAND;
-    use super::super::super::testing::on_stage;
+    use super::super::super::testing::{Stage, on_stage};
+    use super::*;
 
     #[test]
     fn a_second_record_of_a_family_is_a_violation_unless_it_is_for_another_nic() {
@@ -82,18 +87,27 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_hands_have_hidden_excuses() {
-        on_stage("nics-have-one-record-of-a-family", |stage| {
-            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-            stage.pool("q", &["10.0.1.1-10.0.1.9"]);
-            stage.record_for(stage.agent, "p", "10.0.0.1", "a", "eth0");
-            stage.pass(Duration::from_secs(1));
-            stage.change_pool(stage.person, "p", |pool| {
-                let status = pool.status.as_mut().unwrap();
-                status.allocated_ips = JsonText::verbatim(format!("~{}", status.allocated_ips.text()));
+    fn a_record_that_hands_have_hidden_excuses_until_everybody_can_have_seen_it_again() {
+        for (since_mended, excuse) in [(None, Some(BY_HAND)), (Some(ADD_MAX / 2), Some(BY_HAND)), (Some(ADD_MAX), None)] {
+            on_stage("nics-have-one-record-of-a-family", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.record_for(stage.agent, "p", "10.0.0.1", "a", "eth0");
+                stage.pass(Duration::from_secs(1));
+                let text = |stage: &mut Stage, change: fn(&str) -> String| {
+                    stage.change_pool(stage.person, "p", |pool| {
+                        let status = pool.status.as_mut().unwrap();
+                        status.allocated_ips = JsonText::verbatim(change(status.allocated_ips.text()));
+                    });
+                };
+                text(stage, |records| format!("~{records}"));
+                if let Some(ago) = since_mended {
+                    text(stage, |records| records.trim_start_matches('~').to_owned());
+                    stage.pass(ago);
+                }
+                stage.record_for(stage.agent, "q", "10.0.1.1", "a", "eth0");
+                assert_eq!(stage.excuses(), [excuse], "{since_mended:?}");
             });
-            stage.record_for(stage.agent, "q", "10.0.1.1", "a", "eth0");
-            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
-        });
+        }
     }
 }

@@ -12,6 +12,7 @@
 //! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
 //! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -249,7 +250,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         });
         let allocated = self.agent.failures.of(uid).into_iter().filter(|allocated| of(Some(&allocated.nic)));
         what.extend(allocated.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
-        for pool in self.agent.failures.suspects(uid) {
+        let suspects: BTreeSet<_> = self.agent.failures.suspects(uid).into_iter().map(|suspect| suspect.pool).collect();
+        for pool in suspects {
             let Some(found) = self.pool(&pool).await? else { continue };
             let found = recorded(&found, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref()));
             what.extend(found.map(|(ip, _)| (pool.clone(), ip)));

@@ -12,11 +12,19 @@ use super::allocated_ip::AllocatedIp;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FailureCache(Arc<Mutex<Memory>>);
 
+/// A pool that may hold a record of a NIC although nobody said so.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Suspect {
+    /// The NIC whose record it is.
+    pub(super) nic: Arc<str>,
+    /// The name of the pool.
+    pub(super) pool: Arc<str>,
+}
+
 #[derive(Debug, Default)]
 struct Memory {
     allocated: BTreeMap<Arc<str>, Vec<AllocatedIp>>,
-    /// Pools that may hold a record of the pod although nobody said so.
-    suspects: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    suspects: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
 }
@@ -49,9 +57,9 @@ impl FailureCache {
         self.0.lock().unwrap().allocated.clone()
     }
 
-    /// Remembers a pool that may hold a record of the pod.
-    pub(super) fn suspect(&self, uid: &Arc<str>, pool: Arc<str>) {
-        self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(pool);
+    /// Remembers a pool that may hold a record of a NIC of the pod.
+    pub(super) fn suspect(&self, uid: &Arc<str>, suspect: Suspect) {
+        self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(suspect);
     }
 
     /// Remembers that this process has changed a pool: what an earlier one sent to it was sent against an older version, and comes
@@ -69,7 +77,7 @@ impl FailureCache {
     }
 
     /// The pools that may hold a record of the pod. There are none of almost every pod.
-    pub(super) fn suspects(&self, uid: &str) -> Vec<Arc<str>> {
+    pub(super) fn suspects(&self, uid: &str) -> Vec<Suspect> {
         self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
     }
 }

@@ -12,6 +12,7 @@ use crate::ipam::endpoints::{
     EndpointOwnership, Holder, entries, forget_avoided, has_finalizer, hold, is_terminating, is_unfinished, name_unfinished, ownership,
 };
 use crate::ipam::error::{IpamError, may_pass};
+use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::Observer;
 use crate::ipam::op::Op;
 use crate::ipam::request::AddRequest;
@@ -67,7 +68,7 @@ pub(super) struct Ledger {
     /// Addresses that it found recorded: an earlier ADD did that, or this one in a write whose answer was lost.
     pub(super) found: Vec<AllocatedIp>,
     /// Pools of which it is not known whether they hold a record.
-    pub(super) unsettled: Vec<Arc<str>>,
+    pub(super) unsettled: Vec<Suspect>,
     /// Addresses that do not work for the pod.
     pub(super) avoided: Vec<IpAddr>,
 }

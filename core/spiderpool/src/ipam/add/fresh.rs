@@ -12,6 +12,7 @@ use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, uid_of};
 use crate::ipam::error::{Failure, Failures, IpamError, PoolError};
+use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{by_pool, distinct};
 use crate::ipam::pool_decide::Ask;
@@ -88,7 +89,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[AllocatedIp], suspects: &[Arc<str>]) -> Vec<Candidate> {
+    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[AllocatedIp], suspects: &[Suspect]) -> Vec<Candidate> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let candidate = |pool: Arc<SpiderIPPool>| Candidate { name: name_of(&pool), pool, held: false };
@@ -107,7 +108,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let asked = self.asked();
             let asker = asked.asker(nic);
             for Candidate { name, pool, held } in &mut order {
-                *held = mine.contains(name) || suspects.contains(name) || asker.holds(pool);
+                let is_suspect = suspects.iter().any(|suspect| *suspect.nic == *nic && suspect.pool == *name);
+                *held = is_suspect || mine.contains(name) || asker.holds(pool);
             }
             order.sort_by_key(|candidate| !candidate.held);
         }
@@ -416,7 +418,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         };
         drop(tickets);
         let (mut allocated, mut failures) = (Vec::new(), Vec::new());
-        for result in results {
+        for (result, allocation) in results.into_iter().zip(allocations) {
             match result {
                 AllocationResult::Address { allocated: one, recorded } => {
                     let known = ledger.recorded.iter().any(|other| (&other.pool, other.address) == (&one.pool, one.address));
@@ -428,7 +430,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     allocated.push(one);
                 }
                 AllocationResult::Nothing { failure, unsettled } => {
-                    ledger.unsettled.extend(unsettled);
+                    ledger.unsettled.extend(unsettled.map(|pool| Suspect { nic: allocation.nic.into(), pool }));
                     failures.push(failure);
                 }
             }

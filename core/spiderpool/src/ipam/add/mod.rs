@@ -180,8 +180,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let own_time = self.op.with_time();
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         what.extend(self.unanswered(&own_time, &ledger.found).await);
-        for pool in ledger.unsettled {
-            failures.suspect(&self.uid, pool);
+        for suspect in ledger.unsettled {
+            failures.suspect(&self.uid, suspect);
         }
         let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &distinct(what)).await;
         self.op.add_effort(&own_time);

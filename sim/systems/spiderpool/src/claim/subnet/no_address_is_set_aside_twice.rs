@@ -4,7 +4,7 @@ use ipam_spiderpool::ranges::IpSet;
 
 use super::super::view::{EventMask, Seen, Subnet, View};
 use super::super::{Findings, IpamClaim, violated};
-use super::{by_hand, first};
+use super::first;
 
 /// No write of a subnet sets an address aside for a pool that it sets aside for another one.
 ///
@@ -42,7 +42,8 @@ impl IpamClaim for NoAddressIsSetAsideTwice {
             for (other, range) in subnet.territory.others(&edit.pool, &added) {
                 let twice = IpSet::from(range).intersection(&added).difference(&really_shared(view, subnet, &edit.pool, other));
                 if !twice.is_empty() {
-                    let hand = change.by_hand || by_hand(view, &edit.pool) || by_hand(view, other);
+                    // Ranges that a person gives a pool are for admission to judge.
+                    let hand = change.by_hand || view.subnets.touched(&edit.pool) || view.subnets.touched(other);
                     violated(findings, hand, || {
                         let line = format!("{} is set aside for {} and for {other}", first(&twice), edit.pool);
                         vec![line, view.story_of_subnet(change)]

@@ -66,6 +66,10 @@ pub struct SpiderDraft {
     pub admission: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
     pub throttled: Choice<bool>,
+    /// How long the plugin listens for somebody else on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
+    /// second apart. Unset = no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Choice<Span>>,
     /// Settings other than by default, by their names in A §10; of a list of values each run has one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Choice<String>>,
@@ -224,6 +228,7 @@ impl Default for SpiderDraft {
             reclaim: false,
             admission: false,
             throttled: Choice::Is(true),
+            probe: None,
             backoff: None,
             settings: BTreeMap::new(),
             kubelet: KubeletDelays::default(),

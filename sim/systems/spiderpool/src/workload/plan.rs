@@ -10,6 +10,7 @@ use ipam_spiderpool::{IPPoolSpec, Policy};
 use kube_sim::actor::kubelet::KubeletDelays;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sim_config::time::Span;
 use sim_config::{Problem, Problems, Source, advice};
 use sim_harness::plan::CLIENTS_MAX;
 use sim_harness::workload::WorkloadPlan;
@@ -50,6 +51,10 @@ pub struct SpiderPlan {
     pub admission: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
     pub throttled: bool,
+    /// How long the plugin listens for somebody else on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
+    /// second apart.
+    #[serde(default, skip_serializing_if = "Span::is_zero")]
+    pub probe: Span,
     /// Settings other than by default, by their names in A §10.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,

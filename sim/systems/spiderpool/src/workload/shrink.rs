@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ipam_spiderpool::IPPoolSpec;
-use sim_config::time::SimTime;
+use sim_config::time::{SimTime, Span};
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
@@ -59,6 +59,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
         same_ops(SpiderPlan { kinds, ..plan.clone() });
     }
     same_ops(SpiderPlan { throttled: false, ..plan.clone() });
+    same_ops(SpiderPlan { probe: Span::default(), ..plan.clone() });
     same_ops(SpiderPlan { admission: false, ..plan.clone() });
     all.extend(simpler_ops(plan, ops));
     all

@@ -178,9 +178,11 @@ impl Connection for Ways {
 }
 
 impl Probe for Ways {
-    fn answers(&self, address: IpAddr, container: &str) -> impl Future<Output = bool> + Send {
-        let heard = self.site.fabric.upgrade().is_some_and(|fabric| fabric.nodes.data_plane.answers(address, Some(container)));
-        std::future::ready(heard)
+    async fn answers(&self, address: IpAddr, container: &str) -> bool {
+        if !self.site.plan.probe.is_zero() {
+            self.env.sleep(self.site.plan.probe.0).await;
+        }
+        self.site.fabric.upgrade().is_some_and(|fabric| fabric.nodes.data_plane.answers(address, Some(container)))
     }
 }
 

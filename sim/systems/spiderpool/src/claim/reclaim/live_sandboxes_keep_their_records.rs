@@ -56,7 +56,13 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     if view.pools.holders(*address).any(|holder| own(&holder.record.pod_uid)) {
                         continue;
                     }
-                    violated(findings, view.excuse_of(&sandbox.uid, *address), view.changes.touched(*address), || {
+                    // Its ADD was under way when the next pod of its place took the record over.
+                    let place = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.clone());
+                    let is_next = |uid: &str| place(uid).is_some_and(|next| place(&sandbox.uid) == Some(next));
+                    let taken_over = view.pools.holders(*address).any(|holder| is_next(&holder.record.pod_uid));
+                    let forced = taken_over && view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
+                    let excuse = view.excuse_of(&sandbox.uid, *address).or(forced.then_some(FORCED_SUCCESSOR));
+                    violated(findings, excuse, view.changes.touched(*address), || {
                         vec![
                             format!("{nic} of {} answers on {address}, which is not recorded for it", view.pod_of(&sandbox.uid)),
                             view.story_of("", *address),
@@ -129,6 +135,37 @@ mod tests {
                 stage.pass(Duration::from_secs(seconds));
                 stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
                 assert_eq!(stage.excuses(), [excuse], "after {seconds} s");
+            });
+        }
+    }
+
+    #[test]
+    fn a_sandbox_that_comes_up_after_its_forced_successor_took_the_record_is_excused_and_no_other_is() {
+        for (static_pod, taken_by, excuse) in
+            [(true, Some("later"), Some(FORCED_SUCCESSOR)), (true, Some("other"), None), (true, None, None), (false, Some("later"), None)]
+        {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                for uid in ["a", "later"] {
+                    if static_pod {
+                        stage.static_pod("ns/a-0", uid)
+                    } else {
+                        stage.pod("ns/a-0", uid)
+                    }
+                    if uid == "a" {
+                        stage.sandbox("a", "ns/a-0", "a");
+                        stage.add("ns/a-0", "a", FIRST);
+                        stage.pod_gone("ns/a-0");
+                    }
+                }
+                stage.pod("ns/b", "other");
+                match taken_by {
+                    Some("other") => stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "other"),
+                    Some(uid) => stage.record(stage.agent, "p", "10.0.0.1", "ns/a-0", uid),
+                    None => stage.unrecord(stage.agent, "p", "10.0.0.1"),
+                }
+                stage.attach("a", "eth0", &["10.0.0.1"]);
+                assert_eq!(stage.excuses(), [excuse], "static: {static_pod}, taken by {taken_by:?}");
             });
         }
     }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sim_config::draw::Draw;
+use sim_config::time::Span;
 use sim_config::{Choice, Open};
 
 use super::super::adopt::MULTUS;
@@ -123,6 +124,7 @@ impl SpiderDraft {
             admission: self.admission,
             controllers: self.controllers.draw(draw),
             throttled: self.throttled.draw(draw),
+            probe: self.probe.as_ref().map_or_else(Span::default, |probe| probe.draw(draw)),
             settings,
             backoff: self.backoff,
             cni_ipv4: Vec::new(),

@@ -36,8 +36,8 @@ fn the_budget_changes_nothing_of_a_run_that_keeps_it() {
     assert_eq!(digest(&[]), digest(&["--set", "max_events=1000000000"]));
     assert_eq!(digest(&[]), digest(&["--set", "max_events=20000"]), "a seed of it has some thousands");
     // Who has a few more than its budget ends as ever, and is told of it.
-    assert_eq!(digest(&[]), digest(&["--set", "max_events=1500"]));
-    assert_eq!(ipam_sim(&["run", &file, "--seeds", "2", "--no-plans", "--set", "max_events=1500"]).0, 3);
+    assert_eq!(digest(&[]), digest(&["--set", "max_events=1800"]));
+    assert_eq!(ipam_sim(&["run", &file, "--seeds", "2", "--no-plans", "--set", "max_events=1800"]).0, 3);
 }
 
 #[test]

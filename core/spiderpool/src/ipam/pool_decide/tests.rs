@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use kube_machinery::json_text::JsonText;
 use proptest::prelude::*;
 
 use super::*;
@@ -52,6 +53,23 @@ fn after(pool: &SpiderIPPool, write: Option<&IPPoolStatus>) -> Plain {
     let last = |ip: IpAddr| if let IpAddr::V4(ip) = ip { ip.octets()[3] } else { unreachable!("an IPv4 pool") };
     let plain = |record: &PoolIPAllocation| (record.pod.clone(), record.pod_uid.clone(), record.interface.clone());
     records.iter().map(|(key, record)| (last(key.address().unwrap()), plain(record))).collect()
+}
+
+#[test]
+fn whether_a_nic_is_recorded_is_not_known_of_records_that_cannot_be_read() {
+    let (key, policy) = (ObjectKey::namespaced("ns", "a"), Policy::hardened());
+    let named = [ip(3)];
+    let ask =
+        |nic: &'static str, named| Ask { key: &key, uid: "u1", nic, max_records: 9, avoided: &[], sure: None, named, policy: &policy };
+    let of = |nic: Option<&str>| (KEY.to_owned(), "u1".to_owned(), nic.map(str::to_owned));
+    let mut pool = pool(&[(3, of(Some("eth0")))].into());
+    assert_eq!(ask("eth0", None).is_recorded_in(&pool), Some(true));
+    assert_eq!(ask("eth0", Some(&named[..])).is_recorded_in(&pool), Some(false), "its endpoint names it");
+    assert_eq!(ask("net1", None).is_recorded_in(&pool), Some(false));
+    pool.status.as_mut().unwrap().allocated_ips = JsonText::verbatim("~{}".to_owned());
+    assert_eq!(ask("eth0", None).is_recorded_in(&pool), None);
+    pool.status = None;
+    assert_eq!(ask("eth0", None).is_recorded_in(&pool), Some(false), "nobody has an address of a new pool");
 }
 
 fn records() -> impl Strategy<Value = Plain> {

@@ -106,12 +106,13 @@ impl Watcher {
         Some(self.end.map_or(until, |(at, _)| at.min(until)))
     }
 
-    /// How many elements its client has not read, or would not have if it had been told of each.
-    pub(super) fn unread(&self, now: SimTime) -> usize {
-        match self.left_until(now) {
-            Some(until) => self.queue.len() - self.queue.partition_point(|&(due, _)| due <= until),
-            None => self.queue.len(),
-        }
+    /// Whether its client has at least `buffer` elements yet to read, or would have if it had been told of each.
+    pub(super) fn is_full(&self, buffer: usize, now: SimTime) -> bool {
+        // They arrive in order: as many are unread as there are from the first on that has not arrived.
+        self.queue.len().checked_sub(buffer).is_some_and(|read| {
+            let arrived = |until| self.queue.get(read).is_some_and(|&(due, _)| due <= until);
+            !self.left_until(now).is_some_and(arrived)
+        })
     }
 
     /// Tells its client of what has arrived. Returns when the next element arrives that its client was not told of.
@@ -182,7 +183,7 @@ impl State {
     }
 
     /// Takes what has arrived on a stream, without what was changed once more by a later element of it.
-    fn take_arrived(&mut self, id: usize, serial: u64, now: SimTime) -> Vec<Element> {
+    fn take_arrived(&mut self, id: usize, serial: u64, now: SimTime) -> Vec<Arc<Element>> {
         let State { watchers, store, recorder, .. } = self;
         let Some(watcher) = watchers.get_mut(id).filter(|watcher| watcher.serial == serial) else { return Vec::new() };
         let Some(until) = watcher.left_until(now) else { return Vec::new() };
@@ -198,7 +199,7 @@ impl State {
             None
         };
         let table = store.table(watcher.kind);
-        let is_last = |element: &Element| {
+        let is_last = |element: &Arc<Element>| {
             let next = element.change.and_then(|change| table.change(change)?.changed_again);
             next.is_none_or(|next| last.is_none_or(|last| next > last))
         };
@@ -250,7 +251,7 @@ impl<K: Object> Backlog<K> for SimBacklog<K> {
         let now = fabric.rt.now();
         let arrived = fabric.lock().take_arrived(self.id, self.serial, now);
         for element in arrived {
-            take(self.served.event(element.into_event()));
+            take(self.served.event(Arc::unwrap_or_clone(element).into_event()));
         }
     }
 }

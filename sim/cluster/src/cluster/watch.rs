@@ -73,8 +73,8 @@ pub(crate) struct Watcher {
     pub kind: KindId,
     namespace: Option<Arc<str>>,
     pub(super) selector: Selector,
-    /// Elements that are on their way, with their arrival; `NEVER` = the link is cut.
-    pub(super) queue: VecDeque<(SimTime, Element)>,
+    /// Elements that are on their way, with their arrival; `NEVER` = the link is cut. A change is one element for all who are told of it.
+    pub(super) queue: VecDeque<(SimTime, Arc<Element>)>,
     /// Whether and how its reader has deferred its deliveries.
     pub(super) deferral: Option<Deferral>,
     last_due: SimTime,
@@ -111,13 +111,13 @@ impl Watcher {
         samplers: &Samplers,
         buffer: usize,
         ready: SimTime,
-        element: Element,
+        element: Arc<Element>,
         now: SimTime,
     ) {
         if self.end.is_some() || ready >= self.expires {
             return;
         }
-        if self.queue.len() >= buffer && self.unread(now) >= buffer {
+        if self.is_full(buffer, now) {
             // A slow consumer is cut off cleanly; what is in the buffers still arrives (K054).
             self.finish(net, rt, server, End::Clean, now);
             return;
@@ -246,7 +246,7 @@ impl Watcher {
 pub enum Next {
     /// An element; `announced`: its delivery was recorded before.
     Element {
-        element: Element,
+        element: Arc<Element>,
         announced: bool,
     },
     End(End),
@@ -310,12 +310,19 @@ impl State {
                 cache.visible(now);
             }
             let (before, after) = (trigger_of(def, &change.before), trigger_of(def, &change.after));
+            // The element of everybody who takes each object of the type.
+            let mut plain = None;
             for id in cache.watchers.concerned(before.as_deref(), after.as_deref()) {
                 let watcher = &mut watchers[id];
                 if change.revision <= watcher.start || !in_namespace(&change.key, watcher.namespace.as_ref()) {
                     continue;
                 }
-                if let Some(element) = convert(def, &watcher.selector, change, index) {
+                let element = if watcher.selector.is_everything() {
+                    plain.get_or_insert_with(|| convert(def, &watcher.selector, change, index).map(Arc::new)).clone()
+                } else {
+                    convert(def, &watcher.selector, change, index).map(Arc::new)
+                };
+                if let Some(element) = element {
                     load.events += 1;
                     watcher.push(rt, net, process, samplers, buffer, due, element, now);
                     deferred.expect(watcher.client, watcher.last_deferred());
@@ -434,7 +441,7 @@ impl State {
                     initial_events_end: false,
                     change: None,
                 };
-                watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                 watcher.finish(net, rt, process, End::Clean, now);
             }
             None => {
@@ -450,7 +457,7 @@ impl State {
                                 initial_events_end: false,
                                 change: None,
                             };
-                            watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                            watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                         }
                     }
                     // Without bookmarks nobody is told where the initial events end.
@@ -463,7 +470,7 @@ impl State {
                             initial_events_end: true,
                             change: None,
                         };
-                        watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                        watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                     }
                 }
                 watcher.start = match from {
@@ -481,7 +488,7 @@ impl State {
                     if in_namespace(&change.key, watcher.namespace.as_ref())
                         && let Some(element) = convert(def, &watcher.selector, change, number)
                     {
-                        watcher.push(rt, net, process, samplers, buffer, due, element, now);
+                        watcher.push(rt, net, process, samplers, buffer, due, Arc::new(element), now);
                     }
                 }
             }
@@ -538,11 +545,10 @@ impl State {
             // It says that everything up to the last change taken has been sent, so it leaves when the cache has that.
             let (revision, ready) = cache.taken(now);
             // A full buffer does without: bookmarks are best effort.
-            if revision > watcher.start && !cache.frozen && !stands_still && (watcher.queue.len() < buffer || watcher.unread(now) < buffer)
-            {
+            if revision > watcher.start && !cache.frozen && !stands_still && !watcher.is_full(buffer, now) {
                 let element =
                     Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false, change: None };
-                watcher.push(rt, net, server.process, samplers, buffer, ready, element, now);
+                watcher.push(rt, net, server.process, samplers, buffer, ready, Arc::new(element), now);
                 deferred.expect(watcher.client, watcher.last_deferred());
             }
         }

@@ -70,7 +70,7 @@ impl AnyWatch {
                 };
             }
         };
-        Some(Ok(element.into_event()))
+        Some(Ok(Arc::unwrap_or_clone(element).into_event()))
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
 use kube_machinery::transparent::{Policy, Transparent};
-use kube_machinery::{ClientExt, Env, ObjectKey};
+use kube_machinery::{ClientExt, Env, FxHashMap, ObjectKey};
 use parking_lot::Mutex;
 
 use crate::actor::object_tasks::{ObjectTasks, Spawner};
@@ -73,7 +73,7 @@ struct Assignment {
 #[derive(Default)]
 struct State {
     /// How many pods were bound to each node, or are about to be.
-    loads: BTreeMap<String, u64>,
+    loads: FxHashMap<String, u64>,
     /// Pods that are being bound, and those that are bound while the informer still shows them without a node.
     assigned: BTreeMap<ObjectKey, Assignment>,
     /// Pods that fit no node.
@@ -187,16 +187,16 @@ impl Scheduler {
     }
 
     /// The node for a pod: of those that fit one with the fewest pods, drawn if there are several.
-    fn pick(&self, pod: &Pod, loads: &BTreeMap<String, u64>) -> Option<String> {
+    fn pick(&self, pod: &Pod, loads: &FxHashMap<String, u64>) -> Option<String> {
         let mut best: Option<(u64, Arc<Node>)> = None;
         let mut equals = 0u64;
         self.nodes.for_each(|node| {
-            if !fit::fits(pod, node) {
+            let load = node.metadata.name.as_ref().and_then(|name| loads.get(name)).copied().unwrap_or(0);
+            // Most nodes of a large cluster are out by their load, which is looked up faster than a node is compared with a pod.
+            if best.as_ref().is_some_and(|(least, _)| load > *least) || !fit::fits(pod, node) {
                 return;
             }
-            let load = node.metadata.name.as_ref().and_then(|name| loads.get(name)).copied().unwrap_or(0);
             equals = match &best {
-                Some((least, _)) if load > *least => return,
                 Some((least, _)) if load == *least => equals + 1,
                 _ => 1,
             };

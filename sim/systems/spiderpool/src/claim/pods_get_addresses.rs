@@ -3,16 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use kube_machinery::FxHashSet;
 
 use super::view::{Pod, Tried, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
+/// What is made so much later is surely younger: no write is carried out so long after it was sent.
+const SURELY_OLDER: SignedDuration = SignedDuration::from_secs(60);
+
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is
 /// not, also where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of
 /// nodes that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, whose workload is not there, or that tried pools that have too few free addresses for its NICs. Nor is one whose
+/// the rules, whose workload is not there, that tried pools that have too few free addresses for its NICs, or that has for one of them
+/// only pools that overlap others and are not surely the older ones: those are withheld until somebody takes one away (A W18). Nor is one whose
 /// predecessor's endpoint is being deleted while addresses are recorded for that pod, which is gone: its DEL was lost, and without reclaim
 /// nobody knows whether its sandbox is.
 ///
@@ -63,6 +68,7 @@ pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
             }
             hopes.into_values().all(|hope| hope) && [4, 6].into_iter().all(|version| has_enough(view, &last.tried, version))
         }
+        Some(Refusal::Blocked) => !has_only_withheld(view, &last.tried),
         Some(Refusal::Predecessor) => !waits_for_reclaim(view, uid, pod),
         _ => true,
     }
@@ -86,6 +92,25 @@ fn has_enough(view: &View, tried: &[Tried], version: i64) -> bool {
     let reserved = view.reservations.now();
     let free = |pool: &str| view.pools.get(pool).map_or(0, |pool| pool.free(&reserved, nics.len()));
     pools.into_iter().map(free).sum::<usize>() >= nics.len()
+}
+
+/// Whether some NIC has, for one family, only pools that no agent serves from because they overlap.
+fn has_only_withheld(view: &View, tried: &[Tried]) -> bool {
+    let mut serves: BTreeMap<(&str, i64), bool> = BTreeMap::new();
+    for tried in tried {
+        let version = view.pools.get(&tried.pool).and_then(|pool| pool.object.spec.ip_version).unwrap_or_default();
+        *serves.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || !is_withheld(view, &tried.pool);
+    }
+    serves.into_values().any(|serves| !serves)
+}
+
+/// Whether a pool overlaps one than which it is not surely older: that was made before it or not long enough after it, or if its own ranges
+/// were changed since it was made. API servers give the times before they store the object, which can take long.
+fn is_withheld(view: &View, pool: &str) -> bool {
+    let made = |name: &str| Some(view.pools.get(name)?.object.metadata.creation_timestamp.as_ref()?.0);
+    let (Some(own), Some(info)) = (made(pool), view.pools.get(pool)) else { return false };
+    let is_changed = info.object.metadata.generation != Some(1);
+    view.pools.overlaps.with(pool).filter_map(|other| made(other)).any(|other| is_changed || other.duration_since(own) <= SURELY_OLDER)
 }
 
 /// Whether the endpoint of a pod's name is that of a pod that is gone, and holds what is recorded for that one.
@@ -163,6 +188,41 @@ mod tests {
             assert_eq!(stage.pending(), None);
             stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
             assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_pod_whose_only_pool_overlaps_one_that_may_be_as_old_is_not_waited_for_and_others_are() {
+        with_pod(|stage| {
+            let refused = |stage: &mut Stage| {
+                stage.ask("ns/a", "a", "eth0");
+                stage.try_pool("a", "p", Err(Refusal::Blocked));
+                stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
+                stage.pending().is_none()
+            };
+            let made = |stage: &mut Stage, pool: &str, second: i64, generation: i64| {
+                stage.change_pool(stage.person, pool, |pool| {
+                    pool.metadata.creation_timestamp = Some(Time(Timestamp::from_second(second).unwrap()));
+                    pool.metadata.generation = Some(generation);
+                });
+            };
+            made(stage, "p", 1_000, 1);
+            assert!(!refused(stage), "nothing overlaps");
+            stage.pool("twin", &["10.0.0.1-10.0.0.2"]);
+            for (second, generation, withheld) in [(900, 1, true), (1_000, 1, true), (1_060, 1, true), (1_061, 1, false), (1_061, 2, true)]
+            {
+                made(stage, "twin", second, 1);
+                made(stage, "p", 1_000, generation);
+                assert_eq!(refused(stage), withheld, "the other one is made at {second}, and p is at generation {generation}");
+            }
+            made(stage, "p", 1_000, 1);
+            made(stage, "twin", 900, 1);
+            stage.pool("alone", &["10.0.0.7"]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "p", Err(Refusal::Blocked));
+            stage.try_pool("a", "alone", Err(Refusal::Blocked));
+            stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some(), "another pool of the NIC could serve");
         });
     }
 

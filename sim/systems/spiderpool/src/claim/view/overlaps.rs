@@ -37,6 +37,12 @@ impl Overlaps {
         self.younger.contains_key(pool)
     }
 
+    /// The pools that have an address of `pool`, before or after it came to have it.
+    pub(in super::super) fn with(&self, pool: &str) -> impl Iterator<Item = &Arc<str>> {
+        let older = self.older.get(pool).into_iter().flatten().map(|(other, _)| other);
+        older.chain(self.younger.get(pool).into_iter().flatten())
+    }
+
     /// Which pools overlap, to be told.
     pub(in super::super) fn pairs(&self) -> Vec<String> {
         let told = |(pool, older): (&Arc<str>, &Vec<(Arc<str>, IpSet)>)| {

@@ -19,6 +19,7 @@ pub mod actor;
 pub mod cluster;
 pub mod env;
 pub mod fault;
+mod glob;
 pub mod kinds;
 pub mod net;
 pub mod node;

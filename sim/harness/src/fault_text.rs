@@ -1,13 +1,14 @@
 //! Faults of a plan in words.
 
-use kube_sim::fault::{Fault, FaultKind};
+use kube_sim::fault::{Fault, FaultKind, ObjectChange};
 use sim_config::kinds::Kinds;
 
-/// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`.
+/// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`, or `… at the 2nd update of spiderippools/pool-0`.
 pub(crate) fn text(fault: &Fault) -> String {
     match &fault.kind {
         FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
         FaultKind::RequestFault(hit) => format!("{} {}", name(fault), hit.nth),
+        _ if !fault.common.when.is_empty() => format!("{} at {}", name(fault), ObjectChange::text_of(&fault.common.when)),
         _ => format!("{} at {}", name(fault), fault.common.at),
     }
 }

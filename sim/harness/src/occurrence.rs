@@ -1,6 +1,6 @@
 //! How often a scenario's fault occurs, and when.
 
-use kube_sim::fault::FaultDraft;
+use kube_sim::fault::{FaultDraft, ObjectChangeDraft};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::phase_time::PhaseTime;
@@ -19,6 +19,10 @@ pub struct Occurrence {
     /// that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Choice<PhaseTime>>,
+    /// It begins with the last of these changes, each of which is waited for when the one before it has happened, the first from `at` on;
+    /// empty = at its time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<ObjectChangeDraft>,
     /// How long each lasts, as a duration or a part of the safety phase (`"100%"`: until the faults heal); unset = `"100ms..10s"`.
     #[serde(rename = "for")]
     pub lasts: Choice<PhaseTime>,
@@ -27,7 +31,7 @@ pub struct Occurrence {
 impl Default for Occurrence {
     fn default() -> Self {
         let lasts = Choice::Between(Span::millis(100).into(), Span::secs(10).into());
-        Self { likelihood: Probability::ALWAYS, count: Choice::Is(1), at: None, lasts }
+        Self { likelihood: Probability::ALWAYS, count: Choice::Is(1), at: None, when: Vec::new(), lasts }
     }
 }
 

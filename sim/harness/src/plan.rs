@@ -10,9 +10,10 @@ use ipam_reports::{Digest, Seconds};
 use kube_sim::cluster::Knobs;
 use kube_sim::cluster::capacity::Capacity;
 use kube_sim::cluster::server::ServerDelays;
-use kube_sim::fault::{self, Fault, Inventory};
+use kube_sim::fault::{self, Fault, Inventory, ObjectChange};
 use kube_sim::net::LinkDelays;
 use serde::{Deserialize, Serialize};
+use sim_config::kinds::Kinds;
 use sim_config::source::STANDARD_INPUT;
 use sim_config::time::SimTime;
 use sim_config::{Problems, Source, toml as input_toml};
@@ -236,6 +237,8 @@ impl Plan {
         let inventory = Inventory { names: &names, types: &types };
         for fault in &self.fault {
             problems.append(fault.kind.problems(source, &inventory));
+            let (kind, when) = (&fault.kind, &fault.common.when);
+            problems.append(ObjectChange::problems(kind.kind(), kind.begins(), when, source, &inventory));
         }
         problems
     }

@@ -6,7 +6,7 @@ mod variant;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kube_sim::fault::{ApiServerCrash, Fault, FaultKind, HostDown, Inventory, Partition, Target, Window};
+use kube_sim::fault::{ApiServerCrash, Fault, FaultKind, HostDown, Inventory, ObjectChangeDraft, Partition, Target, Window};
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use schemars::JsonSchema;
@@ -241,6 +241,8 @@ impl Scenario {
             let inventory = Inventory { names: &names, types: &types };
             for fault in &self.fault {
                 problems.append(fault.kind.problems(source, &inventory));
+                let (kind, when) = (&fault.kind, &fault.common.when);
+                problems.append(ObjectChangeDraft::problems(kind.kind(), kind.begins(), when, source, &inventory));
             }
             if let Some(swarm) = &self.swarm {
                 problems.append(swarm.problems(source, &inventory));
@@ -361,7 +363,8 @@ impl Scenario {
                 let lasts = draft.common.lasts.draw(&mut draw).of(safety);
                 let kind = draft.kind.draw(&mut draw, &names);
                 let lasts = (!kind.is_instant()).then_some(lasts);
-                faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
+                let when = draft.common.when.iter().map(|change| change.draw(&mut draw)).collect();
+                faults.push(With { common: Window { at: SimTime::ZERO + at, lasts, when }, kind });
             }
         }
         if let Some(swarm) = &self.swarm {
@@ -397,7 +400,7 @@ fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw
         };
         // What begins when the faults heal does not begin.
         let at = at.min(safety.0.saturating_sub(std::time::Duration::from_micros(1)));
-        faults.push(With { common: Window { at: SimTime::ZERO + at, lasts: Some(Span::FOREVER) }, kind });
+        faults.push(With { common: Window::new(SimTime::ZERO + at, Some(Span::FOREVER)), kind });
     }
     faults
 }

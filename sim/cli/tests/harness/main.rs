@@ -4,6 +4,7 @@ mod claim_suites;
 mod deviation;
 mod excuse;
 mod load;
+mod partition;
 mod pattern;
 mod phase_time;
 mod regressions;

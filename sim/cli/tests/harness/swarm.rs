@@ -1,6 +1,6 @@
 //! What a swarm of faults draws.
 
-use kube_sim::fault::{FaultDraft, FaultKind, FaultTargets, Inventory, Targeting};
+use kube_sim::fault::{FaultDraft, FaultKind, FaultTargets, Inventory, Targeting, Trigger};
 use sim_config::Source;
 use sim_config::draw::{Concern, Draw};
 use sim_config::kinds::Kinds;
@@ -119,4 +119,17 @@ fn only_what_is_named_is_drawn_and_a_swarm_of_nothing_is_a_problem() {
     assert!(problems(&Swarm { shortest: Span::secs(90), ..swarm.clone() }).contains("is longer than"));
     let nothing = Weather { calm: 0, mixed: 0, hostile: 0 };
     assert!(problems(&Swarm { weather: nothing, ..swarm }).contains("has no weight"));
+}
+
+#[test]
+fn some_faults_begin_with_changes_of_what_the_workload_uses() {
+    let plans = plans(&Swarm::default(), 200);
+    let faults = plans.iter().flat_map(|plan| &plan.fault).filter(|fault| fault.kind.begins() == Trigger::Window);
+    let (at_changes, others): (Vec<_>, Vec<_>) = faults.partition(|fault| !fault.common.when.is_empty());
+    let share = at_changes.len() as f64 / (at_changes.len() + others.len()) as f64;
+    assert!((0.1..0.3).contains(&share), "{share}");
+    let objects: BTreeSet<&str> = at_changes.iter().flat_map(|fault| &fault.common.when).map(|change| change.object.as_str()).collect();
+    assert!(objects.contains("configmaps/*"), "{objects:?}");
+    let at_requests = plans.iter().flat_map(|plan| &plan.fault).filter(|fault| fault.kind.begins() == Trigger::Request);
+    assert!(at_requests.clone().count() > 10 && at_requests.into_iter().all(|fault| fault.common.when.is_empty()));
 }

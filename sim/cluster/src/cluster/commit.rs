@@ -288,6 +288,10 @@ impl State {
         if self.request_points.listens() {
             self.request_points.written(client, kind, &change.key);
         }
+        if self.change_points.listens() {
+            let reached = self.change_points.changed(kind, &change.key, change.before.as_ref(), change.after.as_ref());
+            reached.into_iter().for_each(|fault| fabric.fire_soon(fault, client));
+        }
         let result = change.after.as_ref().or(change.tombstone.as_ref()).cloned();
         let result = result.unwrap_or_else(|| unreachable!("what is not stored went"));
         if self.node_kind == Some(kind) {

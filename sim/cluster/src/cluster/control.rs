@@ -9,6 +9,7 @@ use kube_machinery::api::TransportError;
 use sim_config::time::SimTime;
 
 use super::admission::{Forbidden, HookFault, Service, Webhook};
+use super::change_point::ChangePoint;
 use super::exchange::Phase;
 use super::server::ApiFault;
 use super::store::Revision;
@@ -431,6 +432,16 @@ impl Fabric {
     /// Adds a crash point.
     pub fn add_write_point(&self, point: WritePoint) {
         self.lock().write_points.push(point);
+    }
+
+    /// Has a fault wait for changes from now on.
+    pub fn add_change_point(&self, point: ChangePoint) {
+        self.lock().change_points.add(point);
+    }
+
+    /// Nobody waits for changes any more.
+    pub fn clear_change_points(&self) {
+        self.lock().change_points.clear();
     }
 
     /// How many writes each process has sent, by its name.

@@ -268,6 +268,13 @@ impl Fabric {
         }
     }
 
+    /// Tells the plan's triggers as soon as whoever runs now has come to rest.
+    pub(super) fn fire_soon(&self, fault: u32, client: ProcessId) {
+        if let Some(hook) = self.on_fault.lock().clone() {
+            self.rt.at(self.rt.now(), move || hook(fault, client));
+        }
+    }
+
     /// Tells the plan's triggers.
     fn fire(&self, fault: u32, client: ProcessId) {
         let hook = self.on_fault.lock().clone();

@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod capacity;
+mod change_point;
 mod clear;
 mod client;
 mod commit;
@@ -58,6 +59,7 @@ use crate::trace::coverage::CoveragePoint;
 use crate::trace::recorder::Recorder;
 use crate::trace::{EventKind, Note};
 
+pub use change_point::{Became, ChangePoint, ChangeStep};
 pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
 pub use connection::{KEEPALIVE, Reconnect};
@@ -205,6 +207,7 @@ pub struct State {
     pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
     pub(crate) write_points: Vec<WritePoint>,
     pub(crate) request_points: request_point::RequestPoints,
+    pub(crate) change_points: change_point::ChangePoints,
     pub(crate) cache_lags: Vec<control::CacheLag>,
     pub(crate) obstructions: clear::Obstructions,
     pub(crate) writes: FxHashMap<ProcessId, u32>,
@@ -251,6 +254,7 @@ impl Fabric {
             uid_ends: BTreeMap::new(),
             write_points: Vec::new(),
             request_points: request_point::RequestPoints::default(),
+            change_points: change_point::ChangePoints::default(),
             cache_lags: Vec::new(),
             obstructions: clear::Obstructions::default(),
             writes: FxHashMap::default(),

@@ -145,7 +145,7 @@ mod tests {
     /// Begins a fault that lasts for so long.
     fn strike(bed: &Testbed, kind: FaultKind, lasts: Duration) {
         let at = bed.rt.now() + Duration::from_millis(1);
-        let fault = Fault { common: Window { at, lasts: Some(Span(lasts)) }, kind };
+        let fault = Fault { common: Window::new(at, Some(Span(lasts))), kind };
         Faults::schedule(&bed.fabric, &[fault], at + 1_000 * SECOND);
     }
 

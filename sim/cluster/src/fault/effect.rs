@@ -38,20 +38,22 @@ pub trait Inject: Parameters {
         None
     }
 
-    /// Prepares the fault with number `index` when a run begins, and says what it waits for.
-    fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+    /// With what it begins.
+    const BEGINS: Trigger = Trigger::Window;
+
+    /// Prepares the fault with number `index` when a run begins; one that begins with a request waits for it from then on.
+    fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
         let _ = (index, cluster);
-        Trigger::Time
     }
 }
 
-/// What a fault waits for.
+/// With what a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The time of its window.
-    Time,
-    /// A point that a process reaches; it has been announced to the cluster (`Fabric::add_write_point`).
-    Point,
+    /// With its window: at its time, or at the change that it waits for.
+    Window,
+    /// With a request of a process that it waits for by itself, whatever its window says (`Fabric::add_write_point`).
+    Request,
 }
 
 /// The circumstances under which a fault begins.

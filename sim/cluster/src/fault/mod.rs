@@ -11,6 +11,7 @@
 mod blocks;
 mod effect;
 mod kinds;
+mod object_change;
 mod operator;
 mod parameters;
 mod process_down;
@@ -26,6 +27,7 @@ use sim_config::time::{SimTime, Span};
 pub use blocks::Blocks;
 pub use effect::{ActiveEffect, Effect, Inject, Injection, Overlap, Trigger};
 pub use kinds::*;
+pub use object_change::{ChangeKind, ObjectChange, ObjectChangeDraft};
 pub use parameters::{Invalid, Inventory, Parameters};
 pub use schedule::Faults;
 pub use target::Target;
@@ -35,12 +37,22 @@ pub use targeting::{FaultTargets, Targeting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Since the beginning of the run.
+    /// Since the beginning of the run. A fault that waits for changes begins to wait for them then.
     #[schemars(with = "Span")]
     pub at: SimTime,
     /// How long; unset = until the faults heal, and `forever` outlasts that. Ignored by faults that are over at once.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
+    /// It begins with the last of these changes, of which each is waited for when the one before it has happened; empty = at its time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<ObjectChange>,
+}
+
+impl Window {
+    /// From `at` on for as long as `lasts` says.
+    pub fn new(at: SimTime, lasts: Option<Span>) -> Self {
+        Self { at, lasts, when: Vec::new() }
+    }
 }
 
 /// A fault of a plan.
@@ -92,7 +104,7 @@ mod tests {
         for info in vocabulary() {
             let draft = FaultDraft::of(info.name).unwrap_or_else(|| panic!("{} has a required parameter", info.name));
             for _ in 0..20 {
-                let fault = Fault { common: Window { at: SimTime::from_secs(3), lasts: None }, kind: draft.draw(&mut draw, &names()) };
+                let fault = Fault { common: Window::new(SimTime::from_secs(3), None), kind: draft.draw(&mut draw, &names()) };
                 let text = toml::to_string(&fault).unwrap();
                 let back: Fault = sim_config::toml::from_str("plan.toml", &text).unwrap_or_else(|problems| panic!("{text}\n{problems}"));
                 assert_eq!(back, fault, "{text}");

@@ -1,6 +1,6 @@
 //! When the faults of a plan begin and end.
 //!
-//! A fault begins at its time, or at the point that it waits for, and applies its effects. They are reverted when its time is over, at the
+//! A fault begins at its time, or at the change or request that it waits for, and applies its effects. They are reverted when its time is over, at the
 //! latest when the faults heal. What several faults keep in one state is reverted by the last of them.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use sim_config::time::SimTime;
 
 use super::effect::{ActiveEffect, Injection, Trigger};
 use super::{Fault, is_for_good};
-use crate::cluster::{Fabric, ObstructionId};
+use crate::cluster::{ChangePoint, ChangeStep, Fabric, ObstructionId};
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, FaultChange};
 
@@ -38,11 +38,17 @@ impl Faults {
     pub fn schedule(fabric: &Arc<Fabric>, plan: &[Fault], heal_at: SimTime) -> Arc<Self> {
         let faults = Arc::new(Self { fabric: fabric.clone(), plan: plan.to_vec(), active: Mutex::default(), heal_at });
         for (index, fault) in (0..).zip(plan) {
-            if fault.kind.arm(index, fabric) == Trigger::Point {
+            fault.kind.arm(index, fabric);
+            if fault.kind.begins() == Trigger::Request {
                 continue;
             }
             let begin = faults.clone();
-            fabric.rt.at(fault.common.at, move || begin.begin(index, None));
+            let steps: Vec<ChangeStep> = fault.common.when.iter().filter_map(|change| change.step(&fabric.registry)).collect();
+            if steps.is_empty() {
+                fabric.rt.at(fault.common.at, move || begin.begin(index, None));
+            } else {
+                fabric.rt.at(fault.common.at, move || begin.fabric.add_change_point(ChangePoint { fault: index, steps }));
+            }
         }
         let heal = faults.clone();
         fabric.rt.at(heal_at, move || heal.heal());
@@ -144,6 +150,7 @@ impl Faults {
     pub fn heal(&self) {
         self.fabric.clear_write_points();
         self.fabric.clear_request_points();
+        self.fabric.clear_change_points();
         loop {
             let position = self.active.lock().iter().position(|active| !self.is_for_good(active.index));
             let Some(position) = position else { return };

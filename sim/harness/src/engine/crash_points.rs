@@ -79,7 +79,7 @@ pub(super) fn sweep(
             for (nth, after_commit) in (1..=writes).flat_map(|nth| [(nth, false), (nth, true)]) {
                 let crash = CrashAtWrite { process: Target::from_text(&process), nth, after_commit, down: DOWN };
                 let mut plan = plan.clone();
-                plan.fault.push(With { common: Window { at: SimTime::ZERO, lasts: None }, kind: FaultKind::CrashAtWrite(crash) });
+                plan.fault.push(With { common: Window::new(SimTime::ZERO, None), kind: FaultKind::CrashAtWrite(crash) });
                 points.push(Point { seed, process: process.clone(), nth, after_commit, plan });
             }
         }

@@ -167,8 +167,7 @@ impl Search<'_> {
     fn plan(&self, number: usize) -> Plan {
         let Base { plan, processes } = self.base(number);
         let mut plan = plan.clone();
-        let fault =
-            |disturbance: Disturbance| With { common: Window { at: SimTime::ZERO, lasts: None }, kind: disturbance.fault(processes) };
+        let fault = |disturbance: Disturbance| With { common: Window::new(SimTime::ZERO, None), kind: disturbance.fault(processes) };
         plan.fault.extend(self.path(number).into_iter().map(fault));
         plan
     }
@@ -355,7 +354,7 @@ mod tests {
         let late = Disturbance { process: 0, nth: 4, effect: RequestEffect::Late, writes: 2 };
         assert_eq!(late.text(&processes), "late until write 2 of others at request 4 of a");
         assert_eq!(late.file(&processes), "a-4-late-2");
-        let fault = With { common: Window { at: SimTime::ZERO, lasts: None }, kind: late.fault(&processes) };
+        let fault = With { common: Window::new(SimTime::ZERO, None), kind: late.fault(&processes) };
         let text = toml::to_string(&fault).unwrap();
         let back: kube_sim::fault::Fault = sim_config::toml::from_str("plan.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(back, fault);

@@ -11,9 +11,10 @@
 //! Each kind draws from a stream of its own, so that leaving one out changes nothing about the others.
 
 pub mod name;
+pub mod partition;
 pub mod pattern;
 
-use kube_sim::fault::{Fault, FaultDraft, FaultKind, FaultTargets, Inventory, Targeting, Window};
+use kube_sim::fault::{ChangeKind, Fault, FaultDraft, FaultKind, FaultTargets, Inventory, ObjectChange, Targeting, Trigger, Window};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
@@ -114,6 +115,35 @@ pub fn stream_of(name: &str, number: u64) -> u64 {
     name.bytes().fold(number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7))
 }
 
+/// In how many runs the faults of a kind begin with changes of objects, not at any time: what goes wrong in quiet does little.
+const AT_CHANGES: f64 = 0.25;
+/// Which change of a type a fault waits for, at most.
+const CHANGES_MAX: u64 = 6;
+
+/// The changes with which the faults of one kind begin.
+struct AtChanges<'a> {
+    /// Unset = they begin at any time.
+    resources: Option<&'a [String]>,
+    draw: Draw,
+}
+
+impl<'a> AtChanges<'a> {
+    /// Draws whether they wait for changes at all, from a stream of its own: what else is drawn for `kind` stays.
+    fn draw_for(kind: &str, setting: &'a Setting<'_>) -> Self {
+        let mut draw = Draw::new(setting.seed, Concern::Faults, stream_of(kind, stream_of("swarm/changes/", 0)));
+        let resources = Some(setting.targets.resources.as_slice()).filter(|all| draw.chance(AT_CHANGES) && !all.is_empty());
+        Self { resources, draw }
+    }
+
+    /// What the next fault waits for.
+    fn draw(&mut self, kind: &FaultKind) -> Vec<ObjectChange> {
+        let (which, nth) = (self.draw.u64(), 1 + self.draw.below(CHANGES_MAX) as u32);
+        let Some(resources) = self.resources.filter(|_| kind.begins() == Trigger::Window) else { return Vec::new() };
+        let resource = &resources[sim_config::draw::below(which, resources.len() as u64) as usize];
+        vec![ObjectChange { object: format!("{resource}/*"), change: ChangeKind::Any, sets: None, nth }]
+    }
+}
+
 /// What a swarm knows of the run for which it draws.
 pub struct Setting<'a> {
     /// The seed of the run.
@@ -182,6 +212,7 @@ impl Swarm {
         let longest = Choice::Between(self.shortest, self.longest).draw(draw);
         let pause = setting.safety.0 / times;
         let mut at = draw.between(std::time::Duration::ZERO, pause);
+        let mut changes = AtChanges::draw_for(kind, setting);
         for _ in 0..times {
             let lasts = Choice::Between(self.shortest, longest).draw(draw);
             let tuned = self.tune.iter().find(|draft| draft.kind() == kind);
@@ -193,12 +224,13 @@ impl Swarm {
             let kind = draft.draw(draw, setting.names);
             let busy = match &kind {
                 // When it comes to its write or request nobody knows.
-                FaultKind::CrashAtWrite(_) | FaultKind::RequestFault(_) => Span::secs(0),
+                kind if kind.begins() == Trigger::Request => Span::secs(0),
                 kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
                 _ => lasts,
             };
             let lasts = (!kind.is_instant()).then_some(lasts);
-            faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
+            let when = changes.draw(&kind);
+            faults.push(With { common: Window { at: SimTime::ZERO + at, lasts, when }, kind });
             at += busy.0 + self.gap.0 + draw.between(std::time::Duration::ZERO, pause);
         }
     }

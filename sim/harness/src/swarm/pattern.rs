@@ -1,4 +1,4 @@
-//! Named schedules of several faults: the three patterns in which controllers break (K §9.1, Sieve).
+//! Named schedules of several faults: the three patterns in which controllers break (K §9.1, Sieve), and partitions by their shape.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, With};
 
 use super::Setting;
+use super::partition::Shape;
 
 /// The most writes among which an intermediate state is looked for.
 const WRITES: u64 = 12;
@@ -21,10 +22,21 @@ pub enum Pattern {
     UnobservedState,
     /// A process crashes at several writes in a row, each time in the middle of the same change.
     IntermediateState,
+    /// A partition of this shape.
+    Partition(Shape),
 }
 
 /// Every pattern.
-pub const PATTERNS: [Pattern; 3] = [Pattern::StaleState, Pattern::UnobservedState, Pattern::IntermediateState];
+pub const PATTERNS: [Pattern; 8] = [
+    Pattern::StaleState,
+    Pattern::UnobservedState,
+    Pattern::IntermediateState,
+    Pattern::Partition(Shape::Halves),
+    Pattern::Partition(Shape::Ring),
+    Pattern::Partition(Shape::Bridge),
+    Pattern::Partition(Shape::Node),
+    Pattern::Partition(Shape::Swizzle),
+];
 
 impl Pattern {
     /// Its name in a scenario.
@@ -33,6 +45,11 @@ impl Pattern {
             Pattern::StaleState => "stale-state",
             Pattern::UnobservedState => "unobserved-state",
             Pattern::IntermediateState => "intermediate-state",
+            Pattern::Partition(Shape::Halves) => "partition-halves",
+            Pattern::Partition(Shape::Ring) => "partition-ring",
+            Pattern::Partition(Shape::Bridge) => "partition-bridge",
+            Pattern::Partition(Shape::Node) => "partition-node",
+            Pattern::Partition(Shape::Swizzle) => "swizzle",
         }
     }
 
@@ -48,6 +65,15 @@ impl Pattern {
                  so that clients only see the result."
             }
             Pattern::IntermediateState => "A process crashes at one to three writes in a row, before or after their commits.",
+            Pattern::Partition(Shape::Halves) => "Processes and API servers are parted in two halves, as when a zone is cut off.",
+            Pattern::Partition(Shape::Ring) => "Each process reaches two API servers that are next to each other; needs three servers.",
+            Pattern::Partition(Shape::Bridge) => {
+                "Two parts reach an API server of their own and one that both reach, the bridge; needs three servers."
+            }
+            Pattern::Partition(Shape::Node) => "One process is cut off from everybody.",
+            Pattern::Partition(Shape::Swizzle) => {
+                "Several processes are cut off from the API servers one after the other, and come back in another order."
+            }
         }
     }
 
@@ -57,11 +83,15 @@ impl Pattern {
             Pattern::StaleState => "api-server-freeze, reconnect, crash",
             Pattern::UnobservedState => "api-server-freeze, history-lost",
             Pattern::IntermediateState => "crash-at-write",
+            Pattern::Partition(_) => "partition",
         }
     }
 
     /// Its faults in a run; none where the workload has nothing for it.
     pub fn draw(self, setting: &Setting<'_>, shortest: Span, longest: Span, draw: &mut Draw) -> Vec<Fault> {
+        if let Pattern::Partition(shape) = self {
+            return shape.draw(setting, shortest, longest, draw);
+        }
         let Setting { safety, targets, ops, names, .. } = setting;
         // The same numbers whatever the run has.
         let (which, server, other, moment, object) = (draw.u64(), draw.u64(), draw.u64(), draw.u64(), draw.u64());
@@ -78,7 +108,7 @@ impl Pattern {
         let begin = happens.saturating_sub(lasts.0.mul_f64(lead));
         let resource = targets.resources.get(below(object, targets.resources.len() as u64 + 1) as usize).cloned();
         let resource = resource.unwrap_or_else(|| "*".to_owned());
-        let row = |at: Duration, lasts: Option<Span>, kind: FaultKind| With { common: Window { at: SimTime::ZERO + at, lasts }, kind };
+        let row = |at: Duration, lasts: Option<Span>, kind: FaultKind| With { common: Window::new(SimTime::ZERO + at, lasts), kind };
         let freeze =
             |server: Target| row(begin, Some(lasts), FaultKind::ApiServerFreeze(ApiServerFreeze { server, resource: resource.clone() }));
         match self {
@@ -120,6 +150,7 @@ impl Pattern {
                 };
                 (first..first + crashes).map(at).collect()
             }
+            Pattern::Partition(_) => unreachable!("drawn by its shape"),
         }
     }
 }

@@ -19,7 +19,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// A fault for a plan: it begins so many seconds from now.
 fn fault(bed: &Testbed, after_ms: u32, lasts: Duration, kind: FaultKind) -> Fault {
-    Fault { common: Window { at: bed.rt.now() + MS * after_ms, lasts: Some(Span(lasts)) }, kind }
+    Fault { common: Window::new(bed.rt.now() + MS * after_ms, Some(Span(lasts))), kind }
 }
 
 /// Puts a plan into effect.

@@ -1,5 +1,6 @@
 //! Every fault of the vocabulary, on a small cluster and driven as a plan drives it: what it does, and that it ends.
 
+mod changes;
 mod clocks;
 mod etcd;
 mod links;
@@ -36,7 +37,7 @@ async fn strike(bed: &Testbed, lasts: Duration, kind: FaultKind) -> Arc<Faults> 
 /// The same with several faults that begin together, in this order.
 async fn strike_all<const N: usize>(bed: &Testbed, kinds: [(Duration, FaultKind); N]) -> Arc<Faults> {
     let at = bed.rt.now() + MS;
-    let plan = kinds.map(|(lasts, kind)| Fault { common: Window { at, lasts: Some(Span(lasts)) }, kind });
+    let plan = kinds.map(|(lasts, kind)| Fault { common: Window::new(at, Some(Span(lasts))), kind });
     let faults = Faults::schedule(&bed.fabric, &plan, at + Duration::from_secs(3_600));
     bed.wait(2 * MS).await;
     faults

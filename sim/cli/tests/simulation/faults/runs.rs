@@ -24,7 +24,7 @@ fn whole_vocabulary(seed: u64) -> Vec<Fault> {
     let fault = |info: kube_sim::fault::FaultInfo| {
         let at = SimTime::from_secs(6) + draw.between(Duration::ZERO, Duration::from_secs(120));
         let lasts = Some(Span(draw.between(100 * MS, 10 * SECOND)));
-        Fault { common: Window { at, lasts }, kind: FaultDraft::of(info.name).unwrap().draw(&mut draw, &names) }
+        Fault { common: Window::new(at, lasts), kind: FaultDraft::of(info.name).unwrap().draw(&mut draw, &names) }
     };
     vocabulary().into_iter().map(fault).collect()
 }
@@ -93,7 +93,7 @@ fn a_run_that_ends_in_the_middle_of_every_fault_leaves_nothing_behind() {
         create(&client, "counter").await.unwrap();
         let mut plan = whole_vocabulary(1);
         let at = bed.rt.now() + SECOND;
-        plan.iter_mut().for_each(|fault| fault.common = Window { at, lasts: None });
+        plan.iter_mut().for_each(|fault| fault.common = Window::new(at, None));
         Faults::schedule(&bed.fabric, &plan, SimTime::NEVER);
         // Requests and watches that are still under way at the end.
         for number in 0..5 {
@@ -150,7 +150,7 @@ fn healing_ends_what_holds_brings_back_what_is_down_and_begins_nothing_more() {
     Testbed::run(1, async |bed| {
         let (client, down) = (bed.client_on("client", 0), bed.process("down"));
         let now = bed.rt.now();
-        let fault = |seconds, lasts, kind| Fault { common: Window { at: now + seconds * SECOND, lasts }, kind };
+        let fault = |seconds, lasts, kind| Fault { common: Window::new(now + seconds * SECOND, lasts), kind };
         let plan = [
             fault(1, None, FaultKind::EtcdPause(EtcdPause {})),
             fault(1, Some(Span::secs(600)), FaultKind::Pause(Pause { process: target("apiserver-1") })),
@@ -181,7 +181,7 @@ fn what_lasts_for_good_counts_as_felt_once_it_met_a_message() {
         Testbed::run(1, async |bed| {
             let (client, now) = (bed.client_on("client", 0), bed.rt.now());
             let cut = Partition { from: target("client"), to: target("apiserver-*") };
-            let fault = Fault { common: Window { at: now + SECOND, lasts: Some(Span::FOREVER) }, kind: FaultKind::Partition(cut) };
+            let fault = Fault { common: Window::new(now + SECOND, Some(Span::FOREVER)), kind: FaultKind::Partition(cut) };
             let faults = Faults::schedule(&bed.fabric, &[fault], now + 10 * SECOND);
             bed.wait(12 * SECOND).await;
             if used {

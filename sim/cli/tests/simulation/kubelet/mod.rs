@@ -140,7 +140,7 @@ impl Stage {
 
     /// Begins a fault.
     fn strike(&self, lasts: Duration, kind: FaultKind) {
-        let fault = Fault { common: Window { at: self.bed.rt.now(), lasts: Some(Span(lasts)) }, kind };
+        let fault = Fault { common: Window::new(self.bed.rt.now(), Some(Span(lasts))), kind };
         Faults::schedule(&self.bed.fabric, &[fault], self.bed.rt.now() + Duration::from_secs(36_000));
     }
 

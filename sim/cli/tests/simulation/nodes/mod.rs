@@ -194,7 +194,7 @@ impl Stage {
     /// Begins faults that last for so many seconds each, as a plan would.
     async fn strike<const N: usize>(&self, kinds: [(u32, FaultKind); N]) -> Arc<Faults> {
         let at = self.bed.rt.now() + Duration::from_millis(1);
-        let plan = kinds.map(|(lasts, kind)| Fault { common: Window { at, lasts: Some(Span(SECOND * lasts)) }, kind });
+        let plan = kinds.map(|(lasts, kind)| Fault { common: Window::new(at, Some(Span(SECOND * lasts))), kind });
         let faults = Faults::schedule(&self.bed.fabric, &plan, at + Duration::from_secs(36_000));
         self.bed.wait(Duration::from_millis(2)).await;
         faults

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sim_config::Choice;
 
 use crate::cluster::Fabric;
-use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap, Trigger};
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
 use crate::rt::HostId;
@@ -37,9 +37,8 @@ impl Inject for ClockDrift {
         self.host.hosts(&injection.cluster.rt).into_iter().map(|host| Drift { host, ppb }.into()).collect()
     }
 
-    fn arm(&self, _: u32, cluster: &Arc<Fabric>) -> Trigger {
+    fn arm(&self, _: u32, cluster: &Arc<Fabric>) {
         self.host.hosts(&cluster.rt).into_iter().for_each(|host| cluster.rt.follow_clock(host));
-        Trigger::Time
     }
 }
 

@@ -77,10 +77,11 @@ impl Inject for CrashAtWrite {
     }
 
     /// It is not an event in time: it waits for its write.
-    fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+    const BEGINS: Trigger = Trigger::Request;
+
+    fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
         for client in self.process.processes(&cluster.rt) {
             cluster.add_write_point(WritePoint { fault: index, client, nth: self.nth, after_commit: self.after_commit });
         }
-        Trigger::Point
     }
 }

@@ -79,6 +79,11 @@ macro_rules! faults {
                 }
             }
 
+            /// With what it begins.
+            pub fn begins(&self) -> Trigger {
+                match self { $( FaultDraft::$Fault(_) => <$Fault as Inject>::BEGINS ),+ }
+            }
+
             /// Draws every open value. `names`: the processes and hosts of the drawn cluster.
             pub fn draw(&self, draw: &mut Draw, names: &[String]) -> FaultKind {
                 match self { $( FaultDraft::$Fault(draft) => FaultKind::$Fault(<$Fault as Parameters>::draw(draft, draw, names)) ),+ }
@@ -135,7 +140,12 @@ macro_rules! faults {
                 match self { $( FaultKind::$Fault(fault) => fault.blocks() ),+ }
             }
 
-            pub(super) fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+            /// With what it begins.
+            pub fn begins(&self) -> Trigger {
+                match self { $( FaultKind::$Fault(_) => <$Fault as Inject>::BEGINS ),+ }
+            }
+
+            pub(super) fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
                 match self { $( FaultKind::$Fault(fault) => fault.arm(index, cluster) ),+ }
             }
 

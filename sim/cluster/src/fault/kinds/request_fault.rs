@@ -227,13 +227,14 @@ impl Inject for RequestFault {
     }
 
     /// It is not an event in time: it waits for its request.
-    fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+    const BEGINS: Trigger = Trigger::Request;
+
+    fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
         if let Some(kind) = resource_kind(cluster, &self.resource) {
             for client in self.process.processes(&cluster.rt) {
                 let (verbs, nth, disturbance) = (self.verb.verbs(), self.nth, self.disturbance());
                 cluster.add_request_point(RequestPoint { fault: index, client, verbs, kind, nth, disturbance });
             }
         }
-        Trigger::Point
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipam_reports::finding::Kind;
 use kube_sim::cluster::Knobs;
-use kube_sim::fault::{Fault, FaultKind, Inventory};
+use kube_sim::fault::{Fault, FaultKind, Inventory, ObjectChange, Trigger};
 use sim_config::Source;
 use sim_config::time::{SimTime, Span, micros};
 
@@ -221,6 +221,13 @@ fn values(trial: &mut Trial<'_>) {
                 break;
             }
         }
+        loop {
+            let plan = trial.best().clone();
+            let simpler = ObjectChange::simpler(&plan.fault[index].common.when);
+            if !simpler.into_iter().any(|when| trial.accept(with_fault(&plan, index, |fault| fault.common.when = when))) {
+                break;
+            }
+        }
         let plan = trial.best().clone();
         let Fault { common, kind } = &plan.fault[index];
         let instant = kind.is_instant() || matches!(kind, FaultKind::Crash(_) | FaultKind::CrashAtWrite(_));
@@ -235,7 +242,7 @@ fn values(trial: &mut Trial<'_>) {
         // The same from the front: it begins later and ends when it did.
         let plan = trial.best().clone();
         let end = plan.fault[index].common.at + Duration::from_micros(shorter);
-        if plan.fault[index].common.lasts.is_some() {
+        if plan.fault[index].common.lasts.is_some() && plan.fault[index].common.when.is_empty() {
             lower(shorter, floor, |lasts| {
                 let at = SimTime::from_micros(end.as_micros() - lasts);
                 trial.accept(with_fault(&plan, index, |fault| (fault.common.at, fault.common.lasts) = (at, span(lasts))))
@@ -275,7 +282,7 @@ fn gap(plan: &Plan, number: usize) -> Option<(u64, u64)> {
     let faults = plan
         .fault
         .iter()
-        .filter(|fault| !matches!(fault.kind, FaultKind::CrashAtWrite(_) | FaultKind::RequestFault(_)))
+        .filter(|fault| fault.kind.begins() == Trigger::Window && fault.common.when.is_empty())
         .map(|fault| fault.common.at);
     let mut times: Vec<u64> = ops.chain(faults).chain([SimTime::ZERO]).map(SimTime::as_micros).collect();
     times.sort_unstable();

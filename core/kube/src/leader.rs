@@ -241,10 +241,7 @@ impl Candidate {
     /// The next step of a `round` after the lease was read; `now` is the time at which it was.
     pub fn decide(&mut self, lease: Option<Arc<Lease>>, round: Round, now: Duration) -> Step {
         let Some(lease) = lease else {
-            let mut lease = Lease { spec: Some(self.record(round)), ..Lease::default() };
-            lease.metadata.name = Some(self.key.name().to_owned());
-            lease.metadata.namespace = self.key.namespace().map(str::to_owned);
-            return Step::Create(Box::new(lease));
+            return Step::Create(Box::new(Lease { metadata: self.key.metadata(), spec: Some(self.record(round)) }));
         };
         let record = lease.spec.clone().unwrap_or_default();
         if self.read.as_ref() != Some(&record) {

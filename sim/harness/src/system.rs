@@ -19,7 +19,6 @@ use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use kube_sim::trace::{Event, Interest};
 use sim_config::Problems;
-use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::time::SimTime;
 
@@ -27,15 +26,15 @@ use crate::check::claim_name::Names;
 use crate::check::{self, Excuse, KnownClaim};
 use crate::claim::{self, ClaimSuite};
 use crate::deviation::{self, Deviation};
-use crate::operation::{self, OpKind};
+use crate::operation;
 use crate::plan::Plan;
 use crate::registered::{Open, assert_unique};
 use crate::served;
-use crate::workload::{self, WorkloadDraft, WorkloadPlan};
+use crate::workload::{self, WorkloadDraft, WorkloadKinds};
 
 /// A system under test: what scenarios can say of it, what it does in a run, and how it is judged.
 ///
-/// All but its name, workloads and operations has a default: nothing.
+/// All but its name and its workloads has a default: nothing.
 pub trait System: Sync {
     /// Its name: lower-case letters, digits and hyphens. `NAME/*` stands for its claims.
     fn name(&self) -> &'static str;
@@ -43,14 +42,8 @@ pub trait System: Sync {
     /// What it is, in a sentence.
     fn about(&self) -> &'static str;
 
-    /// The kinds of workloads in scenario files.
-    fn drafts(&self) -> OpenKinds<WorkloadDraft>;
-
-    /// The same kinds in plans, where every value is drawn.
-    fn plans(&self) -> OpenKinds<WorkloadPlan>;
-
-    /// What its actors can be told to do.
-    fn operations(&self) -> OpenKinds<OpKind>;
+    /// Its workloads, and what their actors can be told to do.
+    fn kinds(&self) -> WorkloadKinds;
 
     /// The types that the API serves for it, besides those of Kubernetes. A type that takes the place of one of Kubernetes' own (of the
     /// same group and Kind) is how that one is stored.
@@ -218,9 +211,10 @@ impl Systems {
         assert_unique("a suite of claims", &suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
         assert_unique("a claim", &claims.iter().map(|claim| claim.name).collect::<Vec<_>>());
         assert_unique("a mutation", &mutations.iter().map(|mutation| mutation.name).collect::<Vec<_>>());
-        workload::draft::DRAFTS.set(Open::new(systems.iter().map(|system| system.drafts()).collect()));
-        workload::planned::PLANS.set(Open::new(systems.iter().map(|system| system.plans()).collect()));
-        operation::OPERATIONS.set(Open::new(systems.iter().map(|system| system.operations()).collect()));
+        let kinds = || systems.iter().map(|system| system.kinds());
+        workload::draft::DRAFTS.set(Open::new(kinds().map(|kinds| kinds.drafts).collect()));
+        workload::planned::PLANS.set(Open::new(kinds().map(|kinds| kinds.plans).collect()));
+        operation::OPERATIONS.set(Open::new(kinds().map(|kinds| kinds.operations).collect()));
         let renamed = systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect();
         check::claim_name::CLAIMS.set(Names { claims, renamed });
         check::excuse::EXCUSES.set(systems.iter().flat_map(|system| system.excuses().iter().map(|excuse| excuse.name)).collect());
@@ -242,7 +236,7 @@ impl Systems {
 
     /// The system that `workload` is one of.
     pub fn of_workload(&self, workload: &WorkloadDraft) -> Option<&'static dyn System> {
-        self.iter().find(|system| system.drafts().names.contains(&workload.kind()))
+        self.iter().find(|system| system.kinds().drafts.names.contains(&workload.kind()))
     }
 
     /// The system that has the mutation called `name`.

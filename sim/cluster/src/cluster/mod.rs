@@ -378,6 +378,13 @@ impl Fabric {
         self.preload(self.registry.id::<K>(), Arc::new(object));
     }
 
+    /// The same unless there is an object of this type and name: the user's own manifests may have brought it.
+    pub fn preload_unless_held<K: Object>(&self, object: K) {
+        if !self.holds::<K>(&ObjectKey::of(&object)) {
+            self.preload_typed(object);
+        }
+    }
+
     /// Forces the UID suffix of the next object with this key, to test suffix collisions.
     pub fn end_uid(&self, kind: KindId, key: ObjectKey, end: &str) {
         self.lock().uid_ends.insert((kind, key), end.to_owned());

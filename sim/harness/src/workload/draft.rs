@@ -88,6 +88,12 @@ impl WorkloadDraft {
     }
 }
 
+impl<D: DraftKinds> From<D> for WorkloadDraft {
+    fn from(draft: D) -> Self {
+        Self::new(draft)
+    }
+}
+
 impl Clone for WorkloadDraft {
     fn clone(&self) -> Self {
         self.0.copy()

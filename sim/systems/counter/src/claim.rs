@@ -179,8 +179,7 @@ impl Claim for EveryIncrementEnds {
     }
 
     fn observe(&mut self, event: &Event<'_>, _: &mut Findings) {
-        if let EventKind::Note { note, process } = event.kind
-            && let Some(CounterNote::Counted { .. } | CounterNote::LeftOpen) = note.downcast_ref()
+        if let Some((process, CounterNote::Counted { .. } | CounterNote::LeftOpen)) = event.note_of()
             && (self.lost.is_empty() || !self.lost.contains(&*self.rt.process_name(process)))
         {
             self.ended += 1;

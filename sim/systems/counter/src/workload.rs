@@ -8,13 +8,12 @@
 //! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
 //! `counter-decides-once` decides on the first read and only refreshes the version.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::api::{Call, Dry, Reply, Request};
+use kube_machinery::api::{Call, Reply, Request};
 use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
 use kube_machinery::transparent::{Policy, Transparent};
 use kube_machinery::{ApiError, Client, Env, ObjectKey};
@@ -23,7 +22,6 @@ use kube_sim::env::SimEnv;
 use kube_sim::fault::FaultTargets;
 use kube_sim::rt::ProcessId;
 use kube_sim::trace::{Counted, Note, Step};
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
@@ -31,12 +29,10 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With};
 use sim_harness::operation::{Op, OpKind, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{Draft, Misfit, Smaller, Work, at_most, without_idle};
-use sim_harness::workload::{RunContext, WorkloadPlan};
+use sim_harness::workload::{Draft, Misfit, RunContext, Smaller, Turns, Work, at_most, start_alone, without_idle};
 
 use crate::DECIDES_ONCE;
 use crate::Operation;
-use crate::Plans;
 
 /// How long a client waits for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,12 +64,6 @@ pub struct CounterDraft {
 impl Default for CounterDraft {
     fn default() -> Self {
         Self { clients: Choice::Between(2, 4), increments: Choice::Between(3, 8), think: Choice::Between(Span::millis(1), Span::secs(1)) }
-    }
-}
-
-impl From<CounterPlan> for WorkloadPlan {
-    fn from(plan: CounterPlan) -> Self {
-        Self::new(Plans::Counter(plan))
     }
 }
 
@@ -130,11 +120,8 @@ pub fn value_of(object: &ConfigMap) -> u64 {
 
 /// The counter at the beginning of a run.
 pub fn initial() -> ConfigMap {
-    let mut object = ConfigMap::default();
-    object.metadata.name = Some("counter".to_owned());
-    object.metadata.namespace = Some("default".to_owned());
-    object.data = Some([(FIELD.to_owned(), "0".to_owned())].into());
-    object
+    let data = Some([(FIELD.to_owned(), "0".to_owned())].into());
+    ConfigMap { metadata: counter_key().metadata(), data, ..ConfigMap::default() }
 }
 
 impl Work for CounterPlan {
@@ -165,55 +152,20 @@ impl Work for CounterPlan {
     }
 
     fn preload(&self, fabric: &Arc<Fabric>) {
-        // The user's own manifests may bring a counter.
-        if !fabric.holds::<ConfigMap>(&counter_key()) {
-            fabric.preload_typed(initial());
-        }
+        fabric.preload_unless_held(initial());
     }
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        install(fabric, run, self);
-    }
-}
-
-/// Adds the clients to the cluster; they start at once.
-fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, counter: &CounterPlan) {
-    let decides_once = run.deviations.iter().any(|deviation| deviation.as_str() == DECIDES_ONCE);
-    for number in 0..counter.clients {
-        let name = client_name(number);
-        let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
-        let turns: VecDeque<SimTime> = run.ops.iter().filter(|op| op.common.actor == name).map(|op| op.common.at).collect();
-        // What is left to do survives a crash of the client, as a work queue outside it would.
-        let turns = Arc::new(Mutex::new(turns));
-        let (shared, seed) = (Arc::downgrade(fabric), run.seed);
-        fabric.rt.set_main(process, move |incarnation| {
-            let (fabric, turns) = (shared.upgrade(), turns.clone());
-            async move {
-                if let Some(fabric) = fabric {
-                    if incarnation > 0 {
-                        resume(&fabric, process, &turns);
-                    }
-                    let client = Counter::new(&fabric, process, seed, decides_once);
-                    client.work(&fabric, &turns).await;
+        let (seed, decides_once) = (run.seed, run.deviates(DECIDES_ONCE));
+        for name in self.actor_names() {
+            start_alone(&Arc::new(run.turns_of(&name)), fabric, &name, move |turns, fabric, process| async move {
+                // A crash in the middle of a turn leaves it open.
+                if turns.give_up() {
+                    fabric.note(process, &CounterNote::LeftOpen);
                 }
-            }
-        });
-        fabric.start(process);
-    }
-}
-
-/// A crash in the middle of a turn leaves it open: the turn in hand is the first of the queue.
-fn resume(fabric: &Fabric, process: ProcessId, turns: &Mutex<VecDeque<SimTime>>) {
-    let begun = {
-        let mut turns = turns.lock();
-        let begun = turns.front() == Some(&SimTime::NEVER);
-        if begun {
-            turns.pop_front();
+                Counter::new(&fabric, process, seed, decides_once).work(&fabric, &turns).await;
+            });
         }
-        begun
-    };
-    if begun {
-        fabric.note(process, &CounterNote::LeftOpen);
     }
 }
 
@@ -252,10 +204,6 @@ impl Note for CounterNote {
             CounterNote::RetriesExhausted => None,
         }
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(*self)
-    }
 }
 
 impl fmt::Display for CounterNote {
@@ -282,14 +230,9 @@ impl Counter {
         Self { process, env, client, decides_once }
     }
 
-    /// Takes one turn after the other. The turn in hand stands in front of the queue as `NEVER`.
-    async fn work(&self, fabric: &Fabric, turns: &Mutex<VecDeque<SimTime>>) {
-        loop {
-            let Some(at) = turns.lock().front().copied() else { return };
-            fabric.rt.sleep_until(at).await;
-            if let Some(front) = turns.lock().front_mut() {
-                *front = SimTime::NEVER;
-            }
+    /// Takes one turn after the other.
+    async fn work(&self, fabric: &Fabric, turns: &Turns<OpKind>) {
+        while turns.next(&fabric.rt).await.is_some() {
             let ended = loop {
                 match self.increment().await {
                     Ok(value) => break CounterNote::Counted { value },
@@ -302,7 +245,7 @@ impl Counter {
                     }
                 }
             };
-            turns.lock().pop_front();
+            turns.end();
             fabric.note(self.process, &ended);
         }
     }
@@ -319,20 +262,15 @@ impl Counter {
     }
 
     async fn read(&self) -> Result<Arc<ConfigMap>, ApiError> {
-        let call = Call::Get { key: counter_key(), resource_version: None };
-        match self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await {
-            Ok(Reply::Object(object)) => Ok(object),
-            Ok(Reply::List(_) | Reply::Deleted { .. }) => unreachable!("a get answers with an object"),
-            // A read changes nothing: whatever went wrong, it can be done again.
-            Err(error) => Err(harmless(error)),
-        }
+        let request = Request { call: Call::get(&counter_key()), timeout: Some(REQUEST_TIMEOUT) };
+        // A read changes nothing: whatever went wrong, it can be done again.
+        self.client.send(request).await.map(Reply::into_object).map_err(harmless)
     }
 
     async fn write(&self, current: &ConfigMap, value: u64) -> Result<(), ApiError> {
         let mut next = current.clone();
         next.data.get_or_insert_default().insert(FIELD.to_owned(), value.to_string());
-        let call = Call::Update { key: counter_key(), body: Arc::new(next), subresource: None, dry: Dry::No };
-        self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await.map(drop)
+        self.client.send(Request { call: Call::update(next), timeout: Some(REQUEST_TIMEOUT) }).await.map(drop)
     }
 }
 

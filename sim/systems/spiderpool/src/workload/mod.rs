@@ -51,7 +51,7 @@ use kube_sim::fault::FaultTargets;
 use sim_config::{Problems, Source};
 use sim_harness::deviation::DeviationName;
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live};
+use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, start_alone};
 use site::{Node, Site};
 use subnets::ops::{check_edit, check_subnet};
 
@@ -244,7 +244,6 @@ impl Work for SpiderPlan {
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
         let rt = &fabric.rt;
-        let alone = |name: &str| rt.add_process(rt.add_host(name), name);
         let policy = policy_of(run.deviations);
         let nodes = (0..self.nodes).map(|number| {
             let name = self.node_name(number);
@@ -288,19 +287,15 @@ impl Work for SpiderPlan {
             }
         }
         if self.on_demand {
-            let process = alone(machines::NAME);
-            live(&site, fabric, process, move |site, fabric| machines::run(site, fabric, process));
-            fabric.start(process);
+            start_alone(&site, fabric, machines::NAME, machines::run);
         }
         for number in 0..self.controllers {
-            let process = alone(&plan::controller_name(number));
-            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, process));
-            fabric.start(process);
+            start_alone(&site, fabric, &plan::controller_name(number), controller::run);
         }
-        let people = alone(OPERATOR);
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
-        fabric.start(people);
+        start_alone(&site, fabric, OPERATOR, move |site, fabric, process| {
+            operator::run(site, fabric, process, Arc::clone(&ops), Arc::clone(&done))
+        });
     }
 }
 

@@ -13,13 +13,11 @@ use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_config::{Problem, Problems, Source, advice};
 use sim_harness::plan::CLIENTS_MAX;
-use sim_harness::workload::WorkloadPlan;
 use sim_harness::workload::{BackoffPlan, Misfit, at_least_one, at_most};
 
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
 use super::subnets::ops::{SubnetPlan, check_subnet};
-use crate::Plans;
 
 /// The process of the people who run applications and edit pools.
 pub const OPERATOR: &str = "people";
@@ -100,12 +98,6 @@ pub struct BroughtApp {
     /// Its kind.
     #[serde(rename = "type")]
     pub kind: AppKind,
-}
-
-impl From<SpiderPlan> for WorkloadPlan {
-    fn from(plan: SpiderPlan) -> Self {
-        Self::new(Plans::Spiderpool(Box::new(plan)))
-    }
 }
 
 /// The name of the kubelet of a node.

@@ -54,10 +54,7 @@ fn node_object(name: &str) -> Node {
 /// Puts into the store what the plan names and the user's manifests do not hold.
 pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
     for number in 0..plan.nodes {
-        let name = plan.node_name(number);
-        if !fabric.holds::<Node>(&ObjectKey::cluster(&name)) {
-            fabric.preload_typed(node_object(&name));
-        }
+        fabric.preload_unless_held(node_object(&plan.node_name(number)));
     }
     if let Some(lifecycle) = plan.node_lifecycle {
         lifecycle.preload(fabric);

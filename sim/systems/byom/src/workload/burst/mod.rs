@@ -12,7 +12,6 @@
 mod client;
 mod draft;
 mod instance;
-mod lease;
 mod operator;
 mod pool;
 
@@ -32,13 +31,12 @@ use sim_config::time::Span;
 use sim_config::{Open, Problems, Source};
 use sim_harness::operation::{Op, OpKind};
 use sim_harness::plan::CLIENTS_MAX;
+use sim_harness::workload::RunContext;
 use sim_harness::workload::{BackoffPlan, Misfit, Smaller, Work, at_least_one, at_most, without_idle};
-use sim_harness::workload::{RunContext, WorkloadPlan};
 
 use super::pods::OPERATOR;
 use super::pool_key;
 use crate::Operation;
-use crate::Plans;
 
 pub use draft::BurstDraft;
 
@@ -195,12 +193,6 @@ pub struct Allocate {
     pub after: Option<Span>,
 }
 
-impl From<BurstPlan> for WorkloadPlan {
-    fn from(plan: BurstPlan) -> Self {
-        Self::new(Plans::Burst(plan))
-    }
-}
-
 /// Where the document of the pool with this number is kept; that of the first is [`pool_key`].
 pub fn key_of_pool(number: u32) -> ObjectKey {
     let first = pool_key();
@@ -310,6 +302,7 @@ const BACK_OFF: Duration = sim_harness::world::BACK_OFF;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plans;
     use sim_config::With;
     use sim_config::time::SimTime;
     use sim_harness::operation::Turn;

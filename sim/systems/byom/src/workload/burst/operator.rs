@@ -11,7 +11,7 @@ use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::RunContext;
+use sim_harness::workload::{RunContext, start_alone};
 
 use super::super::pods::{Edit, OPERATOR};
 use super::super::pool_key;
@@ -19,19 +19,12 @@ use crate::Operation;
 
 /// Adds them to the cluster.
 pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-    let process = fabric.rt.add_process(fabric.rt.add_host(OPERATOR), OPERATOR);
-    let edits: Vec<Op> = run.ops.iter().filter(|op| matches!(op.kind.own(), Operation::EditState(_))).cloned().collect();
-    let (edits, done, seed) = (Arc::new(edits), Arc::<Mutex<BTreeSet<usize>>>::default(), run.seed);
-    let weak = Arc::downgrade(fabric);
-    fabric.rt.set_main(process, move |_| {
-        let (fabric, edits, done) = (weak.upgrade(), edits.clone(), done.clone());
-        async move {
-            if let Some(fabric) = fabric {
-                edit(&fabric, process, seed, &edits, &done).await;
-            }
-        }
+    let edits = run.ops.iter().filter(|op| matches!(op.kind.own(), Operation::EditState(_))).cloned();
+    let site = Arc::new((edits.collect::<Vec<Op>>(), Arc::<Mutex<BTreeSet<usize>>>::default(), run.seed));
+    start_alone(&site, fabric, OPERATOR, |site, fabric, process| async move {
+        let (edits, done, seed) = &*site;
+        edit(&fabric, process, *seed, edits, done).await;
     });
-    fabric.start(process);
 }
 
 async fn edit(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, edits: &[Op], done: &Arc<Mutex<BTreeSet<usize>>>) {

@@ -33,7 +33,7 @@ use machines::{Machines, VMS};
 use parking_lot::Mutex;
 use sim_config::{Problems, Source};
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, preload_namespace};
+use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, preload_namespace, start_alone};
 use site::{Node, Site};
 
 use super::{policy_of, pool_key};
@@ -163,9 +163,9 @@ impl Work for PodsPlan {
             live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, number, process));
             fabric.start(process);
         }
-        let people = alone(OPERATOR);
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
-        fabric.start(people);
+        start_alone(&site, fabric, OPERATOR, move |site, fabric, process| {
+            operator::run(site, fabric, process, Arc::clone(&ops), Arc::clone(&done))
+        });
     }
 }

@@ -6,6 +6,8 @@
 //! ```
 //! The systems of a program are registered once, by [`install`], before anything is read or run.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use ipam_reports::addresses::AddressRun;
@@ -28,6 +30,7 @@ use crate::claim::{self, ClaimSuite};
 use crate::deviation::{self, Deviation};
 use crate::operation;
 use crate::plan::Plan;
+use crate::records;
 use crate::registered::{Open, assert_unique};
 use crate::served;
 use crate::workload::{self, WorkloadDraft, WorkloadKinds};
@@ -77,7 +80,7 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// Who counts in a run of `plan`; none where it is the plan of another system.
+    /// Who counts in a run of `plan`, which has one of its own workloads.
     fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
         let _ = (plan, registry, options);
         Vec::new()
@@ -98,24 +101,30 @@ pub trait System: Sync {
         Ok(Problems::new())
     }
 
+    /// The addresses that an object of one of its types records, and the pod of each as `NAMESPACE/NAME`; `None` = it is no such object.
+    /// A system that has this need not say what the next three methods ask: what follows from it is their default.
+    fn records(&self, object: &Obj) -> Option<BTreeMap<IpAddr, String>> {
+        let _ = object;
+        None
+    }
+
     /// Whether the object is one that several actors share and write: its states are shown before those of others.
     fn is_shared(&self, object: &Obj) -> bool {
-        let _ = object;
-        false
+        self.records(object).is_some()
     }
 
     /// What a commit changed in what an object of one of its types says of addresses, allocations and pods; `None` = the type is not its
     /// own.
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
-        let _ = (before, after);
-        None
+        self.records(after.or(before)?)?;
+        let of = |object: Option<&Obj>| object.and_then(|object| self.records(object)).unwrap_or_default();
+        Some(records::touches(&of(before), &of(after)))
     }
 
     /// The state of an object of one of its types as names and short values, in the order in which they are shown; `None` = the type is not
     /// its own.
     fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
-        let _ = object;
-        None
+        Some(self.records(object)?.into_iter().map(|(address, pod)| (address.to_string(), pod)).collect())
     }
 }
 
@@ -237,6 +246,11 @@ impl Systems {
     /// The system that `workload` is one of.
     pub fn of_workload(&self, workload: &WorkloadDraft) -> Option<&'static dyn System> {
         self.iter().find(|system| system.kinds().drafts.names.contains(&workload.kind()))
+    }
+
+    /// The system that the workload of `plan` is one of.
+    pub fn of_plan(&self, plan: &Plan) -> Option<&'static dyn System> {
+        self.iter().find(|system| system.kinds().plans.names.contains(&plan.workload.kind()))
     }
 
     /// The system that has the mutation called `name`.

@@ -24,8 +24,8 @@ use crate::operation::{Op, OpKind};
 
 pub use backoff::BackoffPlan;
 pub use declare::WorkloadKinds;
-pub use draft::{Adoption, AnyDraft, Draft, DraftKinds, WorkloadDraft, at_least_one, at_most};
-pub use life::{live, start_alone};
+pub use draft::{Adoption, AnyDraft, Draft, DraftKinds, WorkloadDraft, at_least_one, at_most, from_one_to};
+pub use life::{Life, live};
 pub use misnamed::Misnamed;
 pub use objects::{plain_pod, preload_namespace};
 pub use planned::{Workload, WorkloadPlan, problems_of_ops};
@@ -74,7 +74,7 @@ pub trait Work {
     /// What faults can be about, as far as it takes part when its actors do `ops`.
     fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         let _ = ops;
-        FaultTargets { processes: self.actor_names(), hosts: self.actor_names(), ..FaultTargets::default() }
+        FaultTargets::alone(self.actor_names(), &[])
     }
 
     /// The pods, as `NAMESPACE/NAME`, that cannot run when these processes and hosts are gone and the actors have done `ops`.
@@ -110,11 +110,6 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Whether the system under test has the deviation of this name.
-    pub fn deviates(&self, name: &str) -> bool {
-        self.deviations.iter().any(|deviation| deviation.as_str() == name)
-    }
-
     /// What the actor of this name does, in the order of the plan.
     pub fn turns_of(&self, actor: &str) -> Turns<OpKind> {
         let own = self.ops.iter().filter(|op| op.common.actor == actor);

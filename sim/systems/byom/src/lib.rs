@@ -129,10 +129,9 @@ impl System for Byom {
     }
 
     fn metrics(&self, plan: &Plan, registry: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
-        let keys = match plan.workload.get::<Plans>() {
-            None => return Vec::new(),
+        let keys = match plan.workload.get() {
             Some(Plans::Burst(burst)) => burst.pool_keys(),
-            Some(_) => vec![pool_key()],
+            _ => vec![pool_key()],
         };
         vec![Box::new(PoolMeter::new(keys, registry.id::<PoolConfigMap>()))]
     }

@@ -6,7 +6,7 @@ pub mod workload;
 use sim_config::kinds;
 use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
-use sim_harness::deviation::{Deviation, How};
+use sim_harness::deviation::Deviation;
 use sim_harness::system::System;
 use sim_harness::workload::WorkloadKinds;
 use sim_harness::workloads;
@@ -65,12 +65,8 @@ impl System for Counter {
     }
 
     fn mutations(&self) -> Vec<Deviation> {
-        vec![Deviation {
-            name: DECIDES_ONCE,
-            about: "clients of the counter decide on their first read; a retry only refreshes the resourceVersion",
-            upstream: false,
-            how: How::Claim,
-        }]
+        let about = "clients of the counter decide on their first read; a retry only refreshes the resourceVersion";
+        vec![Deviation::planted(DECIDES_ONCE, about)]
     }
 }
 

@@ -20,7 +20,6 @@ use kube_machinery::{ApiError, Client, Env, ObjectKey};
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::fault::FaultTargets;
-use kube_sim::rt::ProcessId;
 use kube_sim::trace::{Counted, Note, Step};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With};
 use sim_harness::operation::{Op, OpKind, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{Draft, Misfit, RunContext, Smaller, Turns, Work, at_most, start_alone, without_idle};
+use sim_harness::workload::{Draft, Life, Misfit, RunContext, Smaller, Turns, Work, at_most, without_idle};
 
 use crate::DECIDES_ONCE;
 use crate::Operation;
@@ -78,10 +77,7 @@ impl Draft for CounterDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let clients = u64::from(*self.clients.bounds().1);
         let increments = clients.saturating_mul(u64::from(*self.increments.bounds().1));
-        let mut problems = Problems::new();
-        problems.append(at_most(source, "workload.clients", "`workload.clients`", clients, u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "workload.increments", "the number of increments of all clients", increments, OPS_MAX));
-        problems
+        at_most(source, "workload.increments", "the number of increments of all clients", increments, OPS_MAX)
     }
 
     fn draw(&self, draw: &mut Draw) -> (CounterPlan, Vec<Op>) {
@@ -138,13 +134,8 @@ impl Work for CounterPlan {
     }
 
     fn fault_targets(&self, _: &[Op]) -> FaultTargets {
-        FaultTargets {
-            processes: self.actor_names(),
-            hosts: self.actor_names(),
-            resources: vec!["configmaps".to_owned()],
-            objects: vec!["configmaps/default/counter".to_owned()],
-            ..FaultTargets::default()
-        }
+        let objects = vec![format!("configmaps/{}", counter_key())];
+        FaultTargets { objects, ..FaultTargets::alone(self.actor_names(), &["configmaps"]) }
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
@@ -156,14 +147,13 @@ impl Work for CounterPlan {
     }
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        let (seed, decides_once) = (run.seed, run.deviates(DECIDES_ONCE));
         for name in self.actor_names() {
-            start_alone(&Arc::new(run.turns_of(&name)), fabric, &name, move |turns, fabric, process| async move {
+            run.start_alone(fabric, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
                 // A crash in the middle of a turn leaves it open.
                 if turns.give_up() {
-                    fabric.note(process, &CounterNote::LeftOpen);
+                    life.note(&CounterNote::LeftOpen);
                 }
-                Counter::new(&fabric, process, seed, decides_once).work(&fabric, &turns).await;
+                Counter::new(life).work(&turns).await;
             });
         }
     }
@@ -217,41 +207,40 @@ impl fmt::Display for CounterNote {
 }
 
 struct Counter {
-    process: ProcessId,
+    life: Life,
     env: SimEnv,
     client: Transparent<SimClient, SimEnv>,
-    decides_once: bool,
 }
 
 impl Counter {
-    fn new(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, decides_once: bool) -> Self {
-        let env = SimEnv::new(&fabric.rt, seed, process);
-        let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
-        Self { process, env, client, decides_once }
+    fn new(life: Life) -> Self {
+        let env = life.env();
+        let client = Transparent::new(life.client(), env.clone(), Policy::ClientGo);
+        Self { life, env, client }
     }
 
     /// Takes one turn after the other.
-    async fn work(&self, fabric: &Fabric, turns: &Turns<OpKind>) {
-        while turns.next(&fabric.rt).await.is_some() {
+    async fn work(&self, turns: &Turns<OpKind>) {
+        while turns.next(&self.life.fabric.rt).await.is_some() {
             let ended = loop {
                 match self.increment().await {
                     Ok(value) => break CounterNote::Counted { value },
                     Err(error) if error.is_ambiguous() => break CounterNote::LeftOpen,
                     Err(error) => {
                         if error.is_conflict() {
-                            fabric.note(self.process, &CounterNote::RetriesExhausted);
+                            self.life.note(&CounterNote::RetriesExhausted);
                         }
                         self.env.sleep(PAUSE_AFTER_ERROR).await;
                     }
                 }
             };
             turns.end();
-            fabric.note(self.process, &ended);
+            self.life.note(&ended);
         }
     }
 
     async fn increment(&self) -> Result<u64, ApiError> {
-        let first = if self.decides_once { Some(value_of(&*self.read().await?) + 1) } else { None };
+        let first = if self.life.deviates(DECIDES_ONCE) { Some(value_of(&*self.read().await?) + 1) } else { None };
         retry_on_conflict(&self.env, DEFAULT_BACKOFF, || async {
             let current = self.read().await?;
             let value = first.unwrap_or_else(|| value_of(&current) + 1);

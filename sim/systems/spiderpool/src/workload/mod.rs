@@ -51,7 +51,7 @@ use kube_sim::fault::FaultTargets;
 use sim_config::{Problems, Source};
 use sim_harness::deviation::DeviationName;
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, start_alone};
+use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live};
 use site::{Node, Site};
 use subnets::ops::{check_edit, check_subnet};
 
@@ -287,14 +287,14 @@ impl Work for SpiderPlan {
             }
         }
         if self.on_demand {
-            start_alone(&site, fabric, machines::NAME, machines::run);
+            run.start_alone(fabric, machines::NAME, &site, |site, life| machines::run(site, life.fabric, life.process));
         }
         for number in 0..self.controllers {
-            start_alone(&site, fabric, &plan::controller_name(number), controller::run);
+            run.start_alone(fabric, &plan::controller_name(number), &site, |site, life| controller::run(site, life.fabric, life.process));
         }
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        start_alone(&site, fabric, OPERATOR, move |site, fabric, process| {
-            operator::run(site, fabric, process, Arc::clone(&ops), Arc::clone(&done))
+        run.start_alone(fabric, OPERATOR, &site, move |site, life| {
+            operator::run(site, life.fabric, life.process, Arc::clone(&ops), Arc::clone(&done))
         });
     }
 }

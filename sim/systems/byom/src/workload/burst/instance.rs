@@ -10,12 +10,11 @@ use kube_machinery::rate_limit::RateLimited;
 use kube_machinery::transparent::{Policy, Transparent};
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
-use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 use sim_harness::plan::hash_text;
-use sim_harness::workload::{RunContext, Turns, start_alone};
+use sim_harness::workload::{Life, RunContext, Turns};
 
 use super::client::{Dialed, Learned, Thinking};
 use super::pool::{Initial, part};
@@ -63,9 +62,9 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
     for (number, mut turns) in (0..).zip(turns) {
         turns.sort_by_key(|(at, _)| *at);
         let site = Arc::new((shared.clone(), Turns::new(turns)));
-        start_alone(&site, fabric, &adaptor_name(number), move |site, fabric, process| async move {
+        run.start_alone(fabric, &adaptor_name(number), &site, move |site, life| async move {
             let (burst, turns) = &*site;
-            Instance::new(fabric, process, number, burst).work(turns).await;
+            Instance::new(life, number, burst).work(turns).await;
         });
     }
     if burst.edited {
@@ -76,8 +75,7 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
 /// One life of an adaptor.
 #[derive(Clone)]
 struct Instance {
-    fabric: Arc<Fabric>,
-    process: ProcessId,
+    life: Arc<Life>,
     env: SimEnv,
     pool: Pool,
     lock: Option<LeaseLock<Client, SimEnv>>,
@@ -85,48 +83,46 @@ struct Instance {
 
 impl Instance {
     /// The adaptor with this number: adaptors have the pools in turn.
-    fn new(fabric: Arc<Fabric>, process: ProcessId, number: u32, burst: &Burst) -> Self {
+    fn new(life: Life, number: u32, burst: &Burst) -> Self {
         let plan = &burst.plan;
         let of_pool = number as usize % burst.initial.len();
         let initial = &burst.initial[of_pool];
-        let env = SimEnv::new(&fabric.rt, burst.seed, process);
-        let plain = SimClient::new(&fabric, process);
+        let (env, plain) = (life.env(), life.client());
         let limited = match plan.throttle.limit() {
             Some(limit) => RateLimited::new(plain, env.clone(), limit),
             None => RateLimited::unlimited(plain, env.clone()),
         };
         let client = Transparent::new(limited, env.clone(), Policy::ClientGo);
-        let learned = Learned::nothing(&fabric.rt);
+        let learned = Learned::nothing(&life.fabric.rt);
         let vms = Dialed {
             env: env.clone(),
             dial: plan.dial.sampler(),
-            choices: Arc::new(Mutex::new(Draw::new(burst.seed, Concern::World, 1 << 63 | u64::from(process.0)))),
+            choices: Arc::new(Mutex::new(Draw::new(burst.seed, Concern::World, 1 << 63 | u64::from(life.process.0)))),
             dead: burst.dead.clone(),
             learned: learned.clone(),
         };
         let client = Thinking { client, env: env.clone(), think: plan.think.0, learned };
-        let node = Some(fabric.rt.process_name(process));
+        let node = Some(life.name());
         let settings = PoolSettings {
             retry: plan.backoff.map_or_else(|| plan.retry.retry(&burst.policy), |backoff| Retry::Backoff(backoff.backoff())),
             probes: plan.probes,
             ..PoolSettings::new(initial.key.clone(), initial.config.clone(), node, burst.policy)
         };
-        let lock = (plan.lock == Lock::Lease)
-            .then(|| LeaseLock::new(client.clone(), env.clone(), initial.key.clone(), &*fabric.rt.process_name(process)));
+        let lock = (plan.lock == Lock::Lease).then(|| LeaseLock::new(client.clone(), env.clone(), initial.key.clone(), &*life.name()));
         let pool = VmPool::new(client, env.clone(), vms, NoOwners, settings);
-        let instance = Self { fabric, process, env, pool, lock };
+        let instance = Self { life: Arc::new(life), env, pool, lock };
         let (setting, config) = (initial.setting.clone(), initial.config.clone());
         instance.say(if of_pool == 0 { PoolNote::Configured { setting, config } } else { PoolNote::OfOtherPool { setting } });
         instance
     }
 
     fn say(&self, what: PoolNote) {
-        self.fabric.note(self.process, &what);
+        self.life.note(&what);
     }
 
     /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.
     async fn work(&self, turns: &Turns<Turn>) {
-        while let Some((pod, id, again)) = turns.next(&self.fabric.rt).await {
+        while let Some((pod, id, again)) = turns.next(&self.life.fabric.rt).await {
             // What has begun when the adaptor crashes is over: its caller was told so.
             if turns.end() {
                 return self.take(&id, &pod, again).await;
@@ -171,11 +167,12 @@ impl Instance {
                 self.say(PoolNote::Told { id: id.clone(), address });
             }
             Err(error) => {
-                coverage::of_refusal(&self.fabric, &error);
+                coverage::of_refusal(&self.life.fabric, &error);
                 self.say(PoolNote::Refused { id: id.clone(), why: Failure::of(&error, &effort), effort, took });
                 if error == PoolError::Panic {
-                    self.fabric.rt.crash(self.process);
-                    self.fabric.panicked(self.process, BACK_OFF);
+                    let Life { fabric, process, .. } = &*self.life;
+                    fabric.rt.crash(*process);
+                    fabric.panicked(*process, BACK_OFF);
                 }
             }
         }

@@ -33,7 +33,7 @@ use machines::{Machines, VMS};
 use parking_lot::Mutex;
 use sim_config::{Problems, Source};
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, preload_namespace, start_alone};
+use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, preload_namespace};
 use site::{Node, Site};
 
 use super::{policy_of, pool_key};
@@ -164,8 +164,8 @@ impl Work for PodsPlan {
             fabric.start(process);
         }
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        start_alone(&site, fabric, OPERATOR, move |site, fabric, process| {
-            operator::run(site, fabric, process, Arc::clone(&ops), Arc::clone(&done))
+        run.start_alone(fabric, OPERATOR, &site, move |site, life| {
+            operator::run(site, life.fabric, life.process, Arc::clone(&ops), Arc::clone(&done))
         });
     }
 }

@@ -16,6 +16,7 @@ mod connection;
 mod control;
 mod deferred;
 pub mod discovery;
+mod etcd;
 mod exchange;
 mod filter;
 mod read;
@@ -61,7 +62,7 @@ use crate::trace::{EventKind, Note};
 pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
 pub use connection::{KEEPALIVE, Reconnect};
-pub use control::EtcdTrouble;
+pub use etcd::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
 pub use watch_stream::{AnyWatch, SimWatch};
@@ -193,7 +194,7 @@ pub struct State {
     pub(crate) size: Option<Size>,
     pub(crate) work: ServerWork,
     pub(crate) waits: Option<Vec<(SimTime, std::time::Duration)>>,
-    pub(crate) etcd: control::Etcd,
+    pub(crate) etcd: etcd::Etcd,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) hook_faults: Vec<HookFault>,
     pub(crate) forbidden: Vec<Forbidden>,
@@ -240,7 +241,7 @@ impl Fabric {
             size: config.capacity.as_ref().map(Size::new),
             work: ServerWork::default(),
             waits: None,
-            etcd: control::Etcd::default(),
+            etcd: etcd::Etcd::default(),
             webhooks: Vec::new(),
             hook_faults: Vec::new(),
             forbidden: Vec::new(),

@@ -44,7 +44,7 @@ mod tests {
     /// For the tests.
     #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[kube(group = "example.com", version = "v1", kind = "Lamp", plural = "lamps", namespaced, derive = "PartialEq")]
-    pub struct LampSpec {
+    struct LampSpec {
         on: bool,
     }
 

@@ -319,8 +319,8 @@ mod tests {
         for _ in 0..20 {
             let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
             let Some(Plans::Burst(smaller)) = next.workload.get().cloned() else { panic!("another workload") };
-            assert_ne!((&smaller, &next.ops), (&plan, &ops));
-            (plan, ops) = (smaller, next.ops);
+            assert_ne!((&*smaller, &next.ops), (&plan, &ops));
+            (plan, ops) = (*smaller, next.ops);
         }
         assert_eq!(plan.smaller(&ops), []);
         assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));

@@ -294,16 +294,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str, names: &[(&str, &str)]) -> Result<TraceRows, String> {
-        let path = std::env::temp_dir().join(format!("ipam-sim-trace-{}-{:x}.csv", std::process::id(), hash(text)));
-        std::fs::write(&path, text).unwrap();
+        let folder = testkit::Folder::new("trace");
         let names = names.iter().map(|(one, other)| ((*one).to_owned(), (*other).to_owned())).collect();
-        let rows = TraceRows::read(&path, &names);
-        std::fs::remove_file(&path).unwrap();
-        rows.map_err(|problems| problems.to_string())
-    }
-
-    fn hash(text: &str) -> u64 {
-        text.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31) ^ u64::from(byte))
+        TraceRows::read(folder.file("trace.csv", text).as_ref(), &names).map_err(|problems| problems.to_string())
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod run;
 mod selftest;
 mod shard;
 mod shrink;
+mod trace;
 mod value;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -22,7 +23,6 @@ use clap::parser::ValueSource;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::report::args::ReportArgs;
-use super::trace::TraceArgs;
 
 pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
@@ -39,7 +39,8 @@ pub use run::RunArgs;
 pub use selftest::SelftestArgs;
 pub use shard::ShardChoice;
 pub use shrink::ShrinkArgs;
-pub(super) use value::{jobs, output_file, positive, setting};
+pub use trace::{TraceArgs, TraceFiles, TraceOf};
+pub(super) use value::{jobs, positive, setting};
 
 pub use sim_config::Setting;
 pub use sim_harness::engine::Shard;

@@ -34,7 +34,7 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
 }
 
 /// A file that is written: the result goes to standard output, and nothing else does.
-pub(in super::super) fn output_file(text: &str) -> Result<PathBuf, String> {
+pub(super) fn output_file(text: &str) -> Result<PathBuf, String> {
     match text {
         "-" => Err("expected a file, and `-` is none: ./- is a file of that name, /dev/stdout what is printed".to_owned()),
         "" => Err("expected a file".to_owned()),

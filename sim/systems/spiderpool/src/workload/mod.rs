@@ -30,6 +30,7 @@ mod reclaim_trace_observer;
 mod script;
 mod shrink;
 mod site;
+mod spelling;
 mod subnets;
 pub mod trace;
 mod trace_observer;
@@ -155,14 +156,14 @@ impl Work for SpiderPlan {
         };
         match op.get().ok_or_else(misfit)? {
             Operation::ApplyApp(op) => {
-                plan::check_name(&op.app)?;
+                spelling::check_name(&op.app)?;
                 op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
             }
             Operation::CreatePool(op) => plan::check_pool(&op.pool),
-            Operation::EditPool(op) => op.ips.iter().chain(&op.exclude).flatten().try_for_each(|range| plan::check_range(range)),
+            Operation::EditPool(op) => op.ips.iter().chain(&op.exclude).flatten().try_for_each(|range| spelling::check_range(range)),
             Operation::CreateSubnet(op) => check_subnet(&op.subnet),
             Operation::EditSubnet(op) => check_edit(op),
-            Operation::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            Operation::Reserve(op) => op.ips.iter().try_for_each(|range| spelling::check_range(range)),
             Operation::EditRecord(op) => plan::check_record(op),
             Operation::GarbleRecords(_) => Ok(()),
             Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipam_spiderpool::names::FINALIZER;
 use ipam_spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
 use ipam_spiderpool::{
-    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, RecordKey, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
+    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool,
     SpiderReservedIP,
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -30,10 +30,10 @@ use sim_harness::operation::{Op, OpKind};
 
 use super::apps::{APP, App, MADE_BY, app_label, object};
 use super::ops::{
-    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, GarbleRecords, NAMESPACE, Reserve,
-    RollOutApp, SetSettings,
+    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, GarbleRecords, NAMESPACE, RollOutApp,
+    SetSettings,
 };
-use super::preload::{pool_object, written_pool};
+use super::preload::{pool_object, reserved_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::Operation;
@@ -442,13 +442,4 @@ fn roll_out(op: &RollOutApp, number: usize) -> Value {
 fn changed(annotations: &BTreeMap<String, String>) -> BTreeMap<&str, Value> {
     let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
     annotations.iter().map(|(key, text)| (&**key, value(text))).collect()
-}
-
-/// A SpiderReservedIP as people write it.
-pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
-    let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
-    SpiderReservedIP {
-        metadata: ObjectMeta { name: Some(reserve.name.clone()), ..ObjectMeta::default() },
-        spec: ReservedIPSpec { ip_version: version, ips: Some(reserve.ips.clone()) },
-    }
 }

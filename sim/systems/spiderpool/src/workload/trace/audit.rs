@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sim_config::{Position, Problem, Problems, toml as input_text};
 
-use super::super::plan::check_name;
+use super::super::spelling::check_name;
 use super::audit_log::{self, Event};
 use super::lives::{Life, Lives, Since, Until};
 

@@ -19,7 +19,7 @@ pub use self::lives::{Life, Lives, Since, Until};
 pub use self::snapshot::from_pods;
 use self::time::Times;
 use super::ops::{AppKind, ApplyApp, NAMESPACE};
-use super::plan::check_name;
+use super::spelling::check_name;
 
 /// The columns that are read; others are ignored.
 pub(super) const COLUMNS: [&str; 4] = ["name", "creation_time", "deletion_time", "scheduled_time"];

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sim_config::manifest::{self, Manifest};
 use sim_config::{Position, Problem, Problems, source};
 
-use super::super::plan::check_name;
+use super::super::spelling::check_name;
 use super::lives::{Life, Lives, Since, Until};
 
 /// What one snapshot says.

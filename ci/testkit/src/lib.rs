@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 /// A folder of its own for one test, removed at its end.
 pub struct Folder(
-    /// Where it is.
+    /// Its path, below the folder for temporary files.
     pub PathBuf,
     /// Removes it, and what lies beside it.
     #[expect(dead_code, reason = "dropping it is what it is for")]

@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// For the tests.
+    /// A custom type without a status.
     #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[kube(group = "example.com", version = "v1", kind = "Lamp", plural = "lamps", namespaced, derive = "PartialEq")]
     struct LampSpec {

@@ -31,9 +31,9 @@ pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
 
 /// A process in one of its lives, and what its program needs of the run.
 pub struct Life {
-    /// The cluster.
+    /// The cluster that it is part of, with its runtime.
     pub fabric: Arc<Fabric>,
-    /// The process.
+    /// Its number in the run, the same in each life.
     pub process: ProcessId,
     seed: u64,
     deviations: Arc<[DeviationName]>,

@@ -4,12 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::FxHashMap;
-use kube_sim::kinds::{Registry, Served};
-use kube_sim::object::Obj;
-use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::{Event, EventKind, Interest};
-use sim_config::time::SimTime;
-use sim_harness::claim::{Claim, ClaimDef, Context, Findings, observing};
+use kube_sim::kinds::Served;
+use sim_harness::prelude::*;
 
 use crate::Operation;
 use crate::workload::{CounterNote, is_counter, value_of};

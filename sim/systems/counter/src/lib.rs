@@ -3,13 +3,7 @@
 pub mod claim;
 pub mod workload;
 
-use sim_config::kinds;
-use sim_harness::check::Excuse;
-use sim_harness::claim::ClaimSuite;
-use sim_harness::deviation::Deviation;
-use sim_harness::system::System;
-use sim_harness::workload::WorkloadKinds;
-use sim_harness::workloads;
+use sim_harness::prelude::*;
 
 use crate::claim::{CLAIMS, OUTSIDE_WRITER};
 use crate::workload::{CounterDraft, CounterPlan};

@@ -141,8 +141,8 @@ impl CronJobs {
         for (how, limit) in limits {
             let ended: Vec<&Arc<Job>> = jobs.iter().filter(|job| stand(job) == how && job.metadata.deletion_timestamp.is_none()).collect();
             let delete = |index: usize| {
-                let job = ended[index].clone();
-                async move { ignore_not_found(self.shared.client.delete::<Job>(&ObjectKey::of(&*job), of_uid(job.metadata.uid.clone())).await) }
+                let (key, options) = (ObjectKey::of(&**ended[index]), of_uid(ended[index].metadata.uid.clone()));
+                async move { ignore_not_found(self.shared.client.delete::<Job>(&key, options).await) }
             };
             batch::all(ended.len().saturating_sub(limit), delete).await.1?;
         }

@@ -60,10 +60,8 @@ impl PoolConfigMap {
     pub fn empty(key: &ObjectKey) -> Self {
         let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
         let metadata = ObjectMeta {
-            name: Some(key.name().to_owned()),
-            namespace: key.namespace().map(str::to_owned),
             labels: Some([label("name", "cloud-api-adaptor"), label("component", "byom-ip-pool-state")].into()),
-            ..ObjectMeta::default()
+            ..key.metadata()
         };
         Self { metadata, ..Self::default() }
     }

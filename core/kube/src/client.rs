@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{
     ApiError, Call, DeleteOptions, Dry, List, ListOptions, Object, ObjectKey, Patch, Reply, Request, Subresource, WatchEvent, WatchOptions,
@@ -137,10 +138,7 @@ pub trait ClientExt: Client {
     /// # Errors
     /// See [`Client::send`]; a Conflict if the Pod is assigned already or is being deleted (K126).
     fn bind(&self, key: &ObjectKey, uid: Option<String>, node: &str) -> impl Future<Output = Result<Arc<Pod>, ApiError>> + Send {
-        let mut body = Pod::default();
-        body.metadata.name = Some(key.name().to_owned());
-        body.metadata.namespace = key.namespace().map(str::to_owned);
-        body.metadata.uid = uid;
+        let mut body = Pod { metadata: ObjectMeta { uid, ..key.metadata() }, ..Pod::default() };
         body.spec.get_or_insert_default().node_name = Some(node.to_owned());
         let call = Call::Update { key: key.clone(), body: Arc::new(body), subresource: Some(Subresource::Binding), dry: Dry::No };
         async move { self.send(call.into()).await.map(Reply::into_object) }

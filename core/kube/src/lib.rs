@@ -10,7 +10,7 @@
 //! | [`env`](mod@env) | clocks, sleep, tasks and randomness of a process |
 //! | [`transparent`], [`retry`], [`rate_limit`] | resending below the API, back-off and retry on conflict, a client-side token bucket |
 //! | [`informer`] | list and watch into a local store, with indexes and callbacks |
-//! | [`workqueue`], [`leader`] | keys to reconcile, with delays for failures; leader election on a Lease |
+//! | [`workqueue`], [`leader`], [`lease_lock`] | keys to reconcile, with delays for failures; leader election and a lock on a Lease |
 //! | [`label_selector`], [`kubevirt`] | evaluation of selectors; the types of KubeVirt |
 //! | [`json_text`], [`word_hash`] | fields that hold a JSON document as text; a hash that is the same in every build |
 //! | [`latest`], [`race`](mod@race) | a value whose latest state others wait for; the first of two futures |
@@ -49,6 +49,7 @@ pub mod kubevirt;
 pub mod label_selector;
 pub mod latest;
 pub mod leader;
+pub mod lease_lock;
 pub mod race;
 pub mod rate_limit;
 pub mod retry;

@@ -178,6 +178,16 @@ where
     }
 }
 
+/// Runs `attempt` until it succeeds, with a sleep of `pause` after each failure. For what somebody wants to come true whatever happens.
+pub async fn until_success<V: Env, T, E, F: Future<Output = Result<T, E>>>(env: &V, pause: Duration, mut attempt: impl FnMut() -> F) -> T {
+    loop {
+        match attempt().await {
+            Ok(output) => return output,
+            Err(_) => env.sleep(pause).await,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -190,6 +200,17 @@ mod tests {
 
     fn millis(sleeps: impl Iterator<Item = Duration>) -> Vec<f64> {
         sleeps.map(|sleep| sleep.as_secs_f64() * 1000.0).collect()
+    }
+
+    #[test]
+    fn until_success_sleeps_after_each_failure_and_not_after_success() {
+        let env = TestEnv::new();
+        let mut failures = 3;
+        let output = env.block_on(until_success(&env, Duration::from_secs(2), || {
+            failures -= 1;
+            std::future::ready(if failures >= 0 { Err(()) } else { Ok("done") })
+        }));
+        assert_eq!((output, env.monotonic()), ("done", Duration::from_secs(6)));
     }
 
     #[test]

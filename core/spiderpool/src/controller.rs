@@ -16,7 +16,7 @@ use super::ranges::CheckedRanges;
 use super::{Policy, SpiderIPPool};
 use crate::leadership::Leadership;
 use kube_machinery::FxHashMap;
-use kube_machinery::api::{ApiError, ObjectKey};
+use kube_machinery::api::{ApiError, ObjectKey, ignore_not_found};
 use kube_machinery::client::{Client, ClientExt};
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
@@ -180,8 +180,8 @@ impl<C: Client, V: Env> PoolController<C, V> {
         };
         match decide(&pool, self.total(key, &pool)) {
             Need::Nothing => Ok(()),
-            Need::Release(pool) => gone(self.client.update(*pool).await),
-            Need::Counts(pool) => gone(self.client.update_status(*pool).await),
+            Need::Release(pool) => ignore_not_found(self.client.update(*pool).await),
+            Need::Counts(pool) => ignore_not_found(self.client.update_status(*pool).await),
         }
     }
 
@@ -201,14 +201,6 @@ impl<C: Client, V: Env> PoolController<C, V> {
         let total = checked.ok().map(|ranges| ranges.total_ip_count());
         totals.insert(key.clone(), (uid.clone(), generation, total));
         total
-    }
-}
-
-/// What is gone needs nothing.
-fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
-    match result {
-        Err(error) if error.is_not_found() => Ok(()),
-        result => result.map(drop),
     }
 }
 

@@ -115,11 +115,18 @@ fn its_kill_matrix_and_its_gate_pass() {
 #[test]
 fn the_code_in_the_documentation_is_that_of_the_example() {
     let documentation = std::fs::read_to_string(example().join("../../own-system.md")).unwrap();
-    let files = ["allocator", "claims", "main", "metric", "objects", "workload"];
+    let files = ["allocator", "claims", "main", "note", "objects", "workload"];
     let code: String = files.iter().map(|file| std::fs::read_to_string(example().join(format!("src/{file}.rs"))).unwrap()).collect();
     let blocks: Vec<&str> = documentation.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 5, "{blocks:#?}");
     for block in blocks {
         assert!(code.contains(block), "not in the example:\n{block}");
     }
+}
+
+#[test]
+fn a_system_is_written_in_less_than_five_hundred_lines() {
+    let files = std::fs::read_dir(example().join("src")).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let lines: usize = files.map(|text| text.lines().count()).sum();
+    assert!(lines < 500, "the example has {lines} lines: what every system needs belongs to the library");
 }

@@ -305,7 +305,8 @@ impl Open for i64 {
     }
 }
 
-const FRACTION: &str = r"-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?";
+/// A fraction as a regular expression.
+pub(super) const FRACTION: &str = r"-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?";
 
 impl Open for f64 {
     const RANGE: Option<RangeForm> = Some(RangeForm { example: "0.1..0.5", end: FRACTION });
@@ -350,77 +351,9 @@ impl Open for Span {
     }
 }
 
-/// A probability: a number from 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
-pub struct Probability(f64);
-
-impl Probability {
-    /// It never happens.
-    pub const NEVER: Probability = Probability(0.0);
-    /// It always happens.
-    pub const ALWAYS: Probability = Probability(1.0);
-
-    /// A probability, if the number is one.
-    pub fn new(value: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&value).then_some(Self(value))
-    }
-
-    /// The number.
-    pub const fn get(self) -> f64 {
-        self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Probability {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number;
-        impl Visitor<'_> for Number {
-            type Value = Probability;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a probability from 0 to 1")
-            }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Probability, E> {
-                Probability::new(value as f64).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(value), &self))
-            }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Probability, E> {
-                Probability::new(value as f64).ok_or_else(|| E::invalid_value(Unexpected::Signed(value), &self))
-            }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Probability, E> {
-                Probability::new(value).ok_or_else(|| E::invalid_value(Unexpected::Float(value), &self))
-            }
-        }
-        deserializer.deserialize_f64(Number)
-    }
-}
-
-impl JsonSchema for Probability {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Probability".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": 0, "maximum": 1, "description": "a probability from 0 to 1" })
-    }
-}
-
-impl Open for Probability {
-    const RANGE: Option<RangeForm> = Some(RangeForm { example: "0.1..0.5", end: FRACTION });
-
-    fn end(text: &str) -> Result<Self, String> {
-        text.parse().ok().and_then(Probability::new).ok_or_else(|| format!("`{text}` is not a probability from 0 to 1"))
-    }
-
-    fn end_text(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn between(low: &Self, high: &Self, word: u64) -> Self {
-        Probability(f64::between(&low.0, &high.0, word))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::Probability;
     use proptest::prelude::*;
     use serde::de::DeserializeOwned;
 
@@ -462,7 +395,7 @@ mod tests {
         assert_eq!(read("'20ms..8s'"), Ok(Choice::Between(Span::millis(20), Span::secs(8))));
         assert_eq!(read("[true, false]"), Ok(Choice::OneOf(vec![true, false])));
         assert_eq!(read("['hardened', 'upstream']"), Ok(Choice::OneOf(vec![Mode::Hardened, Mode::Upstream])));
-        assert_eq!(read("'0.1..1'"), Ok(Choice::Between(Probability(0.1), Probability::ALWAYS)));
+        assert_eq!(read("'0.1..1'"), Ok(Choice::Between(Probability::new(0.1).unwrap(), Probability::ALWAYS)));
     }
 
     #[test]
@@ -579,7 +512,7 @@ mod tests {
             numbers in choices(any::<u32>()),
             fractions in choices(-1e300..1e300f64),
             spans in choices((0..3_000_000_000u64).prop_map(Span::micros)),
-            probabilities in choices((0.0..=1.0f64).prop_map(Probability)),
+            probabilities in choices((0.0..=1.0f64).prop_map(|value| Probability::new(value).unwrap())),
         ) {
             round_trip(numbers)?;
             round_trip(fractions)?;

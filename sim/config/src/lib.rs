@@ -14,14 +14,16 @@ pub mod manifest;
 mod merge;
 pub mod node;
 pub mod phase_time;
+pub mod probability;
 pub mod problem;
 pub mod source;
 pub mod time;
 pub mod toml;
 pub mod yaml;
 
-pub use choice::{Choice, Open, Probability};
+pub use choice::{Choice, Open};
 pub use expected::{advice, nearest};
 pub use kinds::{With, kinds};
 pub use locate::{Setting, Source};
+pub use probability::Probability;
 pub use problem::{Position, Problem, Problems};

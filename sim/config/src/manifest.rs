@@ -478,8 +478,9 @@ status:
 
     #[test]
     fn files_and_directories_are_read_in_order() {
-        let dir = std::env::temp_dir().join(format!("ipam-sim-manifests-{}", std::process::id()));
-        std::fs::create_dir_all(dir.join("empty")).unwrap();
+        let folder = testkit::Folder::new("manifests");
+        let dir = folder.0.clone();
+        std::fs::create_dir(dir.join("empty")).unwrap();
         let object = |name: &str| format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n");
         for (file, text) in [
             ("b.yml", object("b")),
@@ -487,16 +488,15 @@ status:
             ("c.json", r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"c"}}"#.into()),
             ("notes.txt", "?".into()),
         ] {
-            std::fs::write(dir.join(file), text).unwrap();
+            folder.file(file, &text);
         }
         let names: Vec<_> = read(&[dir.join("c.json"), dir.clone()]).unwrap().into_iter().map(|manifest| manifest.name).collect();
         assert_eq!(names, ["c", "a", "b", "c"]);
-        std::fs::write(dir.join("a.yaml"), "# nothing\n").unwrap();
-        std::fs::write(dir.join("c.json"), "{\"apiVersion\": \"v1\",\n \"kind\": \"Node\"").unwrap();
+        folder.file("a.yaml", "# nothing\n");
+        folder.file("c.json", "{\"apiVersion\": \"v1\",\n \"kind\": \"Node\"");
         let wrong = read(&[dir.join("c.json"), dir.join("a.yaml"), dir.join("empty"), dir.join("none.yaml"), dir.join("notes.txt")])
             .unwrap_err()
             .to_string();
-        std::fs::remove_dir_all(&dir).unwrap();
         insta::assert_snapshot!(wrong.replace(&dir.display().to_string(), "dir"), @r"
         dir/c.json:2:15: not JSON: EOF while parsing an object
         dir/a.yaml:1:1: holds no object; expected what `kubectl get -o yaml` prints

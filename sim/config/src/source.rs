@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn a_file_over_the_limit_is_refused_without_being_read() {
-        let file = std::env::temp_dir().join(format!("ipam-sim-large-{}", std::process::id()));
+        let folder = testkit::Folder::new("large");
+        let file = folder.0.join("large");
         let large = std::fs::File::create(&file).unwrap();
         large.set_len(SIZE_MAX + 1).unwrap();
         let refused = read(&file).unwrap_err();
         assert_eq!(refused.wrong, "is larger than 256 MiB, and no input is");
         large.set_len(3 << 20).unwrap();
         assert_eq!(read(&file).unwrap().len(), 3 << 20);
-        std::fs::remove_file(&file).unwrap();
     }
 
     #[cfg(unix)]

@@ -229,7 +229,7 @@ impl Scenario {
             let [fewest, most] = self.workload.draft().bounds();
             // What the draft lets pass must be a plan that runs.
             for plan in [&fewest, &most] {
-                problems.append(plan.work().problems(source));
+                problems.merge(&plan.work().problems(source));
             }
             // An actor must be there whatever is drawn.
             problems.append(problems_of_ops(source, &self.op, fewest.work()));

@@ -6,6 +6,8 @@
 //! ```
 //! The systems of a program are registered once, by [`install`], before anything is read or run.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use ipam_reports::addresses::AddressRun;
@@ -19,7 +21,6 @@ use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use kube_sim::trace::{Event, Interest};
 use sim_config::Problems;
-use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::time::SimTime;
 
@@ -27,15 +28,16 @@ use crate::check::claim_name::Names;
 use crate::check::{self, Excuse, KnownClaim};
 use crate::claim::{self, ClaimSuite};
 use crate::deviation::{self, Deviation};
-use crate::operation::{self, OpKind};
+use crate::operation;
 use crate::plan::Plan;
+use crate::records;
 use crate::registered::{Open, assert_unique};
 use crate::served;
-use crate::workload::{self, WorkloadDraft, WorkloadPlan};
+use crate::workload::{self, WorkloadDraft, WorkloadKinds};
 
 /// A system under test: what scenarios can say of it, what it does in a run, and how it is judged.
 ///
-/// All but its name, workloads and operations has a default: nothing.
+/// All but its name and its workloads has a default: nothing.
 pub trait System: Sync {
     /// Its name: lower-case letters, digits and hyphens. `NAME/*` stands for its claims.
     fn name(&self) -> &'static str;
@@ -43,14 +45,8 @@ pub trait System: Sync {
     /// What it is, in a sentence.
     fn about(&self) -> &'static str;
 
-    /// The kinds of workloads in scenario files.
-    fn drafts(&self) -> OpenKinds<WorkloadDraft>;
-
-    /// The same kinds in plans, where every value is drawn.
-    fn plans(&self) -> OpenKinds<WorkloadPlan>;
-
-    /// What its actors can be told to do.
-    fn operations(&self) -> OpenKinds<OpKind>;
+    /// Its workloads, and what their actors can be told to do.
+    fn kinds(&self) -> WorkloadKinds;
 
     /// The types that the API serves for it, besides those of Kubernetes. A type that takes the place of one of Kubernetes' own (of the
     /// same group and Kind) is how that one is stored.
@@ -84,7 +80,7 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// Who counts in a run of `plan`; none where it is the plan of another system.
+    /// Who counts in a run of `plan`, which has one of its own workloads.
     fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
         let _ = (plan, registry, options);
         Vec::new()
@@ -105,24 +101,30 @@ pub trait System: Sync {
         Ok(Problems::new())
     }
 
+    /// The addresses that an object of one of its types records, and the pod of each as `NAMESPACE/NAME`; `None` = it is no such object.
+    /// A system that has this need not say what the next three methods ask: what follows from it is their default.
+    fn records(&self, object: &Obj) -> Option<BTreeMap<IpAddr, String>> {
+        let _ = object;
+        None
+    }
+
     /// Whether the object is one that several actors share and write: its states are shown before those of others.
     fn is_shared(&self, object: &Obj) -> bool {
-        let _ = object;
-        false
+        self.records(object).is_some()
     }
 
     /// What a commit changed in what an object of one of its types says of addresses, allocations and pods; `None` = the type is not its
     /// own.
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
-        let _ = (before, after);
-        None
+        self.records(after.or(before)?)?;
+        let of = |object: Option<&Obj>| object.and_then(|object| self.records(object)).unwrap_or_default();
+        Some(records::touches(&of(before), &of(after)))
     }
 
     /// The state of an object of one of its types as names and short values, in the order in which they are shown; `None` = the type is not
     /// its own.
     fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
-        let _ = object;
-        None
+        Some(self.records(object)?.into_iter().map(|(address, pod)| (address.to_string(), pod)).collect())
     }
 }
 
@@ -218,9 +220,10 @@ impl Systems {
         assert_unique("a suite of claims", &suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
         assert_unique("a claim", &claims.iter().map(|claim| claim.name).collect::<Vec<_>>());
         assert_unique("a mutation", &mutations.iter().map(|mutation| mutation.name).collect::<Vec<_>>());
-        workload::draft::DRAFTS.set(Open::new(systems.iter().map(|system| system.drafts()).collect()));
-        workload::planned::PLANS.set(Open::new(systems.iter().map(|system| system.plans()).collect()));
-        operation::OPERATIONS.set(Open::new(systems.iter().map(|system| system.operations()).collect()));
+        let kinds = || systems.iter().map(|system| system.kinds());
+        workload::draft::DRAFTS.set(Open::new(kinds().map(|kinds| kinds.drafts).collect()));
+        workload::planned::PLANS.set(Open::new(kinds().map(|kinds| kinds.plans).collect()));
+        operation::OPERATIONS.set(Open::new(kinds().map(|kinds| kinds.operations).collect()));
         let renamed = systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect();
         check::claim_name::CLAIMS.set(Names { claims, renamed });
         check::excuse::EXCUSES.set(systems.iter().flat_map(|system| system.excuses().iter().map(|excuse| excuse.name)).collect());
@@ -242,7 +245,12 @@ impl Systems {
 
     /// The system that `workload` is one of.
     pub fn of_workload(&self, workload: &WorkloadDraft) -> Option<&'static dyn System> {
-        self.iter().find(|system| system.drafts().names.contains(&workload.kind()))
+        self.iter().find(|system| system.kinds().drafts.names.contains(&workload.kind()))
+    }
+
+    /// The system that the workload of `plan` is one of.
+    pub fn of_plan(&self, plan: &Plan) -> Option<&'static dyn System> {
+        self.iter().find(|system| system.kinds().plans.names.contains(&plan.workload.kind()))
     }
 
     /// The system that has the mutation called `name`.

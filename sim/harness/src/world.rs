@@ -127,7 +127,7 @@ impl Judges {
     pub fn of(plan: &Plan, rt: &Rt, registry: &Registry, options: RunOptions) -> Self {
         let out_of_reach = OutOfReach::of(plan.workload.work(), &plan.op, plan.lost_for_good());
         let claims = Claims::new(&Context { rt, plan, registry, out_of_reach });
-        let metrics = systems().iter().flat_map(|system| system.metrics(plan, registry, options));
+        let metrics = systems().of_plan(plan).into_iter().flat_map(|system| system.metrics(plan, registry, options));
         Self { claims, metrics: metrics.map(|metric| (metric.interest(), metric)).collect() }
     }
 }

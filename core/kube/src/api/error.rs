@@ -377,3 +377,25 @@ impl ApiError {
         }
     }
 }
+
+/// NotFound as success: of what is gone nothing has to be changed or deleted.
+///
+/// # Errors
+/// Any other error of `result`.
+pub fn ignore_not_found<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+/// AlreadyExists as success: what is there need not be created.
+///
+/// # Errors
+/// Any other error of `result`.
+pub fn ignore_already_exists<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if error.is_already_exists() => Ok(()),
+        result => result.map(drop),
+    }
+}

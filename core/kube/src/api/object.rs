@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -39,6 +40,11 @@ impl ObjectKey {
         Self { path: name.into() }
     }
 
+    /// The key with this text: `namespace/name`, or `name` for a cluster-scoped object.
+    pub fn of_text(text: &str) -> Self {
+        Self { path: text.into() }
+    }
+
     /// The key of `object`, from its metadata. A missing name counts as empty.
     pub fn of<K: kube::Resource<DynamicType = ()>>(object: &K) -> Self {
         let meta = object.meta();
@@ -57,6 +63,12 @@ impl ObjectKey {
             Some(namespace) => with_path(namespace, name, look),
             None => look(name),
         }
+    }
+
+    /// The metadata of a new object with this key.
+    pub fn metadata(&self) -> ObjectMeta {
+        let (namespace, name) = (self.namespace().map(str::to_owned), Some(self.name().to_owned()));
+        ObjectMeta { namespace, name, ..ObjectMeta::default() }
     }
 
     /// The namespace, or `None` for a cluster-scoped object.

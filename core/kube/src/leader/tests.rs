@@ -1,9 +1,14 @@
 //! The pure part step by step, and the driver against a scripted Lease.
 
 use std::sync::Mutex;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::*;
-use crate::api::{Reason, Status, TransportError};
+use crate::api::{ObjectKey, Reason, Status, TransportError};
 use crate::testing::{Answer, TestClient, TestEnv};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -136,13 +136,8 @@ impl Holder<'_> {
 
     /// A new endpoint.
     pub(super) fn endpoint(&self, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
-        let metadata = ObjectMeta {
-            name: Some(self.key.name().to_owned()),
-            namespace: self.key.namespace().map(str::to_owned),
-            owner_references: self.owners(),
-            finalizers: Some(vec![names::FINALIZER.to_owned()]),
-            ..ObjectMeta::default()
-        };
+        let metadata =
+            ObjectMeta { owner_references: self.owners(), finalizers: Some(vec![names::FINALIZER.to_owned()]), ..self.key.metadata() };
         self.named(SpiderEndpoint { metadata, status: Some(self.status(ips)) })
     }
 

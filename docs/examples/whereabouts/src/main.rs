@@ -3,26 +3,18 @@
 
 mod allocator;
 mod claims;
-mod metric;
 mod note;
 mod objects;
 mod workload;
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::process::ExitCode;
 
-use kube_sim::kinds::{Registry, TypeDef};
-use kube_sim::object::Obj;
-use kube_sim::trace::entity::Touch;
-use sim_config::kinds::OpenKinds;
-use sim_harness::claim::ClaimSuite;
-use sim_harness::deviation::{Deviation, How};
-use sim_harness::operation::OpKind;
-use sim_harness::plan::Plan;
-use sim_harness::system::RunOptions;
-use sim_harness::system::{Metric, System};
-use sim_harness::workload::{WorkloadDraft, WorkloadPlan};
+use sim_harness::prelude::*;
 
-use crate::objects::IPPool;
+use crate::note::Said;
+use crate::objects::{IPPool, address};
 use crate::workload::{Drafts, Operation, Plans};
 
 /// An allocator decides on what it read before it held the lease.
@@ -41,20 +33,12 @@ impl System for Whereabouts {
         "an allocator on every node that takes a lease to write addresses into an IPPool, and a reconciler that frees those of lost pods"
     }
 
-    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
-        OpenKinds::of::<Drafts>()
-    }
-
-    fn plans(&self) -> OpenKinds<WorkloadPlan> {
-        OpenKinds::of::<Plans>()
-    }
-
-    fn operations(&self) -> OpenKinds<OpKind> {
-        OpenKinds::of::<Operation>()
+    fn kinds(&self) -> WorkloadKinds {
+        WorkloadKinds::of::<Drafts, Plans, Operation>()
     }
 
     fn types(&self) -> Vec<TypeDef> {
-        vec![TypeDef::of::<IPPool>()]
+        vec![TypeDef::custom::<IPPool>()]
     }
 
     fn claims(&self) -> Vec<ClaimSuite> {
@@ -62,27 +46,21 @@ impl System for Whereabouts {
     }
 
     fn mutations(&self) -> Vec<Deviation> {
-        let found_by_claim = |name, about| Deviation { name, about, upstream: false, how: How::Claim };
-        vec![
-            found_by_claim(READS_OUTSIDE_LEASE, "allocators choose an address from what they read before they held the lease"),
-            found_by_claim(RECONCILER_TRUSTS_CACHE, "the reconciler lists pods from a cache, and before it waits for the lease"),
-        ]
+        let reads = "allocators choose an address from what they read before they held the lease";
+        let trusts = "the reconciler lists pods from a cache, and before it waits for the lease";
+        vec![Deviation::planted(READS_OUTSIDE_LEASE, reads), Deviation::planted(RECONCILER_TRUSTS_CACHE, trusts)]
     }
 
-    fn metrics(&self, plan: &Plan, _: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
-        if plan.workload.get::<Plans>().is_some() { vec![Box::new(metric::Addresses::default())] } else { Vec::new() }
+    fn metrics(&self, _: &Plan, _: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
+        vec![Box::new(NoteCounts::<Said>::new(&[
+            ("addresses-given", |said| matches!(said, Said::Given { .. })),
+            ("addresses-reconciled", |said| matches!(said, Said::Reconciled { .. })),
+        ]))]
     }
 
-    fn is_shared(&self, object: &Obj) -> bool {
-        object.as_any().is::<IPPool>()
-    }
-
-    fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
-        objects::touches(before, after)
-    }
-
-    fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
-        objects::fields(object)
+    fn records(&self, object: &Obj) -> Option<BTreeMap<IpAddr, String>> {
+        let pool: &IPPool = object.as_any().downcast_ref()?;
+        Some(pool.spec.allocations.iter().map(|(offset, pod)| (address(*offset), pod.clone())).collect())
     }
 }
 

@@ -1,10 +1,8 @@
 //! What processes say in the trace.
 
 use std::fmt;
-use std::sync::Arc;
 
-use kube_sim::trace::entity::{About, Entity};
-use kube_sim::trace::{Counted, Note};
+use sim_harness::prelude::*;
 
 use crate::objects::address;
 
@@ -22,16 +20,6 @@ pub enum Said {
 }
 
 impl Note for Said {
-    fn word(&self) -> u64 {
-        let (kind, pod, offset) = match self {
-            Said::Asks { pod } => (1, pod, 0),
-            Said::Given { pod, offset } => (2, pod, *offset),
-            Said::Ends { pod } => (3, pod, 0),
-            Said::Reconciled { pod } => (4, pod, 0),
-        };
-        kube_machinery::WordHash::new().word(kind).text(pod).word(offset.into()).finish()
-    }
-
     fn about(&self) -> About {
         let pod_of = |pod: &String| Entity::Pod(pod.as_str().into());
         match self {
@@ -43,10 +31,6 @@ impl Note for Said {
 
     fn counts_as(&self) -> Option<Counted> {
         matches!(self, Said::Given { .. }).then_some(Counted::Allocated)
-    }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
     }
 }
 

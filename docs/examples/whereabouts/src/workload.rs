@@ -1,23 +1,13 @@
 //! What happens on the nodes, in a scenario and in a plan.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kube_sim::cluster::Fabric;
-use kube_sim::fault::FaultTargets;
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sim_config::draw::Draw;
-use sim_config::time::{SimTime, Span};
-use sim_config::{Choice, Problems, Source, With, kinds};
-use sim_harness::only_workload;
-use sim_harness::operation::{Op, OpKind, Turn};
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{Draft, Misfit, RunContext, Smaller, Work, at_least_one, at_most, live, without_idle};
+use sim_harness::prelude::*;
 
 use crate::allocator::Allocator;
-use crate::objects::{IPPool, empty_pool, pool_key};
+use crate::objects::{IPPool, IPPoolSpec, pool_key};
 
 /// A pod, as `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,9 +29,9 @@ kinds! {
     }
 }
 
-only_workload! {
+workloads! {
     /// Nodes on which pods come and go.
-    "whereabouts" => NodesDraft, Nodes, Operation
+    "whereabouts" => Nodes(NodesDraft, Nodes),
 }
 
 /// The nodes of a plan.
@@ -82,16 +72,12 @@ impl Draft for NodesDraft {
 
     fn bounds(&self) -> [Nodes; 2] {
         let (fewest, most) = self.nodes.bounds();
-        [Nodes { nodes: (*fewest).max(1) }, Nodes { nodes: *most }]
+        [fewest, most].map(|nodes| Nodes { nodes: *nodes })
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
-        let nodes = *self.nodes.bounds().1;
-        let ops = 2 * u64::from(nodes) * u64::from(*self.pods.bounds().1);
-        let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", nodes.into(), CLIENTS_MAX.into());
-        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", *self.nodes.bounds().0));
-        problems.append(at_most(source, "workload.pods", "the number of operations of all nodes", ops, OPS_MAX));
-        problems
+        let ops = 2 * u64::from(*self.nodes.bounds().1) * u64::from(*self.pods.bounds().1);
+        at_most(source, "workload.pods", "the number of operations of all nodes", ops, OPS_MAX)
     }
 
     fn draw(&self, draw: &mut Draw) -> (Nodes, Vec<Op>) {
@@ -128,16 +114,11 @@ impl Work for Nodes {
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
-        at_most(source, "workload.nodes", "`workload.nodes`", self.nodes.into(), CLIENTS_MAX.into())
+        from_one_to(source, "workload.nodes", self.nodes, CLIENTS_MAX)
     }
 
     fn fault_targets(&self, _: &[Op]) -> FaultTargets {
-        FaultTargets {
-            processes: self.process_names(),
-            hosts: self.process_names(),
-            resources: ["ippools", "leases", "pods"].map(str::to_owned).into(),
-            ..FaultTargets::default()
-        }
+        FaultTargets::alone(self.process_names(), &["ippools", "leases", "pods"])
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
@@ -145,35 +126,25 @@ impl Work for Nodes {
     }
 
     fn preload(&self, fabric: &Arc<Fabric>) {
-        if !fabric.holds::<IPPool>(&pool_key()) {
-            fabric.preload_typed(empty_pool());
-        }
+        fabric.preload_unless_held(IPPool { metadata: pool_key().metadata(), spec: IPPoolSpec::default() });
     }
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        for name in self.process_names() {
-            let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
+        for name in self.actor_names() {
             // What is left to do survives a crash: the kubelet asks again.
-            let turns: Mutex<VecDeque<Op>> = Mutex::new(run.ops.iter().filter(|op| op.common.actor == name).cloned().collect());
-            let site = Arc::new((turns, run.seed, run.deviations.to_vec(), name));
-            live(&site, fabric, process, move |site, fabric| async move {
-                let (turns, seed, deviations, name) = &*site;
-                let mut allocator = Allocator::new(&fabric, process, *seed, deviations);
-                if name == RECONCILER {
-                    allocator.reconcile().await;
-                }
-                loop {
-                    let Some(op) = turns.lock().front().cloned() else { return };
-                    fabric.rt.sleep_until(op.common.at).await;
-                    match op.kind.own() {
+            run.start_alone(fabric, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
+                let rt = life.fabric.rt.clone();
+                let allocator = Allocator::new(life);
+                while let Some(op) = turns.next(&rt).await {
+                    match op.own() {
                         Operation::Add(which) => allocator.add(&which.pod).await,
                         Operation::Del(which) => allocator.end(&which.pod, true).await,
                         Operation::Vanish(which) => allocator.end(&which.pod, false).await,
                     }
-                    turns.lock().pop_front();
+                    turns.end();
                 }
             });
-            fabric.start(process);
         }
+        run.start_alone(fabric, RECONCILER, &Arc::new(()), |_, life| async move { Allocator::new(life).reconcile().await });
     }
 }

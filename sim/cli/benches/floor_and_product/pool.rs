@@ -3,13 +3,11 @@
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-use sim_byom::Drafts;
 use sim_byom::workload::burst::{BurstDraft, RetryName};
 use sim_config as input;
 use sim_config::Choice;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
-use sim_harness::workload::WorkloadDraft;
 use sim_harness::world::{Stage, run};
 
 /// The cluster of B §8.1, and 64 adaptors that start at once.
@@ -19,7 +17,7 @@ static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
 });
 
 fn scenario(draft: BurstDraft) -> Scenario {
-    Scenario { workload: WorkloadDraft::new(Drafts::Burst(Box::new(draft))), ..SCENARIO.clone() }
+    Scenario { workload: draft.into(), ..SCENARIO.clone() }
 }
 
 /// Runs of one kind of burst.

@@ -111,6 +111,23 @@ pub struct Console<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
+impl<'a> Console<'a> {
+    /// One that is no terminal and part of no job: without colours, limits of width, a progress bar, signals and variables.
+    pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
+        Self {
+            out,
+            err,
+            paint_out: Paint::PLAIN,
+            paint_err: Paint::PLAIN,
+            width: None,
+            width_err: None,
+            progress_bar: false,
+            interrupts: false,
+            env: &|_| None,
+        }
+    }
+}
+
 /// Runs one command line, the program's name first, and gives the exit code. A panic is a bug of the harness.
 pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, console: &mut Console<'_>) -> u8 {
     let mut cli = match Cli::read(args) {

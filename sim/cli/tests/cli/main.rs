@@ -1,5 +1,7 @@
 //! The program as its users meet it: verdicts, exit codes, replays, exports, the gate, signals, and what it says of bad input.
 
+#[path = "../support/in_process.rs"]
+mod in_process;
 #[path = "../support/install.rs"]
 mod install;
 
@@ -15,30 +17,10 @@ mod terminal;
 mod vacuous;
 mod verdicts;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ipam-sim-cli-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use testkit::Folder;
 
 fn ipam_sim(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ipam-sim"))

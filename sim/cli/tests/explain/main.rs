@@ -1,5 +1,7 @@
 //! `explain`, and `check` of manifests, as their users meet them, on the manifests in `scenarios/manifests` and on wrong ones.
 
+#[path = "../support/in_process.rs"]
+mod in_process;
 #[path = "../support/install.rs"]
 mod install;
 
@@ -14,11 +16,9 @@ mod selection_oracle;
 mod stories;
 mod wrong_input;
 
-use std::ffi::OsString;
-
 use ipam_reports::ExplainReport;
-use ipam_sim::cli::text::Paint;
-use ipam_sim::cli::{Console, Simulator, dispatch};
+
+use in_process::ipam_sim;
 
 /// Where the manifests are, from the folder in which tests run.
 const MANIFESTS: &str = "../../scenarios/manifests";
@@ -30,21 +30,7 @@ fn explain(args: &str) -> (u8, String, String) {
 
 /// The same of any verb.
 fn run(verb: &str, args: &str) -> (u8, String, String) {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut console = Console {
-        out: &mut out,
-        err: &mut err,
-        paint_out: Paint::PLAIN,
-        paint_err: Paint::PLAIN,
-        width: None,
-        width_err: None,
-        progress_bar: false,
-        interrupts: false,
-        env: &|_| None,
-    };
-    let args = ["ipam-sim", verb].into_iter().chain(args.split_whitespace()).map(OsString::from);
-    let code = dispatch(args, &Simulator, &mut console);
-    (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    ipam_sim(&std::iter::once(verb).chain(args.split_whitespace()).collect::<Vec<_>>())
 }
 
 /// The record of an answer.

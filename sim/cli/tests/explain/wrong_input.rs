@@ -1,31 +1,8 @@
 //! Bad input ends with 2, and each thing that is wrong has its place.
 
-use std::path::PathBuf;
+use testkit::Folder;
 
 use super::{MANIFESTS, explain};
-
-/// A folder that goes when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ipam-sim-explain-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// What is said on standard error, with file names instead of paths.
 fn refused(folder: &Folder, args: &str) -> String {

@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use ipam_sim::cli::text::Paint;
 use ipam_sim::cli::{Console, Simulator, dispatch};
 use mutation::{Language, Mutation};
 use proptest::prelude::*;
@@ -95,19 +94,7 @@ fn ipam_sim(line: Vec<String>) -> Result<(u8, String, String), String> {
     let (sender, receiver) = mpsc::channel();
     let run = move || {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
-        let mut console = Console {
-            out: &mut out,
-            err: &mut err,
-            paint_out,
-            paint_err,
-            width: None,
-            width_err: None,
-            progress_bar: false,
-            interrupts: false,
-            env: &|_| None,
-        };
-        let code = dispatch(line.into_iter().map(OsString::from), &Simulator, &mut console);
+        let code = dispatch(line.into_iter().map(OsString::from), &Simulator, &mut Console::plain(&mut out, &mut err));
         let _ = sender.send((code, out, err));
     };
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(run).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Folder, done, refused};
+use super::{Folder, cut, done, refused};
 
 /// What was tried, best first.
 fn ranked(folder: &Folder) -> Vec<Value> {
@@ -29,7 +29,7 @@ fn seeds(folder: &Folder) -> BTreeMap<String, Vec<u64>> {
 
 #[test]
 fn writers_in_lock_step_are_pulled_apart_by_jitter_as_the_independent_model_says() {
-    let folder = Folder::new("advise-lock-step");
+    let folder = Folder::missing("advise-lock-step");
     let said = done("conflicts", "--vary instances=8 --advise --seeds 200 --precision 50%", &folder.0);
     let all = ranked(&folder);
     // B §8.3: 31.8 % give up with `DefaultBackoff`, nobody with 12 attempts and full jitter; with one writer there is nobody to meet.
@@ -55,14 +55,14 @@ fn writers_in_lock_step_are_pulled_apart_by_jitter_as_the_independent_model_says
 
 #[test]
 fn all_policies_have_the_same_bursts() {
-    let folder = Folder::new("advise-pairs");
+    let folder = Folder::missing("advise-pairs");
     done("conflicts", "--vary instances=4 --vary spread=20ms --advise --seeds 30 --precision 50%", &folder.0);
     let seeds = seeds(&folder);
     let today = &seeds["today: default-backoff"];
     assert_eq!(today.len(), 30);
     assert!(seeds.values().all(|other| other == today), "{seeds:?}");
     // Who is alone never tries again: on the same seeds, and only on these, its times are the same to the last digit, whatever the policy.
-    let alone = Folder::new("advise-alone");
+    let alone = Folder::missing("advise-alone");
     let said = done("conflicts", "--vary instances=1 --advise --seeds 30", &alone.0);
     let all = ranked(&alone);
     for policy in ["jitter 100 %", "full jitter", "12 attempts up to 250ms", "base 50ms"] {
@@ -77,7 +77,7 @@ fn all_policies_have_the_same_bursts() {
 
 #[test]
 fn records_that_upstream_loses_are_kept_by_whoever_decides_again() {
-    let folder = Folder::new("advise-once");
+    let folder = Folder::missing("advise-once");
     let asked = "--vary instances=4 --vary update=decides-once --advise --seeds 60 --precision 50%";
     let said = done("conflicts", asked, &folder.0);
     let all = ranked(&folder);
@@ -88,15 +88,15 @@ fn records_that_upstream_loses_are_kept_by_whoever_decides_again() {
     // Interrupted or not, whoever asks again gets the same.
     let files = |folder: &Folder| ["advice.csv", "bursts.csv", "report.json", "index.html"].map(|name| folder.text(name));
     let whole = files(&folder);
-    folder.cut("tried.csv", 3);
-    folder.cut("bursts.csv", 150);
+    cut(&folder, "tried.csv", 3);
+    cut(&folder, "bursts.csv", 150);
     done("conflicts", &format!("{asked} --jobs 1"), &folder.0);
     assert!(whole == files(&folder), "what was finished is kept, and the rest is what it would have been");
 }
 
 #[test]
 fn agents_of_spiderpool_are_advised_too() {
-    let folder = Folder::new("advise-agents");
+    let folder = Folder::missing("advise-agents");
     let said = done("conflicts", "--system spiderpool --vary nodes=8 --vary start=together --advise --seeds 40 --precision 50%", &folder.0);
     let all = ranked(&folder);
     let conflicts = |policy: &str| gain(&all, policy, "conflicts per call")["with"]["value"].as_f64().unwrap();
@@ -109,7 +109,7 @@ fn agents_of_spiderpool_are_advised_too() {
 
 #[test]
 fn what_is_no_one_point_gets_one_sentence() {
-    let folder = Folder::new("advise-wrong");
+    let folder = Folder::missing("advise-wrong");
     for (asked, expected) in [
         ("--advise", "`--advise` needs to know how many adaptors share the pool; add e.g. `--vary instances=8`"),
         ("--advise --vary instances=2..8", "`instances` has 3 values; give it one"),

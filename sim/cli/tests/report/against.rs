@@ -31,7 +31,7 @@ const ASKED: &str = "--vary instances=4,8 --seeds 300 --precision 50%";
 
 #[test]
 fn conflicts_beside_themselves_do_not_change_and_another_policy_changes_them() {
-    let (old, same, other) = (Folder::new("against-old"), Folder::new("against-same"), Folder::new("against-other"));
+    let (old, same, other) = (Folder::missing("against-old"), Folder::missing("against-same"), Folder::missing("against-other"));
     done("conflicts", &format!("{ASKED} --vary retry=default-backoff"), &old.0);
     let with = format!("--against {}", old.0.display());
     let said = done("conflicts", &format!("{ASKED} --vary retry=default-backoff {with}"), &same.0);
@@ -51,7 +51,7 @@ fn conflicts_beside_themselves_do_not_change_and_another_policy_changes_them() {
     assert_eq!(change(&other, "calls that give up")["significant"], true);
     assert!(other.text("index.html").contains("Compared with ") && other.text("index.html").contains("What changed"));
     // What was printed as JSON is as good as the folder, and a table that is drawn again is compared, too.
-    let (json, drawn) = (old.0.with_extension("json"), Folder::new("against-drawn"));
+    let (json, drawn) = (old.0.with_extension("json"), Folder::missing("against-drawn"));
     std::fs::write(&json, old.text("report.json")).unwrap();
     let from = format!("--from {} --against {}", other.0.join("points.csv").display(), json.display());
     let again = done("conflicts", &from, &drawn.0);
@@ -62,7 +62,7 @@ fn conflicts_beside_themselves_do_not_change_and_another_policy_changes_them() {
 
 #[test]
 fn the_number_that_can_share_a_pool_is_compared() {
-    let (old, new) = (Folder::new("against-few"), Folder::new("against-many"));
+    let (old, new) = (Folder::missing("against-few"), Folder::missing("against-many"));
     let asked = "--objective exhausted<1% --vary instances=4..6 --seeds 500 --vary retry";
     done("capacity", &format!("{asked}=default-backoff"), &old.0);
     let said = done("capacity", &format!("{asked}=patient --against {}", old.0.display()), &new.0);
@@ -72,11 +72,11 @@ fn the_number_that_can_share_a_pool_is_compared() {
         ),
         "{said}"
     );
-    let same = Folder::new("against-few-again");
+    let same = Folder::missing("against-few-again");
     done("capacity", &format!("{asked}=default-backoff --against {}", old.0.display()), &same.0);
     assert!(changes(&same).iter().all(|change| change["significant"] == false));
     let other = format!("{} --against {}", asked.replace("1%", "5%") + "=patient", old.0.display());
-    let folder = Folder::new("against-objective");
+    let folder = Folder::missing("against-objective");
     refused("capacity", &other, &folder.0, "cannot be compared with: `objective` was exhausted < 1 % and is exhausted < 5 %");
     let other = format!("{ASKED} --against {}", old.0.display());
     refused("conflicts", &other, &folder.0, "it is a result of `report capacity`, and only one of `report conflicts`");
@@ -85,8 +85,12 @@ fn the_number_that_can_share_a_pool_is_compared() {
 
 #[test]
 fn the_size_of_a_pool_is_compared() {
-    let (input, old, same, new) =
-        (Folder::new("against-pods-in"), Folder::new("against-pods"), Folder::new("against-pods-same"), Folder::new("against-pods-new"));
+    let (input, old, same, new) = (
+        Folder::missing("against-pods-in"),
+        Folder::missing("against-pods"),
+        Folder::missing("against-pods-same"),
+        Folder::missing("against-pods-new"),
+    );
     let asked = format!("{} --objective refused<1% --seeds 5", scenario(&input, LOST));
     done("capacity", &asked, &old.0);
     let with = format!("{asked} --against {}", old.0.display());
@@ -102,7 +106,7 @@ fn the_size_of_a_pool_is_compared() {
     let differs = against(&new)["differs"].clone();
     assert_eq!(differs[0]["setting"], "workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY", "{differs}");
     assert_eq!(differs.as_array().unwrap().len(), 1, "{differs}");
-    let folder = Folder::new("against-pods-wrong");
+    let folder = Folder::missing("against-pods-wrong");
     refused("capacity", &with.replace("refused<1%", "refused<5%"), &folder.0, "`objective` was refused < 1 % and is refused < 5 %");
     let faster = format!("{with} --set workload.trace_compression=5");
     refused("capacity", &faster, &folder.0, "`workload.trace_compression` was 10 and is 5");
@@ -111,7 +115,7 @@ fn the_size_of_a_pool_is_compared() {
 
 #[test]
 fn reclaim_is_compared_way_by_way() {
-    let (old, same, new) = (Folder::new("against-leaks"), Folder::new("against-leaks-same"), Folder::new("against-leaks-new"));
+    let (old, same, new) = (Folder::missing("against-leaks"), Folder::missing("against-leaks-same"), Folder::missing("against-leaks-new"));
     done("reclaim", "--seeds 6", &old.0);
     let with = format!("--seeds 6 --against {}", old.0.display());
     let said = done("reclaim", &with, &same.0);
@@ -128,7 +132,7 @@ fn reclaim_is_compared_way_by_way() {
 
 #[test]
 fn what_is_no_earlier_report_of_this_kind_is_refused_before_anything_is_done() {
-    let (old, out) = (Folder::new("against-broken"), Folder::new("against-broken-out"));
+    let (old, out) = (Folder::missing("against-broken"), Folder::missing("against-broken-out"));
     done("conflicts", "--vary instances=4 --seeds 20 --precision 50%", &old.0);
     let whole = old.text("report.json");
     let file = old.0.join("report.json");

@@ -8,7 +8,7 @@ fn log() -> String {
 
 #[test]
 fn the_drawn_log_gives_the_server_that_it_was_drawn_from() {
-    let out = Folder::new("calibrate-drawn");
+    let out = Folder::missing("calibrate-drawn");
     let json: serde_json::Value =
         serde_json::from_str(&done("calibrate", &format!("{} --network 300us --format json", log()), &out.0)).unwrap();
     let number = |path: &str| json.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}"));
@@ -27,7 +27,7 @@ fn the_drawn_log_gives_the_server_that_it_was_drawn_from() {
         assert!(out.0.join(name).exists(), "{name}");
     }
     assert!(out.text("levels.csv").lines().count() > 8);
-    let again = Folder::new("calibrate-again");
+    let again = Folder::missing("calibrate-again");
     done("calibrate", &format!("{} --network 300us", log()), &again.0);
     assert_eq!(out.text("settings.toml"), again.text("settings.toml"));
     assert_eq!(out.text("levels.csv"), again.text("levels.csv"));
@@ -35,10 +35,10 @@ fn the_drawn_log_gives_the_server_that_it_was_drawn_from() {
 
 #[test]
 fn the_settings_are_taken_by_the_reports_and_by_nothing_that_says_the_same() {
-    let server = Folder::new("calibrate-server");
+    let server = Folder::missing("calibrate-server");
     done("calibrate", &format!("{} --network 300us", log()), &server.0);
     let settings = server.0.join("settings.toml").display().to_string();
-    let out = Folder::new("calibrate-conflicts");
+    let out = Folder::missing("calibrate-conflicts");
     let asked = "--vary instances=8 --vary retry=default-backoff --seeds 40 --precision 50%";
     let with = done("conflicts", &format!("--servers {settings} {asked}"), &out.0);
     assert!(with.contains("servers that work on 1 at a time"), "{with}");
@@ -64,7 +64,7 @@ fn the_settings_are_taken_by_the_reports_and_by_nothing_that_says_the_same() {
 
 #[test]
 fn what_is_wrong_with_a_log_gets_one_sentence_and_its_place() {
-    let folder = Folder::new("calibrate-wrong");
+    let folder = Folder::missing("calibrate-wrong");
     std::fs::create_dir_all(&folder.0).unwrap();
     let path = folder.0.join("a.log");
     let out = folder.0.join("out");

@@ -4,7 +4,7 @@ use super::{Folder, done, refused};
 
 #[test]
 fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
-    let (first, again) = (Folder::new("capacity"), Folder::new("capacity-again"));
+    let (first, again) = (Folder::missing("capacity"), Folder::missing("capacity-again"));
     let said = done("capacity", "--objective exhausted<1% --vary instances=2..8 --vary retry=default-backoff --seeds 500", &first.0);
     assert!(said.contains("exhausted < 1 % holds for up to 4 adaptors") && said.contains("A burst that shows it:"), "{said}");
     let from = format!("--from {}", first.0.join("points.csv").display());
@@ -18,7 +18,7 @@ fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
         let other = done("capacity", &format!("{from} --objective exhausted<{share}% --force"), &again.0);
         assert!(other.contains(expected), "{other}");
     }
-    let nowhere = Folder::new("capacity-nowhere");
+    let nowhere = Folder::missing("capacity-nowhere");
     for (arguments, expected) in [
         (from.clone(), "points do not say what was asked of them"),
         (format!("{from} --objective refused<1%"), "is asked of the pods of a scenario"),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ipam_reports::conflicts::{Metric, System, table};
 
-use super::Folder;
+use super::{Folder, cut};
 
 fn done(arguments: &str, out: &Path) -> String {
     super::done("conflicts", arguments, out)
@@ -16,7 +16,7 @@ fn refused(arguments: &str, out: &Path, expected: &str) {
 
 #[test]
 fn points_agree_with_the_independent_model_within_its_tolerance() {
-    let folder = Folder::new("model");
+    let folder = Folder::missing("model");
     let said = done("--vary instances=4,8,16 --vary retry=default-backoff,default-retry,twelve --seeds 1000", &folder.0);
     let points = table::read(&folder.text("points.csv")).unwrap().points;
     // N = 4 stands in the tables with `DefaultBackoff` only.
@@ -30,7 +30,7 @@ fn points_agree_with_the_independent_model_within_its_tolerance() {
 
 #[test]
 fn upstreams_update_loses_what_the_model_says() {
-    let folder = Folder::new("lost");
+    let folder = Folder::missing("lost");
     done("--vary instances=4,8 --vary update=decides-once --seeds 1000", &folder.0);
     for point in table::read(&folder.text("points.csv")).unwrap().points {
         let (lost, model) = (point.get(Metric::Lost).unwrap(), point.modelled().unwrap());
@@ -40,7 +40,7 @@ fn upstreams_update_loses_what_the_model_says() {
 
 #[test]
 fn the_files_are_the_same_whoever_runs_the_bursts_and_however_often() {
-    let (one, two) = (Folder::new("one"), Folder::new("two"));
+    let (one, two) = (Folder::missing("one"), Folder::missing("two"));
     let asked = "--vary instances=2,3 --vary spread=0,50ms --seeds 200";
     done(&format!("{asked} --jobs 1"), &one.0);
     done(&format!("{asked} --jobs 2"), &two.0);
@@ -49,15 +49,15 @@ fn the_files_are_the_same_whoever_runs_the_bursts_and_however_often() {
     assert!(whole == files(&two), "one job and two write other files");
     assert_eq!((whole[0].lines().count(), whole[1].lines().count()), (1 + 4, 1 + 4 * 200));
     // In the middle of the third point.
-    one.cut("points.csv", 3);
-    one.cut("runs.csv", 550);
+    cut(&one, "points.csv", 3);
+    cut(&one, "runs.csv", 550);
     done(asked, &one.0);
     assert!(whole == files(&one), "what was finished is kept, and the rest is what it would have been");
 }
 
 #[test]
 fn a_report_is_drawn_again_from_its_points() {
-    let (first, again) = (Folder::new("first"), Folder::new("again"));
+    let (first, again) = (Folder::missing("first"), Folder::missing("again"));
     let said = done("--vary instances=2..8 --seeds 100", &first.0);
     let points = first.0.join("points.csv");
     let drawn = done(&format!("--from {}", points.display()), &again.0);
@@ -71,7 +71,7 @@ fn a_report_is_drawn_again_from_its_points() {
 
 #[test]
 fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
-    let folder = Folder::new("wrong");
+    let folder = Folder::missing("wrong");
     for (arguments, expected) in [
         ("--vary instances=64..2", "the range `64..2` is reversed"),
         ("--vary speed=1", "there is nothing called `speed` to vary"),
@@ -87,7 +87,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         refused(arguments, &folder.0, expected);
     }
     assert!(!folder.0.exists());
-    let own = Folder::new("own");
+    let own = Folder::missing("own");
     std::fs::create_dir_all(&own.0).unwrap();
     for (text, expected) in [("", "it is no table of points"), ("a,b\n1,2\n", "it is no table of points")] {
         std::fs::write(own.0.join("a.csv"), text).unwrap();
@@ -101,7 +101,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
 
 #[test]
 fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
-    let folder = Folder::new("agents");
+    let folder = Folder::missing("agents");
     let asked = "--system spiderpool --vary nodes=2,8 --vary pods=2 --vary start=kubelets,together --seeds 12";
     let said = done(asked, &folder.0);
     let points = table::read(&folder.text("points.csv")).unwrap().points;
@@ -116,7 +116,7 @@ fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
         assert!(point.closed_form().is_none() && point.modelled().is_none());
     }
     assert!(said.contains("No acknowledged allocation lost its record."), "{said}");
-    let again = Folder::new("agents-again");
+    let again = Folder::missing("agents-again");
     assert_eq!(done(&format!("--from {}", folder.0.join("points.csv").display()), &again.0), said);
     assert!(again.text("index.html").contains("How often do the agents of nodes"));
 }

@@ -2,7 +2,7 @@
 
 use ipam_reports::demand;
 
-use super::{Folder, done, file, refused};
+use super::{Folder, cut, done, file, refused};
 
 /// Six pods for an hour each at once, two of which come when two have gone.
 const TRACE: &str = "name,creation_time,deletion_time,scheduled_time\n\
@@ -27,7 +27,7 @@ pub(super) const LOST: &str = "[[fault]]\nkind = \"cni-del-lost\"\nprocess = \"k
 
 #[test]
 fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
-    let (input, out) = (Folder::new("demand-in"), Folder::new("demand-out"));
+    let (input, out) = (Folder::missing("demand-in"), Folder::missing("demand-out"));
     let asked = format!("{} --objective refused<1%", scenario(&input, LOST));
     let said = done("capacity", &asked, &out.0);
     // Without a leak four addresses do; with leaks those of `a` and `b` are still recorded when `e` and `f` come.
@@ -49,12 +49,12 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
     let whole = files();
     assert_eq!(done("capacity", &asked, &out.0), said);
     assert!(whole == files());
-    out.cut("sizes.csv", 3);
+    cut(&out, "sizes.csv", 3);
     assert_eq!(done("capacity", &asked, &out.0), said);
     assert!(whole == files(), "what was finished is kept, and the rest is what it would have been");
     assert!(out.0.join("usage-2.png").exists() && out.0.join("head-room.svg").exists());
     // Drawn again it says the same, and shows the same.
-    let again = Folder::new("demand-again");
+    let again = Folder::missing("demand-again");
     let from = format!("--from {}", out.0.join("sizes.csv").display());
     assert_eq!(done("capacity", &from, &again.0), said);
     for plot in ["usage-1.svg", "usage-2.png", "head-room.svg", "sizes.svg"] {
@@ -66,13 +66,13 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
 
 #[test]
 fn an_interruption_costs_only_the_runs_that_are_under_way() {
-    let (input, out, whole) = (Folder::new("broken-in"), Folder::new("broken-out"), Folder::new("broken-whole"));
+    let (input, out, whole) = (Folder::missing("broken-in"), Folder::missing("broken-out"), Folder::missing("broken-whole"));
     let asked = format!("{} --objective refused<1%", scenario(&input, LOST));
     let said = done("capacity", &asked, &whole.0).replace(&*whole.0.to_string_lossy(), "OUT");
     // As if it had been stopped in the first size: its tables are empty, and two of its runs are there.
     done("capacity", &asked, &out.0);
     for table in ["sizes.csv", "usage.csv", "runs.csv", "reclaims.csv"] {
-        out.cut(table, 1);
+        cut(&out, table, 1);
     }
     let held =
         r#"{"capacity":9,"peak":9,"peak_living":8,"peak_ending":0,"peak_leaked":7,"asked":6,"refused":0,"waited":[0.5],"samples":[]}"#;
@@ -85,14 +85,14 @@ fn an_interruption_costs_only_the_runs_that_are_under_way() {
 
 #[test]
 fn a_pool_that_is_too_small_has_no_smallest_one() {
-    let (input, out) = (Folder::new("small-in"), Folder::new("small-out"));
+    let (input, out) = (Folder::missing("small-in"), Folder::missing("small-out"));
     let said = done("capacity", &format!("{} --objective refused<1% --set workload.addresses=3 --seeds 1", scenario(&input, "")), &out.0);
     assert!(said.contains("as it is: refused < 1 % does not hold even with 3 addresses"), "{said}");
 }
 
 #[test]
 fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
-    let (input, out) = (Folder::new("wrong-in"), Folder::new("wrong-out"));
+    let (input, out) = (Folder::missing("wrong-in"), Folder::missing("wrong-out"));
     let six = scenario(&input, "");
     let byom = file("scenarios/smoke/byom-calm.toml");
     std::fs::write(input.0.join("empty.csv"), "").unwrap();
@@ -119,7 +119,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
 #[test]
 fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
     let (input, seconds, dates, from_pipe) =
-        (Folder::new("dates-in"), Folder::new("dates-s"), Folder::new("dates-d"), Folder::new("dates-p"));
+        (Folder::missing("dates-in"), Folder::missing("dates-s"), Folder::missing("dates-d"), Folder::missing("dates-p"));
     std::fs::create_dir_all(&input.0).unwrap();
     let path = |name: &str| input.0.join(name).display().to_string();
     std::fs::write(path("s.csv"), "name,creation_time,deletion_time,scheduled_time\na,0,600,0\nb,60,,60\nc,600,900,\n").unwrap();
@@ -143,7 +143,7 @@ fn a_trace_in_dates_asks_for_what_it_asks_for_in_seconds() {
 
 #[test]
 fn a_trace_that_cannot_be_gets_its_place() {
-    let (input, out) = (Folder::new("bad-trace-in"), Folder::new("bad-trace-out"));
+    let (input, out) = (Folder::missing("bad-trace-in"), Folder::missing("bad-trace-out"));
     std::fs::create_dir_all(&input.0).unwrap();
     let file = input.0.join("t.csv");
     for (rows, expected) in [
@@ -179,7 +179,7 @@ fn piped(arguments: &[&str], input: &[u8]) -> std::process::Output {
 
 #[test]
 fn an_audit_log_goes_through_a_pipe_into_the_size_of_a_pool() {
-    let out = Folder::new("audit");
+    let out = Folder::missing("audit");
     let log = std::fs::read(file("scenarios/traces/audit.jsonl")).unwrap();
     let trace = piped(&["trace", "from-audit", "-"], &log);
     let notes = String::from_utf8(trace.stderr).unwrap();
@@ -200,7 +200,7 @@ fn an_audit_log_goes_through_a_pipe_into_the_size_of_a_pool() {
 
 #[test]
 fn a_trace_is_written_where_it_is_asked_for_or_nothing_is() {
-    let out = Folder::new("trace-out");
+    let out = Folder::missing("trace-out");
     std::fs::create_dir_all(&out.0).unwrap();
     let (csv, log) = (out.0.join("pods.csv"), out.0.join("cut.jsonl"));
     let (pods, csv_name, log_name) = (file("scenarios/traces/pods.yaml"), csv.display().to_string(), log.display().to_string());

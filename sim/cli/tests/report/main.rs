@@ -12,34 +12,15 @@ mod conflicts;
 mod demand;
 mod reclaim;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-/// A folder of its own for each test, gone at its end.
-struct Folder(PathBuf);
+use testkit::Folder;
 
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ipam-sim-report-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-
-    fn text(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    /// Cuts a table off after so many lines, in the middle of the next.
-    fn cut(&self, name: &str, lines: usize) {
-        let kept: String = self.text(name).lines().take(lines).map(|line| format!("{line}\n")).collect();
-        std::fs::write(self.0.join(name), kept + "ipam-sim/po").unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Cuts a table off after so many lines, in the middle of the next.
+fn cut(folder: &Folder, name: &str, lines: usize) {
+    let kept: String = folder.text(name).lines().take(lines).map(|line| format!("{line}\n")).collect();
+    folder.file(name, &(kept + "ipam-sim/po"));
 }
 
 /// A file of the project.

@@ -2,11 +2,11 @@
 
 use ipam_reports::leaks;
 
-use super::{Folder, done, file, refused};
+use super::{Folder, cut, done, file, refused};
 
 #[test]
 fn the_files_are_the_same_whoever_runs_and_however_often() {
-    let (one, two) = (Folder::new("reclaim-one"), Folder::new("reclaim-two"));
+    let (one, two) = (Folder::missing("reclaim-one"), Folder::missing("reclaim-two"));
     let said = done("reclaim", "--seeds 3 --jobs 1", &one.0);
     assert_eq!(done("reclaim", "--seeds 3 --jobs 2", &two.0), said);
     let files = |folder: &Folder| ["reclaims.csv", "runs.csv", "paths.csv", "index.html"].map(|name| folder.text(name));
@@ -14,11 +14,11 @@ fn the_files_are_the_same_whoever_runs_and_however_often() {
     assert!(whole == files(&two), "one job and two write other files");
     assert_eq!(whole[1].lines().count(), 1 + 2 * 3);
     // In the middle of the second scenario.
-    one.cut("runs.csv", 5);
-    one.cut("reclaims.csv", whole[0].lines().count() - 2);
+    cut(&one, "runs.csv", 5);
+    cut(&one, "reclaims.csv", whole[0].lines().count() - 2);
     assert_eq!(done("reclaim", "--seeds 3", &one.0), said);
     assert!(whole == files(&one), "what was finished is kept, and the rest is what it would have been");
-    let again = Folder::new("reclaim-again");
+    let again = Folder::missing("reclaim-again");
     let drawn = done("reclaim", &format!("--from {}", one.0.join("reclaims.csv").display()), &again.0);
     assert_eq!(drawn, said);
     assert_eq!(one.text("reclaim-leaks-delay.svg"), again.text("reclaim-leaks-delay.svg"));
@@ -27,7 +27,7 @@ fn the_files_are_the_same_whoever_runs_and_however_often() {
 
 #[test]
 fn a_healthy_controller_keeps_its_bounds_and_a_node_that_is_cut_off_has_no_margin() {
-    let folder = Folder::new("reclaim-hazard");
+    let folder = Folder::missing("reclaim-hazard");
     let scenario = file("scenarios/smoke/unreachable-node.toml");
     done("reclaim", &format!("{scenario} --seeds 4"), &folder.0);
     let found = leaks::read(&folder.text("reclaims.csv")).unwrap();
@@ -44,7 +44,7 @@ fn a_healthy_controller_keeps_its_bounds_and_a_node_that_is_cut_off_has_no_margi
 
 #[test]
 fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
-    let folder = Folder::new("reclaim-wrong");
+    let folder = Folder::missing("reclaim-wrong");
     let counter = file("scenarios/smoke/counter-calm.toml");
     for (arguments, expected) in [
         (counter.as_str(), "nothing in `counter-calm` reclaims addresses"),
@@ -56,7 +56,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         refused("reclaim", arguments, &folder.0, expected);
     }
     assert!(!folder.0.exists());
-    let own = Folder::new("reclaim-own");
+    let own = Folder::missing("reclaim-own");
     std::fs::create_dir_all(&own.0).unwrap();
     for text in ["", "a,b\n1,2\n"] {
         std::fs::write(own.0.join("a.csv"), text).unwrap();

@@ -1,6 +1,8 @@
 //! The simulated cluster and the systems in it: the API server beside its reference, the clients, the nodes, the controllers, every fault,
 //! and what BYOM and Spiderpool do among them.
 
+#[path = "../support/in_process.rs"]
+mod in_process;
 #[path = "../support/install.rs"]
 mod install;
 

@@ -17,6 +17,7 @@ mod connection;
 mod control;
 mod deferred;
 pub mod discovery;
+mod etcd;
 mod exchange;
 mod filter;
 mod read;
@@ -63,7 +64,7 @@ pub use change_point::{Became, ChangePoint, ChangeStep};
 pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
 pub use connection::{KEEPALIVE, Reconnect};
-pub use control::EtcdTrouble;
+pub use etcd::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
 pub use watch_stream::{AnyWatch, SimWatch};
@@ -195,7 +196,7 @@ pub struct State {
     pub(crate) size: Option<Size>,
     pub(crate) work: ServerWork,
     pub(crate) waits: Option<Vec<(SimTime, std::time::Duration)>>,
-    pub(crate) etcd: control::Etcd,
+    pub(crate) etcd: etcd::Etcd,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) hook_faults: Vec<HookFault>,
     pub(crate) forbidden: Vec<Forbidden>,
@@ -243,7 +244,7 @@ impl Fabric {
             size: config.capacity.as_ref().map(Size::new),
             work: ServerWork::default(),
             waits: None,
-            etcd: control::Etcd::default(),
+            etcd: etcd::Etcd::default(),
             webhooks: Vec::new(),
             hook_faults: Vec::new(),
             forbidden: Vec::new(),
@@ -380,6 +381,13 @@ impl Fabric {
     /// The same for an object of a known type.
     pub fn preload_typed<K: Object>(&self, object: K) {
         self.preload(self.registry.id::<K>(), Arc::new(object));
+    }
+
+    /// The same unless there is an object of this type and name: the user's own manifests may have brought it.
+    pub fn preload_unless_held<K: Object>(&self, object: K) {
+        if !self.holds::<K>(&ObjectKey::of(&object)) {
+            self.preload_typed(object);
+        }
     }
 
     /// Forces the UID suffix of the next object with this key, to test suffix collisions.

@@ -11,7 +11,7 @@ use kube_machinery::{ApiError, ObjectKey, Status};
 
 use super::commit::Transaction;
 use super::connection::Obstacle;
-use super::control::EtcdTrouble;
+use super::etcd::EtcdTrouble;
 use super::read::{Freshness, too_large};
 use super::serve::Work;
 use super::server::Failure;

@@ -33,6 +33,14 @@ pub struct FaultTargets {
     pub leases: Vec<String>,
 }
 
+impl FaultTargets {
+    /// Processes, each on a host of its own with the same name, and the plurals of the types that they read and write.
+    pub fn alone(processes: Vec<String>, resources: &[&str]) -> Self {
+        let resources = resources.iter().map(|&plural| plural.to_owned()).collect();
+        Self { hosts: processes.clone(), processes, resources, ..Self::default() }
+    }
+}
+
 /// The targets of a workload, and the random numbers with which one fault chooses of them: the same numbers whatever its kind.
 pub struct Targeting<'a> {
     targets: &'a FaultTargets,

@@ -9,6 +9,7 @@ mod status;
 mod builtin;
 mod config_map;
 mod content;
+mod custom;
 pub mod kruise;
 mod kubevirt;
 pub mod naming;

@@ -12,6 +12,8 @@
 //! does not reshuffle the messages of other links.
 
 mod delay;
+mod retransmission;
+mod rule;
 
 use std::task::Waker;
 use std::time::Duration;
@@ -24,6 +26,8 @@ use sim_config::time::SimTime;
 use crate::rt::ProcessId;
 
 pub use delay::{Delay, Sampler};
+pub use retransmission::Retransmission;
+pub use rule::{Effect, Rule, RuleId, Side};
 
 /// Delays of a healthy and of a degraded link (K §11.2: network, one way).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -41,69 +45,6 @@ impl Default for LinkDelays {
     }
 }
 
-/// A set of processes, as one side of a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Every process.
-    Any,
-    /// These processes.
-    Only(Vec<ProcessId>),
-}
-
-impl Side {
-    /// Whether `process` is in the set.
-    pub fn contains(&self, process: ProcessId) -> bool {
-        match self {
-            Side::Any => true,
-            Side::Only(some) => some.contains(&process),
-        }
-    }
-}
-
-/// What a rule does to the messages of a link.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Effect {
-    /// Nothing gets through: what is sent is lost, and sent again until the rule is gone.
-    Cut,
-    /// Messages wait on the way, and arrive when the rule is gone.
-    Hold,
-    /// A message is lost with this probability each time it is sent.
-    Loss(f64),
-    /// A message arrives twice with this probability, the second time after `gap`.
-    Duplicate {
-        /// The probability.
-        chance: f64,
-        /// Between the two arrivals.
-        gap: Duration,
-    },
-    /// A message is delayed by up to `by` more with this probability, so that later ones overtake it.
-    Reorder {
-        /// The probability.
-        chance: f64,
-        /// The longest additional delay.
-        by: Duration,
-    },
-    /// Every message takes this much longer.
-    Slower(Duration),
-    /// The link is in its degraded class.
-    Degraded,
-}
-
-/// An effect on every link from one set of processes to another.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// Senders.
-    pub from: Side,
-    /// Receivers.
-    pub to: Side,
-    /// What happens.
-    pub effect: Effect,
-}
-
-/// The number of an active rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleId(u64);
-
 /// What becomes of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -119,37 +60,6 @@ pub enum Fate {
     Cut,
     /// It is held: ask again when the network has changed.
     Held,
-}
-
-/// When a host sends again what was not acknowledged: after a time-out that doubles each time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retransmission {
-    /// The first time-out.
-    first: Duration,
-}
-
-impl Retransmission {
-    /// Data of a connection: TCP's shortest time-out on Linux (K158).
-    pub const DATA: Self = Self { first: Duration::from_millis(200) };
-    /// The first packet of a connection (K161).
-    pub const SYN: Self = Self { first: Duration::from_secs(1) };
-    /// The time-out no longer doubles.
-    const LONGEST: Duration = Duration::from_secs(120);
-
-    /// The first time at or after `now` at which that is sent again which was first sent at `since`.
-    pub fn next(self, since: SimTime, now: SimTime) -> SimTime {
-        let (mut at, mut timeout) = (since + self.first, self.first);
-        while at < now {
-            timeout = (timeout * 2).min(Self::LONGEST);
-            at += timeout;
-        }
-        at
-    }
-
-    /// What it takes until a message arrives that is lost `times` times.
-    fn after(self, times: u32) -> Duration {
-        self.first * ((1 << times) - 1)
-    }
 }
 
 /// How often in a row a message is lost, for a uniform number: at least n times with the n-th power of `chance`.

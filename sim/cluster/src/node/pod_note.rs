@@ -132,10 +132,6 @@ impl Note for PodNote {
     fn word(&self) -> u64 {
         self.own_word() << 2 | 2
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
-    }
 }
 
 impl PodNote {

@@ -1,5 +1,7 @@
 //! What events are about: addresses, allocations, pods, objects.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -87,4 +89,12 @@ pub struct Touch {
     pub entities: Vec<Entity>,
     /// What is the case from now on, in half a sentence.
     pub says: String,
+}
+
+impl Touch {
+    /// `thing` went from one state to another.
+    pub fn moved(entities: impl IntoIterator<Item = Entity>, thing: impl fmt::Display, was: &str, is: &str) -> Self {
+        let entities = entities.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        Self { entities, says: format!("{thing} {was} -> {is}") }
+    }
 }

@@ -19,7 +19,7 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::rt::ProcessId;
 
-pub use note::{Counted, Note};
+pub use note::{Counted, Note, ToShared};
 pub use step::Step;
 
 /// A change in the life of a process.
@@ -190,6 +190,16 @@ pub struct Event<'a> {
     pub at: SimTime,
     /// What.
     pub kind: EventKind<'a>,
+}
+
+impl<'a> Event<'a> {
+    /// The note that this event is, with its actor, if it is one of the vocabulary `N`.
+    pub fn note_of<N: Note>(&self) -> Option<(ProcessId, &'a N)> {
+        match self.kind {
+            EventKind::Note { process, note } => Some((process, note.downcast_ref()?)),
+            _ => None,
+        }
+    }
 }
 
 /// Which kinds of events somebody wants to see, as a set of bits.

@@ -1,8 +1,10 @@
 //! What actors say they did. Each system under test has a vocabulary of its own: types that implement [`Note`].
 
 use std::any::Any;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
+
+use kube_machinery::word_hash::Measure;
 
 use super::entity::About;
 use super::step::Step;
@@ -10,9 +12,15 @@ use super::step::Step;
 /// Something that an actor says it did. It enters the digest, claims and metrics see it pass, recordings keep it.
 ///
 /// Its [`Display`](fmt::Display) is a line of the trace without time and actor.
-pub trait Note: Any + fmt::Debug + fmt::Display + Send + Sync {
-    /// What of the note enters the digest. Different notes should have different words.
-    fn word(&self) -> u64;
+pub trait Note: Any + fmt::Debug + fmt::Display + ToShared + Send + Sync {
+    /// What of the note enters the digest. Different notes should have different words. The default is a hash of its text, which takes as
+    /// long as to write that: for vocabularies of which a run says little.
+    fn word(&self) -> u64 {
+        let mut text = Measure::default();
+        // A note that cannot be written down fails a recording, too; it counts as far as it comes.
+        let _ = write!(text, "{self}");
+        text.hash()
+    }
 
     /// Which addresses, allocations and pods it is about, and whether an operation begins or ends with it.
     fn about(&self) -> About {
@@ -28,9 +36,18 @@ pub trait Note: Any + fmt::Debug + fmt::Display + Send + Sync {
     fn step(&self) -> Option<Step> {
         None
     }
+}
 
+/// What every [`Note`] that can be cloned has: nobody implements it by hand.
+pub trait ToShared {
     /// A copy that a recording can keep.
     fn to_shared(&self) -> Arc<dyn Note>;
+}
+
+impl<N: Note + Clone> ToShared for N {
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
 }
 
 impl dyn Note {

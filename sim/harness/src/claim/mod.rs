@@ -6,6 +6,7 @@
 pub mod basic;
 pub mod catalogue;
 pub mod claims;
+pub mod closure;
 pub mod findings;
 pub mod group;
 
@@ -17,12 +18,14 @@ use kube_sim::rt::Rt;
 use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 
+use crate::operation::Operation;
 use crate::plan::Plan;
 use crate::registered::Registered;
 use crate::workload::OutOfReach;
 
 pub use catalogue::{COMMON, SPEND};
 pub use claims::Claims;
+pub use closure::{awaiting, observing};
 pub use findings::Findings;
 pub use group::{Group, GroupDef};
 
@@ -56,6 +59,14 @@ pub struct Context<'a> {
     pub out_of_reach: OutOfReach,
 }
 
+impl<'a> Context<'a> {
+    /// The operations of the plan, but for those of actors that nobody waits for.
+    pub fn awaited_ops<O: Operation>(&self) -> impl Iterator<Item = &'a O> {
+        let ops = self.plan.op.iter().filter(|op| !self.out_of_reach.names.contains(&op.common.actor));
+        ops.filter_map(|op| op.kind.get())
+    }
+}
+
 /// A claim of the catalogue.
 #[derive(Clone, Copy)]
 pub struct ClaimDef {
@@ -69,6 +80,35 @@ pub struct ClaimDef {
     pub reference: Option<&'static str>,
     /// How it is made.
     pub make: Make,
+}
+
+impl ClaimDef {
+    /// A claim of this kind that sees events.
+    pub const fn new(kind: Kind, name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
+        Self { name, kind, about, reference: None, make: Make::Events(make) }
+    }
+
+    /// What must be true at every moment.
+    pub const fn always(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
+        Self::new(Kind::Always, name, about, make)
+    }
+
+    /// What must come true, and stay so, once faults are over.
+    pub const fn eventually(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
+        Self::new(Kind::Eventually, name, about, make)
+    }
+
+    /// What must be seen in one run of many.
+    pub const fn sometimes(name: &'static str, about: &'static str, make: fn(&Context<'_>) -> Box<dyn Claim>) -> Self {
+        Self::new(Kind::Sometimes, name, about, make)
+    }
+
+    /// The same with the property of the reference that it stands for.
+    #[must_use]
+    pub const fn citing(mut self, property: &'static str) -> Self {
+        self.reference = Some(property);
+        self
+    }
 }
 
 /// How a claim is made.

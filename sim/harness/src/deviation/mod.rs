@@ -27,6 +27,13 @@ pub struct Deviation {
     pub how: How,
 }
 
+impl Deviation {
+    /// A bug that was planted: upstream has no such behaviour, and a claim finds it.
+    pub const fn planted(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, upstream: false, how: How::Claim }
+    }
+}
+
 /// How a deviation is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {

@@ -134,14 +134,12 @@ mod tests {
     }
 
     fn written(work: impl FnOnce(&Tables)) -> Vec<String> {
-        let folder = std::env::temp_dir().join(format!("ipam-sim-tables-{}-{:?}", std::process::id(), std::thread::current().id()));
-        let tables = Tables::create(&folder).unwrap();
+        let folder = testkit::Folder::missing("tables");
+        let tables = Tables::create(&folder.0).unwrap();
         work(&tables);
         tables.finish_scenario();
         tables.finish().unwrap();
-        let text = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
-        text.lines().skip(1).map(str::to_owned).collect()
+        folder.text("runs.csv").lines().skip(1).map(str::to_owned).collect()
     }
 
     #[test]

@@ -84,6 +84,12 @@ impl OpKind {
     }
 }
 
+impl<O: Operation> From<O> for OpKind {
+    fn from(operation: O) -> Self {
+        Self::new(operation)
+    }
+}
+
 impl PartialEq for OpKind {
     fn eq(&self, other: &Self) -> bool {
         self.0.equals(&*other.0)

@@ -88,6 +88,12 @@ impl WorkloadDraft {
     }
 }
 
+impl<D: DraftKinds> From<D> for WorkloadDraft {
+    fn from(draft: D) -> Self {
+        Self::new(draft)
+    }
+}
+
 impl Clone for WorkloadDraft {
     fn clone(&self) -> Self {
         self.0.copy()
@@ -114,7 +120,7 @@ pub trait Draft {
     /// The workload with the fewest actors and the one with the most; only asked without [`Draft::problems`].
     fn bounds(&self) -> [Self::Plan; 2];
 
-    /// Values with which nothing could be drawn, or far too much.
+    /// Values with which nothing could be drawn, or far too much; [`Work::problems`] of the [`bounds`](Self::bounds) is asked besides.
     fn problems(&self, source: Source<'_>) -> Problems;
 
     /// Draws the actors and what they do.
@@ -239,5 +245,13 @@ pub fn at_most(source: Source<'_>, key: &str, what: &str, value: u64, limit: u64
     if value > limit {
         problems.push(source.problem(key, format!("{what} may be {value}"), format!("at most {limit}")));
     }
+    problems
+}
+
+/// A problem with the value of `key` if it is not from 1 to `limit`.
+pub fn from_one_to(source: Source<'_>, key: &str, value: u32, limit: u32) -> Problems {
+    let what = format!("`{key}`");
+    let mut problems = at_least_one(source, key, &what, value);
+    problems.append(at_most(source, key, &what, value.into(), limit.into()));
     problems
 }

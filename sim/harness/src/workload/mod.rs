@@ -4,29 +4,34 @@
 //! are those of any registered system.
 
 pub mod backoff;
+pub mod declare;
 pub mod draft;
+pub mod life;
 pub mod misnamed;
+pub mod objects;
 pub mod planned;
+pub mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube_machinery::ObjectKey;
 use kube_sim::cluster::Fabric;
 pub use kube_sim::fault::FaultTargets;
-use kube_sim::rt::ProcessId;
 use sim_config::{Problems, Source};
 
 use crate::deviation::DeviationName;
 use crate::operation::{Op, OpKind};
 
 pub use backoff::BackoffPlan;
-pub use draft::{Adoption, AnyDraft, Draft, DraftKinds, WorkloadDraft, at_least_one, at_most};
+pub use declare::WorkloadKinds;
+pub use draft::{Adoption, AnyDraft, Draft, DraftKinds, WorkloadDraft, at_least_one, at_most, from_one_to};
+pub use life::{Life, live};
 pub use misnamed::Misnamed;
+pub use objects::{plain_pod, preload_namespace};
 pub use planned::{Workload, WorkloadPlan, problems_of_ops};
 #[doc(no_inline)]
 pub use sim_config::kinds::kinds;
+pub use turns::Turns;
 
 /// A workload of a plan: who works on the cluster.
 pub trait Work {
@@ -69,7 +74,7 @@ pub trait Work {
     /// What faults can be about, as far as it takes part when its actors do `ops`.
     fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         let _ = ops;
-        FaultTargets { processes: self.actor_names(), hosts: self.actor_names(), ..FaultTargets::default() }
+        FaultTargets::alone(self.actor_names(), &[])
     }
 
     /// The pods, as `NAMESPACE/NAME`, that cannot run when these processes and hosts are gone and the actors have done `ops`.
@@ -102,6 +107,14 @@ pub struct RunContext<'a> {
     pub deviations: &'a [DeviationName],
     /// What the actors do.
     pub ops: &'a [Op],
+}
+
+impl RunContext<'_> {
+    /// What the actor of this name does, in the order of the plan.
+    pub fn turns_of(&self, actor: &str) -> Turns<OpKind> {
+        let own = self.ops.iter().filter(|op| op.common.actor == actor);
+        Turns::new(own.map(|op| (op.common.at, op.kind.clone())))
+    }
 }
 
 /// What nobody can wait for, because it is on hosts that stay broken.
@@ -198,104 +211,4 @@ impl Misfit {
     pub fn value(found: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { found: found.to_owned(), wrong: wrong.into(), right: right.into() }
     }
-}
-
-/// Says what a process does in each of its lives, with `site`, which its neighbours share.
-pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
-    site: &Arc<S>,
-    fabric: &Arc<Fabric>,
-    process: ProcessId,
-    main: impl Fn(Arc<S>, Arc<Fabric>) -> F + Send + Sync + 'static,
-) {
-    let (site, shared) = (site.clone(), Arc::downgrade(fabric));
-    fabric.rt.set_main(process, move |_| {
-        let life = shared.upgrade().map(|fabric| main(site.clone(), fabric));
-        async move {
-            if let Some(life) = life {
-                life.await;
-            }
-        }
-    });
-}
-
-/// Puts a namespace into the store unless it is there.
-pub fn preload_namespace(fabric: &Fabric, name: &str) {
-    if !fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        fabric.preload_typed(namespace);
-    }
-}
-
-/// The kinds of a system with one workload: the enums `Drafts` and `Plans`, as [`System`](crate::system::System) wants them, around a draft
-/// and a plan of this name, and what makes them and the operations those of the harness.
-///
-/// ```text
-/// only_workload! {
-///     /// Clients that increment a number.
-///     "counter" => CounterDraft, CounterPlan, Operation
-/// }
-/// ```
-#[macro_export]
-macro_rules! only_workload {
-    ($(#[$doc:meta])* $name:literal => $Draft:ty, $Plan:ty, $Operation:ty) => {
-        $crate::workload::kinds! {
-            /// The workload of a plan.
-            pub enum Plans {
-                $(#[$doc])*
-                $name => Only($Plan),
-            }
-        }
-
-        $crate::workload::kinds! {
-            /// The workload of a scenario.
-            pub enum Drafts {
-                $(#[$doc])*
-                $name => Only($Draft),
-            }
-        }
-
-        impl From<$Operation> for $crate::operation::OpKind {
-            fn from(operation: $Operation) -> Self {
-                Self::new(operation)
-            }
-        }
-
-        impl From<Plans> for $crate::workload::WorkloadPlan {
-            fn from(plan: Plans) -> Self {
-                Self::new(plan)
-            }
-        }
-
-        impl From<$Plan> for $crate::workload::WorkloadPlan {
-            fn from(plan: $Plan) -> Self {
-                Self::new(Plans::Only(plan))
-            }
-        }
-
-        impl From<Drafts> for $crate::workload::WorkloadDraft {
-            fn from(draft: Drafts) -> Self {
-                Self::new(draft)
-            }
-        }
-
-        impl $crate::workload::Workload for Plans {
-            fn work(&self) -> &dyn $crate::workload::Work {
-                let Self::Only(plan) = self;
-                plan
-            }
-        }
-
-        impl $crate::workload::DraftKinds for Drafts {
-            fn draft(&self) -> &dyn $crate::workload::AnyDraft {
-                let Self::Only(draft) = self;
-                draft
-            }
-
-            fn draft_mut(&mut self) -> &mut dyn $crate::workload::AnyDraft {
-                let Self::Only(draft) = self;
-                draft
-            }
-        }
-    };
 }

@@ -69,6 +69,12 @@ impl WorkloadPlan {
     }
 }
 
+impl<W: Workload> From<W> for WorkloadPlan {
+    fn from(workload: W) -> Self {
+        Self::new(workload)
+    }
+}
+
 impl Clone for WorkloadPlan {
     fn clone(&self) -> Self {
         self.0.copy()

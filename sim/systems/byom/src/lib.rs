@@ -22,17 +22,14 @@ use kube_sim::object::Obj;
 use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use sim_config::kinds;
-use sim_config::kinds::OpenKinds;
 use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
-use sim_harness::operation::OpKind;
 use sim_harness::plan::Plan;
 use sim_harness::system::RunOptions;
 use sim_harness::system::{Metric, System};
-use sim_harness::workload::{AnyDraft, Work};
-use sim_harness::workload::{DraftKinds, WorkloadDraft};
-use sim_harness::workload::{Workload, WorkloadPlan};
+use sim_harness::workload::WorkloadKinds;
+use sim_harness::workloads;
 
 use crate::metrics::PoolMeter;
 use crate::workload::burst::{Allocate, BurstDraft, BurstPlan};
@@ -66,67 +63,11 @@ kinds! {
     }
 }
 
-kinds! {
-    /// The pool, its adaptors and its pods in a plan.
-    pub enum Plans {
-        /// Pods run in the VMs of a BYOM pool.
-        "byom" => Pods(PodsPlan),
-        /// Adaptors allocate from one BYOM pool, and nothing else happens.
-        "byom-burst" => Burst(BurstPlan),
-    }
-}
-
-kinds! {
-    /// The same in a scenario.
-    pub enum Drafts {
-        /// Pods run in the VMs of a BYOM pool.
-        "byom" => Pods(Box<PodsDraft>),
-        /// Adaptors allocate from one BYOM pool, and nothing else happens.
-        "byom-burst" => Burst(Box<BurstDraft>),
-    }
-}
-
-impl From<Operation> for OpKind {
-    fn from(operation: Operation) -> Self {
-        OpKind::new(operation)
-    }
-}
-
-impl From<Plans> for WorkloadPlan {
-    fn from(plan: Plans) -> Self {
-        WorkloadPlan::new(plan)
-    }
-}
-
-impl From<Drafts> for WorkloadDraft {
-    fn from(draft: Drafts) -> Self {
-        WorkloadDraft::new(draft)
-    }
-}
-
-impl Workload for Plans {
-    fn work(&self) -> &dyn Work {
-        match self {
-            Plans::Pods(plan) => plan,
-            Plans::Burst(plan) => plan,
-        }
-    }
-}
-
-impl DraftKinds for Drafts {
-    fn draft(&self) -> &dyn AnyDraft {
-        match self {
-            Drafts::Pods(draft) => &**draft,
-            Drafts::Burst(draft) => &**draft,
-        }
-    }
-
-    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
-        match self {
-            Drafts::Pods(draft) => &mut **draft,
-            Drafts::Burst(draft) => &mut **draft,
-        }
-    }
+workloads! {
+    /// Pods run in the VMs of a BYOM pool.
+    "byom" => Pods(PodsDraft, PodsPlan),
+    /// Adaptors allocate from one BYOM pool, and nothing else happens.
+    "byom-burst" => Burst(BurstDraft, BurstPlan),
 }
 
 impl System for Byom {
@@ -138,16 +79,8 @@ impl System for Byom {
         "cloud-api-adaptor's instances share the VMs of one pool that is kept in a ConfigMap"
     }
 
-    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
-        OpenKinds::of::<Drafts>()
-    }
-
-    fn plans(&self) -> OpenKinds<WorkloadPlan> {
-        OpenKinds::of::<Plans>()
-    }
-
-    fn operations(&self) -> OpenKinds<OpKind> {
-        OpenKinds::of::<Operation>()
+    fn kinds(&self) -> WorkloadKinds {
+        WorkloadKinds::of::<Drafts, Plans, Operation>()
     }
 
     fn types(&self) -> Vec<TypeDef> {
@@ -196,10 +129,9 @@ impl System for Byom {
     }
 
     fn metrics(&self, plan: &Plan, registry: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
-        let keys = match plan.workload.get::<Plans>() {
-            None => return Vec::new(),
+        let keys = match plan.workload.get() {
             Some(Plans::Burst(burst)) => burst.pool_keys(),
-            Some(_) => vec![pool_key()],
+            _ => vec![pool_key()],
         };
         vec![Box::new(PoolMeter::new(keys, registry.id::<PoolConfigMap>()))]
     }

@@ -2,97 +2,65 @@
 
 use std::collections::BTreeSet;
 
-use ipam_reports::finding::Kind;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::FxHashMap;
-use kube_sim::kinds::{Registry, Served};
-use kube_sim::object::Obj;
-use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::{Event, EventKind, Interest};
-use sim_config::time::SimTime;
-use sim_harness::claim::{Claim, ClaimDef, Context, Findings, Make};
+use kube_sim::kinds::Served;
+use sim_harness::prelude::*;
 
+use crate::Operation;
 use crate::workload::{CounterNote, is_counter, value_of};
 
 /// The claims, in the order in which they are listed.
 pub(crate) const CLAIMS: &[ClaimDef] = &[
-    ClaimDef {
-        name: "no-increment-is-lost",
-        kind: Kind::Always,
-        about: "no two increments are acknowledged with the same value",
-        reference: Some("K070"),
-        make: Make::Events(|context| Box::new(NoIncrementIsLost::new(context))),
-    },
-    ClaimDef {
-        name: "counter-never-goes-back",
-        kind: Kind::Always,
-        about: "no committed write of the counter lowers its value",
-        reference: Some("K070"),
-        make: Make::Events(|context| Box::new(CounterNeverGoesBack::new(context))),
-    },
-    ClaimDef {
-        name: "every-increment-ends",
-        kind: Kind::Eventually,
-        about: "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
-        reference: None,
-        make: Make::Events(|context| Box::new(EveryIncrementEnds::new(context))),
-    },
+    ClaimDef::always("no-increment-is-lost", "no two increments are acknowledged with the same value", no_increment_is_lost).citing("K070"),
+    ClaimDef::always("counter-never-goes-back", "no committed write of the counter lowers its value", |context| {
+        counter_never_goes_back(context.rt.clone(), Reader::new(context.registry))
+    })
+    .citing("K070"),
+    ClaimDef::eventually(
+        "every-increment-ends",
+        "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
+        |context| Box::new(EveryIncrementEnds::new(context)),
+    ),
 ];
 
 /// The excuse of a run in which somebody else writes the counter without regard to its version.
 pub(crate) const OUTSIDE_WRITER: &str = "outside-writer";
 
 /// No two increments are acknowledged with the same value.
-pub(super) struct NoIncrementIsLost {
-    rt: Rt,
-    reader: Reader,
-    acknowledged: FxHashMap<u64, (ProcessId, SimTime)>,
-    /// Somebody else lowered the counter: values up to the one that it had may come again.
-    lowered_from: u64,
-}
-
-impl NoIncrementIsLost {
-    pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), acknowledged: FxHashMap::default(), lowered_from: 0 }
-    }
-}
-
-impl Claim for NoIncrementIsLost {
-    fn interest(&self) -> Interest {
-        Interest::NOTE.and(Interest::COMMIT)
-    }
-
-    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
-        match event.kind {
-            // Almost every write is a client's, and reading a value costs more than asking whose it is.
-            EventKind::Commit { client, key, before, after, .. } if is_counter(key) && is_outsider(&self.rt, client) => {
-                let before = self.reader.value(before);
-                if before > self.reader.value(after) {
-                    self.lowered_from = self.lowered_from.max(before);
-                }
+fn no_increment_is_lost(context: &Context<'_>) -> Box<dyn Claim> {
+    let (rt, reader) = (context.rt.clone(), Reader::new(context.registry));
+    let mut acknowledged: FxHashMap<u64, (ProcessId, SimTime)> = FxHashMap::default();
+    // Somebody else lowered the counter: values up to the one that it had may come again.
+    let mut lowered_from = 0;
+    observing(Interest::NOTE.and(Interest::COMMIT), move |event, findings| {
+        // Almost every write is a client's, and reading a value costs more than asking whose it is.
+        if let EventKind::Commit { client, key, before, after, .. } = event.kind
+            && is_counter(key)
+            && is_outsider(&rt, client)
+        {
+            let before = reader.value(before);
+            if before > reader.value(after) {
+                lowered_from = lowered_from.max(before);
             }
-            EventKind::Note { process, note } => {
-                let Some(&CounterNote::Counted { value }) = note.downcast_ref() else { return };
-                findings.exercised();
-                let Some((first, since)) = self.acknowledged.insert(value, (process, event.at)) else { return };
-                let rt = &self.rt;
-                let detail = || {
-                    vec![format!(
-                        "value {value} was acknowledged to {} at {since} and to {} at {}: one of the two increments is lost",
-                        rt.process_name(first),
-                        rt.process_name(process),
-                        event.at
-                    )]
-                };
-                if value <= self.lowered_from {
-                    findings.violated_with(OUTSIDE_WRITER, detail);
-                } else {
-                    findings.violated(detail);
-                }
-            }
-            _ => {}
         }
-    }
+        let Some((process, &CounterNote::Counted { value })) = event.note_of() else { return };
+        findings.exercised();
+        let Some((first, since)) = acknowledged.insert(value, (process, event.at)) else { return };
+        let detail = || {
+            vec![format!(
+                "value {value} was acknowledged to {} at {since} and to {} at {}: one of the two increments is lost",
+                rt.process_name(first),
+                rt.process_name(process),
+                event.at
+            )]
+        };
+        if value <= lowered_from {
+            findings.violated_with(OUTSIDE_WRITER, detail);
+        } else {
+            findings.violated(detail);
+        }
+    })
 }
 
 /// Reads the counter's object in whichever form the cluster stores ConfigMaps.
@@ -115,45 +83,29 @@ fn is_outsider(rt: &Rt, process: ProcessId) -> bool {
 }
 
 /// No committed write of the counter lowers its value.
-pub(super) struct CounterNeverGoesBack {
-    rt: Rt,
-    reader: Reader,
-    /// The value written last, also before a deletion: that must not hide what a re-creation lowers. What follows a
-    /// write that lowered the value is judged by that write: it is nobody else's fault.
-    last: u64,
-}
-
-impl CounterNeverGoesBack {
-    pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), last: 0 }
-    }
-}
-
-impl Claim for CounterNeverGoesBack {
-    fn interest(&self) -> Interest {
-        Interest::COMMIT
-    }
-
-    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
+fn counter_never_goes_back(rt: Rt, reader: Reader) -> Box<dyn Claim> {
+    // The value written last, also before a deletion: that must not hide what a re-creation lowers. What follows a write that lowered the
+    // value is judged by that write: it is nobody else's fault.
+    let mut last = 0;
+    observing(Interest::COMMIT, move |event, findings| {
         let EventKind::Commit { client, key, after: Some(after), revision, .. } = event.kind else { return };
         if !is_counter(key) {
             return;
         }
-        let value = self.reader.value(Some(after));
+        let value = reader.value(Some(after));
         findings.exercised();
-        if value < self.last {
-            let (rt, last) = (&self.rt, self.last);
+        if value < last {
             let detail = || {
                 vec![format!("{} wrote {value} at revision {revision} although the counter had been at {last}", rt.process_name(client))]
             };
-            if is_outsider(rt, client) {
+            if is_outsider(&rt, client) {
                 findings.violated_with(OUTSIDE_WRITER, detail);
             } else {
                 findings.violated(detail);
             }
         }
-        self.last = value;
-    }
+        last = value;
+    })
 }
 
 /// Every increment of the plan has come to an end.
@@ -167,9 +119,8 @@ pub(super) struct EveryIncrementEnds {
 
 impl EveryIncrementEnds {
     pub(super) fn new(context: &Context<'_>) -> Self {
-        let lost = context.plan.lost_for_good();
-        let planned = context.plan.op.iter().filter(|op| !lost.contains(&op.common.actor)).count();
-        Self { rt: context.rt.clone(), lost, planned, ended: 0 }
+        let planned = context.awaited_ops::<Operation>().count();
+        Self { rt: context.rt.clone(), lost: context.out_of_reach.names.clone(), planned, ended: 0 }
     }
 }
 
@@ -179,8 +130,7 @@ impl Claim for EveryIncrementEnds {
     }
 
     fn observe(&mut self, event: &Event<'_>, _: &mut Findings) {
-        if let EventKind::Note { note, process } = event.kind
-            && let Some(CounterNote::Counted { .. } | CounterNote::LeftOpen) = note.downcast_ref()
+        if let Some((process, CounterNote::Counted { .. } | CounterNote::LeftOpen)) = event.note_of()
             && (self.lost.is_empty() || !self.lost.contains(&*self.rt.process_name(process)))
         {
             self.ended += 1;
@@ -208,7 +158,7 @@ mod tests {
         kube_sim::rt::run(1, async |rt| {
             let process = |name: &str| rt.add_process(rt.add_host(name), name);
             let (client, outsider) = (process("client-0"), process("conflicting-writer-0"));
-            let mut claim = CounterNeverGoesBack { rt: rt.clone(), reader: Reader::new(&Registry::new(kinds::all([]))), last: 0 };
+            let mut claim = counter_never_goes_back(rt.clone(), Reader::new(&Registry::new(kinds::all([]))));
             let mut findings = Findings::of_one_claim();
             let key = counter_key();
             for (revision, (writer, value)) in (2..).zip([(client, 9), (outsider, 3), (client, 4), (client, 5)]) {

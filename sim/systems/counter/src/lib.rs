@@ -3,16 +3,7 @@
 pub mod claim;
 pub mod workload;
 
-use sim_config::kinds;
-use sim_config::kinds::OpenKinds;
-use sim_harness::check::Excuse;
-use sim_harness::claim::ClaimSuite;
-use sim_harness::deviation::{Deviation, How};
-use sim_harness::operation::OpKind;
-use sim_harness::system::System;
-use sim_harness::workload::{AnyDraft, Work};
-use sim_harness::workload::{DraftKinds, WorkloadDraft};
-use sim_harness::workload::{Workload, WorkloadPlan};
+use sim_harness::prelude::*;
 
 use crate::claim::{CLAIMS, OUTSIDE_WRITER};
 use crate::workload::{CounterDraft, CounterPlan};
@@ -31,57 +22,9 @@ kinds! {
     }
 }
 
-kinds! {
-    /// The clients of a plan.
-    pub enum Plans {
-        /// Clients increment a number in one ConfigMap.
-        "counter" => Counter(CounterPlan),
-    }
-}
-
-kinds! {
-    /// The clients of a scenario.
-    pub enum Drafts {
-        /// Clients increment a number in one ConfigMap.
-        "counter" => Counter(CounterDraft),
-    }
-}
-
-impl From<Operation> for OpKind {
-    fn from(operation: Operation) -> Self {
-        OpKind::new(operation)
-    }
-}
-
-impl From<Plans> for WorkloadPlan {
-    fn from(plan: Plans) -> Self {
-        WorkloadPlan::new(plan)
-    }
-}
-
-impl From<Drafts> for WorkloadDraft {
-    fn from(draft: Drafts) -> Self {
-        WorkloadDraft::new(draft)
-    }
-}
-
-impl Workload for Plans {
-    fn work(&self) -> &dyn Work {
-        let Plans::Counter(plan) = self;
-        plan
-    }
-}
-
-impl DraftKinds for Drafts {
-    fn draft(&self) -> &dyn AnyDraft {
-        let Drafts::Counter(draft) = self;
-        draft
-    }
-
-    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
-        let Drafts::Counter(draft) = self;
-        draft
-    }
+workloads! {
+    /// Clients increment a number in one ConfigMap.
+    "counter" => Counter(CounterDraft, CounterPlan),
 }
 
 impl System for Counter {
@@ -93,16 +36,8 @@ impl System for Counter {
         "clients increment a number in one ConfigMap under optimistic locking"
     }
 
-    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
-        OpenKinds::of::<Drafts>()
-    }
-
-    fn plans(&self) -> OpenKinds<WorkloadPlan> {
-        OpenKinds::of::<Plans>()
-    }
-
-    fn operations(&self) -> OpenKinds<OpKind> {
-        OpenKinds::of::<Operation>()
+    fn kinds(&self) -> WorkloadKinds {
+        WorkloadKinds::of::<Drafts, Plans, Operation>()
     }
 
     fn claims(&self) -> Vec<ClaimSuite> {
@@ -124,12 +59,8 @@ impl System for Counter {
     }
 
     fn mutations(&self) -> Vec<Deviation> {
-        vec![Deviation {
-            name: DECIDES_ONCE,
-            about: "clients of the counter decide on their first read; a retry only refreshes the resourceVersion",
-            upstream: false,
-            how: How::Claim,
-        }]
+        let about = "clients of the counter decide on their first read; a retry only refreshes the resourceVersion";
+        vec![Deviation::planted(DECIDES_ONCE, about)]
     }
 }
 

@@ -8,35 +8,21 @@
 //! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
 //! `counter-decides-once` decides on the first read and only refreshes the version.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::api::{Call, Dry, Reply, Request};
+use kube_machinery::api::{Call, Reply, Request};
 use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
 use kube_machinery::transparent::{Policy, Transparent};
 use kube_machinery::{ApiError, Client, Env, ObjectKey};
-use kube_sim::cluster::{Fabric, SimClient};
-use kube_sim::env::SimEnv;
-use kube_sim::fault::FaultTargets;
-use kube_sim::rt::ProcessId;
-use kube_sim::trace::{Counted, Note, Step};
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sim_config::draw::Draw;
-use sim_config::time::{SimTime, Span};
-use sim_config::{Choice, Problems, Source, With};
-use sim_harness::operation::{Op, OpKind, Turn};
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{Draft, Misfit, Smaller, Work, at_most, without_idle};
-use sim_harness::workload::{RunContext, WorkloadPlan};
+use sim_harness::prelude::*;
 
 use crate::DECIDES_ONCE;
 use crate::Operation;
-use crate::Plans;
 
 /// How long a client waits for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,12 +57,6 @@ impl Default for CounterDraft {
     }
 }
 
-impl From<CounterPlan> for WorkloadPlan {
-    fn from(plan: CounterPlan) -> Self {
-        Self::new(Plans::Counter(plan))
-    }
-}
-
 impl Draft for CounterDraft {
     type Plan = CounterPlan;
 
@@ -88,10 +68,7 @@ impl Draft for CounterDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let clients = u64::from(*self.clients.bounds().1);
         let increments = clients.saturating_mul(u64::from(*self.increments.bounds().1));
-        let mut problems = Problems::new();
-        problems.append(at_most(source, "workload.clients", "`workload.clients`", clients, u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "workload.increments", "the number of increments of all clients", increments, OPS_MAX));
-        problems
+        at_most(source, "workload.increments", "the number of increments of all clients", increments, OPS_MAX)
     }
 
     fn draw(&self, draw: &mut Draw) -> (CounterPlan, Vec<Op>) {
@@ -130,11 +107,8 @@ pub fn value_of(object: &ConfigMap) -> u64 {
 
 /// The counter at the beginning of a run.
 pub fn initial() -> ConfigMap {
-    let mut object = ConfigMap::default();
-    object.metadata.name = Some("counter".to_owned());
-    object.metadata.namespace = Some("default".to_owned());
-    object.data = Some([(FIELD.to_owned(), "0".to_owned())].into());
-    object
+    let data = Some([(FIELD.to_owned(), "0".to_owned())].into());
+    ConfigMap { metadata: counter_key().metadata(), data, ..ConfigMap::default() }
 }
 
 impl Work for CounterPlan {
@@ -151,13 +125,8 @@ impl Work for CounterPlan {
     }
 
     fn fault_targets(&self, _: &[Op]) -> FaultTargets {
-        FaultTargets {
-            processes: self.actor_names(),
-            hosts: self.actor_names(),
-            resources: vec!["configmaps".to_owned()],
-            objects: vec!["configmaps/default/counter".to_owned()],
-            ..FaultTargets::default()
-        }
+        let objects = vec![format!("configmaps/{}", counter_key())];
+        FaultTargets { objects, ..FaultTargets::alone(self.actor_names(), &["configmaps"]) }
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
@@ -165,55 +134,19 @@ impl Work for CounterPlan {
     }
 
     fn preload(&self, fabric: &Arc<Fabric>) {
-        // The user's own manifests may bring a counter.
-        if !fabric.holds::<ConfigMap>(&counter_key()) {
-            fabric.preload_typed(initial());
-        }
+        fabric.preload_unless_held(initial());
     }
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        install(fabric, run, self);
-    }
-}
-
-/// Adds the clients to the cluster; they start at once.
-fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, counter: &CounterPlan) {
-    let decides_once = run.deviations.iter().any(|deviation| deviation.as_str() == DECIDES_ONCE);
-    for number in 0..counter.clients {
-        let name = client_name(number);
-        let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
-        let turns: VecDeque<SimTime> = run.ops.iter().filter(|op| op.common.actor == name).map(|op| op.common.at).collect();
-        // What is left to do survives a crash of the client, as a work queue outside it would.
-        let turns = Arc::new(Mutex::new(turns));
-        let (shared, seed) = (Arc::downgrade(fabric), run.seed);
-        fabric.rt.set_main(process, move |incarnation| {
-            let (fabric, turns) = (shared.upgrade(), turns.clone());
-            async move {
-                if let Some(fabric) = fabric {
-                    if incarnation > 0 {
-                        resume(&fabric, process, &turns);
-                    }
-                    let client = Counter::new(&fabric, process, seed, decides_once);
-                    client.work(&fabric, &turns).await;
+        for name in self.actor_names() {
+            run.start_alone(fabric, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
+                // A crash in the middle of a turn leaves it open.
+                if turns.give_up() {
+                    life.note(&CounterNote::LeftOpen);
                 }
-            }
-        });
-        fabric.start(process);
-    }
-}
-
-/// A crash in the middle of a turn leaves it open: the turn in hand is the first of the queue.
-fn resume(fabric: &Fabric, process: ProcessId, turns: &Mutex<VecDeque<SimTime>>) {
-    let begun = {
-        let mut turns = turns.lock();
-        let begun = turns.front() == Some(&SimTime::NEVER);
-        if begun {
-            turns.pop_front();
+                Counter::new(life).work(&turns).await;
+            });
         }
-        begun
-    };
-    if begun {
-        fabric.note(process, &CounterNote::LeftOpen);
     }
 }
 
@@ -252,10 +185,6 @@ impl Note for CounterNote {
             CounterNote::RetriesExhausted => None,
         }
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(*self)
-    }
 }
 
 impl fmt::Display for CounterNote {
@@ -269,46 +198,40 @@ impl fmt::Display for CounterNote {
 }
 
 struct Counter {
-    process: ProcessId,
+    life: Life,
     env: SimEnv,
     client: Transparent<SimClient, SimEnv>,
-    decides_once: bool,
 }
 
 impl Counter {
-    fn new(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, decides_once: bool) -> Self {
-        let env = SimEnv::new(&fabric.rt, seed, process);
-        let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
-        Self { process, env, client, decides_once }
+    fn new(life: Life) -> Self {
+        let env = life.env();
+        let client = Transparent::new(life.client(), env.clone(), Policy::ClientGo);
+        Self { life, env, client }
     }
 
-    /// Takes one turn after the other. The turn in hand stands in front of the queue as `NEVER`.
-    async fn work(&self, fabric: &Fabric, turns: &Mutex<VecDeque<SimTime>>) {
-        loop {
-            let Some(at) = turns.lock().front().copied() else { return };
-            fabric.rt.sleep_until(at).await;
-            if let Some(front) = turns.lock().front_mut() {
-                *front = SimTime::NEVER;
-            }
+    /// Takes one turn after the other.
+    async fn work(&self, turns: &Turns<OpKind>) {
+        while turns.next(&self.life.fabric.rt).await.is_some() {
             let ended = loop {
                 match self.increment().await {
                     Ok(value) => break CounterNote::Counted { value },
                     Err(error) if error.is_ambiguous() => break CounterNote::LeftOpen,
                     Err(error) => {
                         if error.is_conflict() {
-                            fabric.note(self.process, &CounterNote::RetriesExhausted);
+                            self.life.note(&CounterNote::RetriesExhausted);
                         }
                         self.env.sleep(PAUSE_AFTER_ERROR).await;
                     }
                 }
             };
-            turns.lock().pop_front();
-            fabric.note(self.process, &ended);
+            turns.end();
+            self.life.note(&ended);
         }
     }
 
     async fn increment(&self) -> Result<u64, ApiError> {
-        let first = if self.decides_once { Some(value_of(&*self.read().await?) + 1) } else { None };
+        let first = if self.life.deviates(DECIDES_ONCE) { Some(value_of(&*self.read().await?) + 1) } else { None };
         retry_on_conflict(&self.env, DEFAULT_BACKOFF, || async {
             let current = self.read().await?;
             let value = first.unwrap_or_else(|| value_of(&current) + 1);
@@ -319,20 +242,15 @@ impl Counter {
     }
 
     async fn read(&self) -> Result<Arc<ConfigMap>, ApiError> {
-        let call = Call::Get { key: counter_key(), resource_version: None };
-        match self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await {
-            Ok(Reply::Object(object)) => Ok(object),
-            Ok(Reply::List(_) | Reply::Deleted { .. }) => unreachable!("a get answers with an object"),
-            // A read changes nothing: whatever went wrong, it can be done again.
-            Err(error) => Err(harmless(error)),
-        }
+        let request = Request { call: Call::get(&counter_key()), timeout: Some(REQUEST_TIMEOUT) };
+        // A read changes nothing: whatever went wrong, it can be done again.
+        self.client.send(request).await.map(Reply::into_object).map_err(harmless)
     }
 
     async fn write(&self, current: &ConfigMap, value: u64) -> Result<(), ApiError> {
         let mut next = current.clone();
         next.data.get_or_insert_default().insert(FIELD.to_owned(), value.to_string());
-        let call = Call::Update { key: counter_key(), body: Arc::new(next), subresource: None, dry: Dry::No };
-        self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await.map(drop)
+        self.client.send(Request { call: Call::update(next), timeout: Some(REQUEST_TIMEOUT) }).await.map(drop)
     }
 }
 

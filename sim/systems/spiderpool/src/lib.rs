@@ -27,19 +27,16 @@ use kube_sim::kinds::{Registry, TypeDef};
 use kube_sim::object::Obj;
 use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
-use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::{Problems, kinds};
 use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
-use sim_harness::operation::OpKind;
 use sim_harness::plan::Plan;
 use sim_harness::system::RunOptions;
 use sim_harness::system::{Metric, System};
-use sim_harness::workload::{AnyDraft, Work};
-use sim_harness::workload::{DraftKinds, WorkloadDraft};
-use sim_harness::workload::{Workload, WorkloadPlan};
+use sim_harness::workload::WorkloadKinds;
+use sim_harness::workloads;
 
 use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
@@ -100,20 +97,9 @@ kinds! {
     }
 }
 
-kinds! {
-    /// A cluster with Spiderpool in a plan.
-    pub enum Plans {
-        /// Pods of a cluster have addresses by Spiderpool.
-        "spiderpool" => Spiderpool(Box<SpiderPlan>),
-    }
-}
-
-kinds! {
-    /// The same in a scenario.
-    pub enum Drafts {
-        /// Pods of a cluster have addresses by Spiderpool.
-        "spiderpool" => Spiderpool(Box<SpiderDraft>),
-    }
+workloads! {
+    /// Pods of a cluster have addresses by Spiderpool.
+    "spiderpool" => Spiderpool(SpiderDraft, SpiderPlan),
 }
 
 impl Plans {
@@ -138,40 +124,6 @@ impl Drafts {
     }
 }
 
-impl From<Operation> for OpKind {
-    fn from(operation: Operation) -> Self {
-        OpKind::new(operation)
-    }
-}
-
-impl From<Plans> for WorkloadPlan {
-    fn from(plan: Plans) -> Self {
-        WorkloadPlan::new(plan)
-    }
-}
-
-impl From<Drafts> for WorkloadDraft {
-    fn from(draft: Drafts) -> Self {
-        WorkloadDraft::new(draft)
-    }
-}
-
-impl Workload for Plans {
-    fn work(&self) -> &dyn Work {
-        self.cluster()
-    }
-}
-
-impl DraftKinds for Drafts {
-    fn draft(&self) -> &dyn AnyDraft {
-        self.cluster()
-    }
-
-    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
-        self.cluster_mut()
-    }
-}
-
 impl System for Spiderpool {
     fn name(&self) -> &'static str {
         "spiderpool"
@@ -181,16 +133,8 @@ impl System for Spiderpool {
         "Spiderpool's agents give pods addresses of IPPools, and its controller takes leaked ones back"
     }
 
-    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
-        OpenKinds::of::<Drafts>()
-    }
-
-    fn plans(&self) -> OpenKinds<WorkloadPlan> {
-        OpenKinds::of::<Plans>()
-    }
-
-    fn operations(&self) -> OpenKinds<OpKind> {
-        OpenKinds::of::<Operation>()
+    fn kinds(&self) -> WorkloadKinds {
+        WorkloadKinds::of::<Drafts, Plans, Operation>()
     }
 
     fn types(&self) -> Vec<TypeDef> {

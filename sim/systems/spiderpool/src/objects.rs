@@ -36,10 +36,8 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
                 None => "free".to_owned(),
             };
             let pods = [edit.before, edit.after].into_iter().flatten().map(|record| Entity::Pod(record.pod.as_str().into()));
-            let mut entities: Vec<Entity> = edit.key.address().map(Entity::ip).into_iter().chain(pods).collect();
-            entities.sort();
-            entities.dedup();
-            Touch { entities, says: format!("{} {} -> {}", edit.key, record(edit.before), record(edit.after)) }
+            let entities = edit.key.address().map(Entity::ip).into_iter().chain(pods);
+            Touch::moved(entities, edit.key, &record(edit.before), &record(edit.after))
         };
         return Some(before.diff(after).map(touch).collect());
     }

@@ -6,6 +6,8 @@ use ipam_reports::gate::Part;
 use ipam_reports::{GateCase, GateReport, ScenarioResult, Shards};
 
 use super::records::{held, negative, seconds, vacuous, violated};
+use testkit::Folder;
+
 use super::*;
 
 fn case(part: Part, number: u32, result: ScenarioResult) -> GateCase {
@@ -39,34 +41,9 @@ fn gating(report: GateReport) -> Prepared {
     Prepared { gate: Some(Ok(report)), ..Prepared::default() }
 }
 
-/// A folder for one test, removed at its end.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ipam-sim-gate-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).unwrap()
-    }
-
-    fn json(&self, name: &str, report: &impl Serialize) -> String {
-        std::fs::write(self.0.join(name), serde_json::to_string(report).unwrap()).unwrap();
-        self.path(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Writes a result into a file, and gives its path.
+fn json(folder: &Folder, name: &str, report: &impl Serialize) -> String {
+    folder.file(name, &serde_json::to_string(report).unwrap())
 }
 
 #[test]
@@ -89,10 +66,10 @@ fn files_for_other_programs_hold_the_failure_block_and_the_replay_command() {
     let ran = ran_in(&env, &mut Vec::new(), &gating(failing()), &line);
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
     let replay = "ipam-sim replay target/ipam-sim/collector-races-3.toml --trace";
-    for text in [folder.read("sub/gate.xml"), folder.read("gate.md")] {
+    for text in [folder.text("sub/gate.xml"), folder.text("gate.md")] {
         assert!(text.contains(replay) && text.contains("10.0.0.7 held by web-2"), "{text}");
     }
-    assert_eq!(folder.read("steps.md"), format!("before\n{}", folder.read("gate.md")), "the page of a job is added to");
+    assert_eq!(folder.text("steps.md"), format!("before\n{}", folder.text("gate.md")), "the page of a job is added to");
     let marks: Vec<_> = ran.out.lines().filter(|line| line.starts_with("::error file=")).collect();
     assert_eq!(marks.len(), 3, "{}", ran.out);
     assert!(marks.iter().any(|mark| mark.ends_with(&format!("%0A{replay}"))), "{}", ran.out);
@@ -189,18 +166,18 @@ fn merged_gates_print_as_one_and_name_the_shard_that_is_missing() {
     let shard = |index: u32, name: &str| {
         let mut part = GateReport { shards: Shards::one(index, 2), ..gate(vec![case(Part::Negative, index - 1, negative(name, true))]) };
         part.exit_code = part.judge();
-        folder.json(&format!("{index}.json"), &part)
+        json(&folder, &format!("{index}.json"), &part)
     };
     let (one, two) = (shard(1, "first"), shard(2, "second"));
     let merged = ran(&Prepared::default(), &format!("merge {two} {one} --format json --junit {}", folder.path("all.xml")));
     assert_eq!((merged.code, merged.err.as_str()), (0, ""));
     let names: Vec<_> = GateReport::from_json(&merged.out).unwrap().cases.into_iter().map(|case| case.name).collect();
     assert_eq!(names, ["first", "second"], "as on one machine, whatever the order of files");
-    assert!(folder.read("all.xml").contains("tests=\"2\""));
+    assert!(folder.text("all.xml").contains("tests=\"2\""));
     let half = ran(&Prepared::default(), &format!("merge {two}"));
     assert_eq!(half.code, 4);
     assert!(half.out.contains("left out  shard 1 of 2"), "{}", half.out);
-    let run = folder.json("run.json", &RunReport::new(vec![held("calm")], false));
+    let run = json(&folder, "run.json", &RunReport::new(vec![held("calm")], false));
     let mixed = ran(&Prepared::default(), &format!("merge {one} {run}"));
     assert_eq!((mixed.code, mixed.out.as_str()), (2, ""));
     assert!(mixed.err.contains("run.json is not the result of a gate"), "{}", mixed.err);
@@ -211,7 +188,7 @@ fn a_missing_shard_of_a_sweep_is_no_success() {
     let folder = Folder::new("sweep");
     let mut part = RunReport::of_shards(vec![held("calm")], false, Shards::one(1, 3));
     part.build = Some("b".to_owned());
-    let ran = ran(&Prepared::default(), &format!("merge {} --junit {}", folder.json("1.json", &part), folder.path("sweep.xml")));
+    let ran = ran(&Prepared::default(), &format!("merge {} --junit {}", json(&folder, "1.json", &part), folder.path("sweep.xml")));
     assert_eq!((ran.code, ran.err.as_str()), (4, "note: not in the result: shards 2, 3 of 3\n"));
-    assert!(folder.read("sweep.xml").contains("classname=\"ipam-sim.sweep\""));
+    assert!(folder.text("sweep.xml").contains("classname=\"ipam-sim.sweep\""));
 }

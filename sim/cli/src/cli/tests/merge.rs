@@ -1,33 +1,10 @@
 //! What `merge` does with files, good and bad.
 
-use std::path::PathBuf;
-
 use ipam_reports::{Digest, ScenarioResult, SeedRecord};
 
+use testkit::Folder;
+
 use super::*;
-
-/// A folder for one test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ipam-sim-cli-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn shard(seeds: std::ops::Range<u64>) -> String {
     let mut scenario = ScenarioResult::new("counter", "counter.toml", []);

@@ -40,9 +40,7 @@ fn ran_into(out: &mut impl OutputText, verbs: &dyn Verbs, line: &str) -> Ran {
 
 fn ran_in(env: &dyn Fn(&str) -> Option<String>, out: &mut impl OutputText, verbs: &dyn Verbs, line: &str) -> Ran {
     let mut err = Vec::new();
-    let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
-    let mut console =
-        Console { out, err: &mut err, paint_out, paint_err, width: None, width_err: None, progress_bar: false, interrupts: false, env };
+    let mut console = Console { env, ..Console::plain(out, &mut err) };
     let args = std::iter::once("ipam-sim").chain(line.split_whitespace()).map(OsString::from);
     let code = dispatch(args, verbs, &mut console);
     Ran { code, out: out.text(), err: String::from_utf8(err).unwrap() }
@@ -51,10 +49,7 @@ fn ran_in(env: &dyn Fn(&str) -> Option<String>, out: &mut impl OutputText, verbs
 #[test]
 fn errors_fit_the_terminal_that_shows_them() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let (paint_out, paint_err, env) = (Paint::PLAIN, Paint::PLAIN, &|_: &str| None);
-    let (width, width_err) = (None, Some(40));
-    let mut console =
-        Console { out: &mut out, err: &mut err, paint_out, paint_err, width, width_err, progress_bar: false, interrupts: false, env };
+    let mut console = Console { width_err: Some(40), ..Console::plain(&mut out, &mut err) };
     let line = ["ipam-sim", "replay", "a-plan-that-is-nowhere.toml", "--until", "5s"];
     assert_eq!(dispatch(line.map(OsString::from), &Simulator, &mut console), exit::USAGE);
     let err = String::from_utf8(err).unwrap();

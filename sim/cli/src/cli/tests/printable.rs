@@ -79,17 +79,7 @@ fn obeyed(text: &str, painted: bool) -> Option<String> {
 fn painted(verbs: &dyn Verbs, line: &str) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let paint = Paint::COLOURED;
-    let mut console = Console {
-        out: &mut out,
-        err: &mut err,
-        paint_out: paint,
-        paint_err: paint,
-        width: None,
-        width_err: None,
-        progress_bar: false,
-        interrupts: false,
-        env: &|_| None,
-    };
+    let mut console = Console { paint_out: paint, paint_err: paint, ..Console::plain(&mut out, &mut err) };
     dispatch(std::iter::once("ipam-sim").chain(line.split_whitespace()).map(OsString::from), verbs, &mut console);
     (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
@@ -269,9 +259,8 @@ fn errors_warnings_and_notes_hold_no_raw_name() {
         let (out, err) = painted(&failing, "check x");
         assert_eq!((out.as_str(), obeyed(&err, true)), ("", None), "{err}");
     }
-    let file = std::env::temp_dir().join(format!("ipam-sim-printable-{}.toml", std::process::id()));
-    std::fs::write(&file, "name = \"a\\u001b[2J\\n::error file=x::y\"\n").unwrap();
-    let Ran { code, err, .. } = ran(&Simulator, &format!("check {}", file.display()));
-    std::fs::remove_file(&file).unwrap();
+    let folder = testkit::Folder::new("printable");
+    let file = folder.file("wrong.toml", "name = \"a\\u001b[2J\\n::error file=x::y\"\n");
+    let Ran { code, err, .. } = ran(&Simulator, &format!("check {file}"));
     assert_eq!((code, obeyed(&err, false)), (2, None), "{err}");
 }

@@ -15,7 +15,7 @@ use kube_sim::fault::{
 };
 use kube_sim::testbed::{Testbed, config_map, key};
 use parking_lot::Mutex;
-use sim_config::choice::Probability;
+use sim_config::Probability;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::{SimTime, Span};
 

@@ -11,12 +11,11 @@ mod reach;
 mod third_party;
 mod traces;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ipam_sim::cli::text::Paint;
-use ipam_sim::cli::{Console, Simulator, dispatch};
 use sim_harness::scenario::Scenario;
+
+use crate::in_process::ipam_sim;
 
 /// The folder of scenarios.
 fn scenarios() -> PathBuf {
@@ -35,23 +34,4 @@ fn scenario(name: &str, text: &str) -> Scenario {
     let file = scratch(name).join("scenario.toml");
     std::fs::write(&file, text).unwrap();
     Scenario::read(&file).unwrap_or_else(|problems| panic!("{problems}"))
-}
-
-/// Exit code, standard output and standard error of `ipam-sim` with these arguments.
-fn ipam_sim(args: &[&str]) -> (u8, String, String) {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut console = Console {
-        out: &mut out,
-        err: &mut err,
-        paint_out: Paint::PLAIN,
-        paint_err: Paint::PLAIN,
-        width: None,
-        width_err: None,
-        progress_bar: false,
-        interrupts: false,
-        env: &|_| None,
-    };
-    let args = ["ipam-sim"].into_iter().chain(args.iter().copied()).map(OsString::from);
-    let code = dispatch(args, &Simulator, &mut console);
-    (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }

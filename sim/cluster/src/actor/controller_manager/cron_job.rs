@@ -16,11 +16,11 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
-use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::api::{DeleteOptions, Preconditions, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 
-use super::shared::{Shared, unless_gone};
+use super::shared::Shared;
 use super::{Item, OWNER, batch, template};
 
 /// On a Job: the time that it was made for.
@@ -118,7 +118,7 @@ impl CronJobs {
             Some("Replace") => {
                 for job in active.drain(..) {
                     let key = template::beside(cron_job, job.name.as_deref().unwrap_or(""));
-                    unless_gone(self.shared.client.delete::<Job>(&key, of_uid(job.uid)).await)?;
+                    ignore_not_found(self.shared.client.delete::<Job>(&key, of_uid(job.uid)).await)?;
                 }
             }
             _ => {}
@@ -141,8 +141,8 @@ impl CronJobs {
         for (how, limit) in limits {
             let ended: Vec<&Arc<Job>> = jobs.iter().filter(|job| stand(job) == how && job.metadata.deletion_timestamp.is_none()).collect();
             let delete = |index: usize| {
-                let job = ended[index].clone();
-                async move { unless_gone(self.shared.client.delete::<Job>(&ObjectKey::of(&*job), of_uid(job.metadata.uid.clone())).await) }
+                let (key, options) = (ObjectKey::of(&**ended[index]), of_uid(ended[index].metadata.uid.clone()));
+                async move { ignore_not_found(self.shared.client.delete::<Job>(&key, options).await) }
             };
             batch::all(ended.len().saturating_sub(limit), delete).await.1?;
         }

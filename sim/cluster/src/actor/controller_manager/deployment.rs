@@ -17,13 +17,14 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::ignore_not_found;
 use kube_machinery::informer::StoreReader;
 use kube_machinery::{ApiError, ClientExt};
 use plan::{Limits, Size, old_sizes, size_of_new};
 
 use super::Item;
 use super::names::{ROLL_OUT, TEMPLATE_HASH_LABEL};
-use super::shared::{Shared, unless_gone};
+use super::shared::Shared;
 use super::template;
 
 pub(super) use plan::share;
@@ -140,7 +141,7 @@ impl Deployments {
         if let Some(revision) = revision {
             set.metadata.annotations.get_or_insert_default().insert(ROLL_OUT.to_owned(), revision.to_string());
         }
-        unless_gone(self.shared.client.update(set).await)
+        ignore_not_found(self.shared.client.update(set).await)
     }
 
     async fn create(
@@ -195,7 +196,7 @@ impl Deployments {
         };
         for owned in old.iter().take(old.len().saturating_sub(limit)).filter(over) {
             let key = kube_machinery::ObjectKey::of(&*owned.set);
-            unless_gone(self.shared.client.delete::<ReplicaSet>(&key, Default::default()).await)?;
+            ignore_not_found(self.shared.client.delete::<ReplicaSet>(&key, Default::default()).await)?;
         }
         Ok(())
     }

@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
-use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::api::{DeleteOptions, Preconditions, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::{ApiError, ClientExt, Env};
 use parking_lot::Mutex;
 use plan::{Plan, ends, plan};
 
 use super::names::{JOB_FINALIZER, JOB_INDEX, JOB_NAME_LABEL, JOB_UID_LABEL};
-use super::shared::{Shared, unless_gone};
+use super::shared::Shared;
 use super::{Item, batch, template};
 
 /// The wait before the successor of the first pod that failed; it doubles with each further one.
@@ -97,7 +97,7 @@ impl Jobs {
         if plan.expired {
             let preconditions = Preconditions { uid: job.metadata.uid.clone(), ..Preconditions::default() };
             let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-            return unless_gone(self.shared.client.delete::<Job>(&item.key, options).await);
+            return ignore_not_found(self.shared.client.delete::<Job>(&item.key, options).await);
         }
         if !plan.create.is_empty() {
             let mut failures = self.failures.lock();
@@ -172,11 +172,8 @@ impl Jobs {
             if let Some(finalizers) = &mut pod.metadata.finalizers {
                 finalizers.retain(|finalizer| finalizer != JOB_FINALIZER);
             }
-            match self.shared.client.update(pod).await {
-                // Another pod of this name has nothing to do with this one.
-                Err(error) if error.is_not_found() => Ok(()),
-                result => result.map(drop),
-            }
+            // Another pod of this name has nothing to do with this one.
+            ignore_not_found(self.shared.client.update(pod).await)
         };
         batch::all(pods.len(), untrack).await.1
     }

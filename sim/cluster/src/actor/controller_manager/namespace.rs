@@ -13,7 +13,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube_machinery::Object;
-use kube_machinery::api::{Call, DeleteOptions, Dry, ListOptions, Subresource};
+use kube_machinery::api::{Call, DeleteOptions, Dry, ListOptions, Subresource, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use super::Item;
 use super::batch;
-use super::shared::{Shared, unless_gone};
+use super::shared::Shared;
 use crate::actor::ApiClient;
 use crate::kinds::Registry;
 use crate::kinds::kruise::CloneSet;
@@ -98,7 +98,7 @@ impl Namespaces {
         }
         let (key, body) = (ObjectKey::of(&namespace), Arc::new(namespace));
         let call = Call::Update { key, body, subresource: Some(Subresource::Finalize), dry: Dry::No };
-        unless_gone(self.shared.client.send(call.into()).await.map(drop))
+        ignore_not_found(self.shared.client.send(call.into()).await.map(drop))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::Object;
-use kube_machinery::api::DeleteOptions;
+use kube_machinery::api::{DeleteOptions, ignore_not_found};
 use kube_machinery::informer::Notification;
 use kube_machinery::workqueue::WorkQueue;
 use kube_machinery::{ApiError, ClientExt, Env, FxHashMap, ObjectKey};
@@ -182,10 +182,7 @@ impl Shared {
             if result.is_err() {
                 self.memory.lock().expectations.deleted(item, uid_of(pod));
             }
-            match result {
-                Err(error) if error.is_not_found() => Ok(()),
-                result => result.map(drop),
-            }
+            ignore_not_found(result)
         };
         batch::all(pods.len(), delete).await.1
     }
@@ -256,12 +253,4 @@ impl Shared {
 fn is_terminating_namespace(error: &ApiError) -> bool {
     let causes = error.status().map(|status| status.details.causes.as_slice()).unwrap_or_default();
     causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-}
-
-/// NotFound as success: what was to be changed or deleted is gone.
-pub(super) fn unless_gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
-    match result {
-        Err(error) if error.is_not_found() => Ok(()),
-        result => result.map(drop),
-    }
 }

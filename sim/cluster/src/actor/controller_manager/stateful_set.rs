@@ -18,7 +18,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
-use kube_machinery::api::Patch;
+use kube_machinery::api::{Patch, ignore_already_exists, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::label_selector::selects;
 use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
@@ -31,7 +31,7 @@ use super::Item;
 use super::batch;
 use super::families::controller_of;
 use super::names::{POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_LABEL};
-use super::shared::{Shared, unless_gone};
+use super::shared::Shared;
 use super::template;
 
 /// The name of the index of pods that nobody controls, by the StatefulSet that they could be of.
@@ -126,7 +126,7 @@ impl StatefulSets {
     }
 
     async fn delete(&self, pod: &Pod) -> Result<(), ApiError> {
-        unless_gone(self.shared.client.delete::<Pod>(&ObjectKey::of(pod), Default::default()).await)
+        ignore_not_found(self.shared.client.delete::<Pod>(&ObjectKey::of(pod), Default::default()).await)
     }
 
     /// Keeps a template, so that pods can be made from it when the set has another one.
@@ -153,10 +153,7 @@ impl StatefulSets {
             revision: Some(revision),
             data: RawExtension(json!({"spec": {"template": template}})),
         };
-        match self.shared.client.create(body).await {
-            Err(error) if error.is_already_exists() => Ok(()),
-            result => result.map(drop),
-        }
+        ignore_already_exists(self.shared.client.create(body).await)
     }
 }
 

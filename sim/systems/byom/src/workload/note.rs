@@ -259,10 +259,6 @@ impl Note for PoolNote {
             _ => None,
         }
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
-    }
 }
 
 impl PoolNote {

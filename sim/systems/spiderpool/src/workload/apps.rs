@@ -7,12 +7,13 @@ use k8s_openapi::api::apps::v1::{
     StatefulSetOrdinals, StatefulSetSpec, StatefulSetUpdateStrategy,
 };
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
 use kube_machinery::label_selector::VALUE_MAX;
 use kube_sim::kinds::kruise::{CloneSet, CloneSetSpec};
 use kube_sim::kinds::{KindId, Registry};
+use sim_harness::workload::objects::plain_container;
 
 use super::ops::{AppKind, ApplyApp};
 use super::plan::SpiderPlan;
@@ -165,10 +166,9 @@ fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
     }
     let mut labels: BTreeMap<String, String> = apply.labels.clone();
     labels.insert(APP.to_owned(), app_label(&apply.app).to_owned());
-    let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
     let ends = apply.completes.is_some();
     let spec = PodSpec {
-        containers: vec![main],
+        containers: vec![plain_container()],
         host_network: apply.host_network.then_some(true),
         node_name: apply.node.map(|node| plan.node_name(node)),
         node_selector: apply.unschedulable.then(|| [(NOWHERE.to_owned(), "true".to_owned())].into()),

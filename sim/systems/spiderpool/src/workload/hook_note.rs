@@ -33,10 +33,6 @@ impl Note for HookNote {
     fn word(&self) -> u64 {
         self.own_word() << 2 | 1
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
-    }
 }
 
 impl HookNote {

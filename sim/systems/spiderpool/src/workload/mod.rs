@@ -30,6 +30,7 @@ mod reclaim_trace_observer;
 mod script;
 mod shrink;
 mod site;
+mod spelling;
 mod subnets;
 pub mod trace;
 mod trace_observer;
@@ -155,14 +156,14 @@ impl Work for SpiderPlan {
         };
         match op.get().ok_or_else(misfit)? {
             Operation::ApplyApp(op) => {
-                plan::check_name(&op.app)?;
+                spelling::check_name(&op.app)?;
                 op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
             }
             Operation::CreatePool(op) => plan::check_pool(&op.pool),
-            Operation::EditPool(op) => op.ips.iter().chain(&op.exclude).flatten().try_for_each(|range| plan::check_range(range)),
+            Operation::EditPool(op) => op.ips.iter().chain(&op.exclude).flatten().try_for_each(|range| spelling::check_range(range)),
             Operation::CreateSubnet(op) => check_subnet(&op.subnet),
             Operation::EditSubnet(op) => check_edit(op),
-            Operation::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            Operation::Reserve(op) => op.ips.iter().try_for_each(|range| spelling::check_range(range)),
             Operation::EditRecord(op) => plan::check_record(op),
             Operation::GarbleRecords(_) => Ok(()),
             Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
@@ -244,7 +245,6 @@ impl Work for SpiderPlan {
 
     fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
         let rt = &fabric.rt;
-        let alone = |name: &str| rt.add_process(rt.add_host(name), name);
         let policy = policy_of(run.deviations);
         let nodes = (0..self.nodes).map(|number| {
             let name = self.node_name(number);
@@ -288,19 +288,15 @@ impl Work for SpiderPlan {
             }
         }
         if self.on_demand {
-            let process = alone(machines::NAME);
-            live(&site, fabric, process, move |site, fabric| machines::run(site, fabric, process));
-            fabric.start(process);
+            run.start_alone(fabric, machines::NAME, &site, |site, life| machines::run(site, life.fabric, life.process));
         }
         for number in 0..self.controllers {
-            let process = alone(&plan::controller_name(number));
-            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, process));
-            fabric.start(process);
+            run.start_alone(fabric, &plan::controller_name(number), &site, |site, life| controller::run(site, life.fabric, life.process));
         }
-        let people = alone(OPERATOR);
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
-        fabric.start(people);
+        run.start_alone(fabric, OPERATOR, &site, move |site, life| {
+            operator::run(site, life.fabric, life.process, Arc::clone(&ops), Arc::clone(&done))
+        });
     }
 }
 

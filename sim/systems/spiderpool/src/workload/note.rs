@@ -308,10 +308,6 @@ impl Note for IpamNote {
             _ => None,
         }
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
-    }
 }
 
 impl IpamNote {

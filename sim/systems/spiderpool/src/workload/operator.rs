@@ -8,14 +8,14 @@ use std::time::Duration;
 use ipam_spiderpool::names::FINALIZER;
 use ipam_spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
 use ipam_spiderpool::{
-    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, RecordKey, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
+    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool,
     SpiderReservedIP,
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError, ignore_already_exists, ignore_not_found};
 use kube_machinery::json_text::JsonText;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
 use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
@@ -30,10 +30,10 @@ use sim_harness::operation::{Op, OpKind};
 
 use super::apps::{APP, App, MADE_BY, app_label, object};
 use super::ops::{
-    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, GarbleRecords, NAMESPACE, Reserve,
-    RollOutApp, SetSettings,
+    AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, GarbleRecords, NAMESPACE, RollOutApp,
+    SetSettings,
 };
-use super::preload::{pool_object, written_pool};
+use super::preload::{pool_object, reserved_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::Operation;
@@ -112,14 +112,6 @@ fn subject(op: &Operation) -> Option<String> {
     }
 }
 
-/// What is gone cannot be changed and need not be deleted.
-pub(super) fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
-    match result {
-        Err(error) if error.is_not_found() => Ok(()),
-        result => result.map(drop),
-    }
-}
-
 impl Operator {
     /// One attempt at an operation.
     async fn ask(&self, number: usize, op: &Operation) -> Result<(), ApiError> {
@@ -162,18 +154,18 @@ impl Operator {
             Operation::GarbleRecords(op) => self.garble_records(op).await,
             Operation::Reserve(op) => self.create(reserved_object(op), number).await,
             Operation::Unreserve(op) => {
-                gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
+                ignore_not_found(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
             }
             Operation::CreateNamespace(op) => {
                 let metadata = ObjectMeta { name: Some(op.namespace.clone()), ..ObjectMeta::default() };
                 self.create(Namespace { metadata, ..Namespace::default() }, number).await
             }
             Operation::DeleteNamespace(op) => {
-                gone(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)
+                ignore_not_found(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)
             }
             Operation::AnnotateNamespace(op) => {
                 let patch = Patch::merge(json!({"metadata": {"annotations": changed(&op.annotations)}}));
-                gone(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
+                ignore_not_found(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
             }
         }
     }
@@ -205,7 +197,7 @@ impl Operator {
     async fn patch_app(&self, namespace: &str, app: &str, patch: Value) -> Result<(), ApiError> {
         let key = ObjectKey::namespaced(namespace, app);
         let (client, patch) = (&self.client, Patch::merge(patch));
-        gone(match self.kinds.get(&key) {
+        ignore_not_found(match self.kinds.get(&key) {
             Some(AppKind::StatefulSet) => client.patch::<StatefulSet>(&key, patch).await.map(drop),
             Some(AppKind::Deployment) => client.patch::<Deployment>(&key, patch).await.map(drop),
             Some(AppKind::ReplicaSet) => client.patch::<ReplicaSet>(&key, patch).await.map(drop),
@@ -238,7 +230,7 @@ impl Operator {
     async fn delete_app(&self, op: &DeleteApp) -> Result<(), ApiError> {
         let key = ObjectKey::namespaced(&op.namespace, &op.app);
         let (client, options) = (&self.client, DeleteOptions { propagation: Some(op.cascade.into()), ..DeleteOptions::default() });
-        gone(match self.kinds.get(&key) {
+        ignore_not_found(match self.kinds.get(&key) {
             Some(AppKind::Pod) => {
                 client.delete::<Pod>(&key, DeleteOptions { grace_period_seconds: op.force.then_some(0), ..options }).await.map(drop)
             }
@@ -260,17 +252,17 @@ impl Operator {
         let pods = self.client.list::<Pod>(Some(&op.namespace), options).await?;
         let Some(pod) = pods.items.get(op.number as usize % pods.items.len().max(1)) else { return Ok(()) };
         let options = DeleteOptions { grace_period_seconds: op.force.then_some(0), ..DeleteOptions::default() };
-        gone(self.client.delete::<Pod>(&ObjectKey::of(&**pod), options).await)
+        ignore_not_found(self.client.delete::<Pod>(&ObjectKey::of(&**pod), options).await)
     }
 
     async fn delete_pool(&self, op: &DeletePool) -> Result<(), ApiError> {
         let key = ObjectKey::cluster(&op.pool);
-        gone(self.client.delete::<SpiderIPPool>(&key, DeleteOptions::default()).await)?;
+        ignore_not_found(self.client.delete::<SpiderIPPool>(&key, DeleteOptions::default()).await)?;
         if !op.force {
             return Ok(());
         }
         let patch = Patch::merge(json!({"metadata": {"finalizers": null}}));
-        gone(self.client.patch::<SpiderIPPool>(&key, patch).await)
+        ignore_not_found(self.client.patch::<SpiderIPPool>(&key, patch).await)
     }
 
     fn set_settings(&self, op: &SetSettings) {
@@ -326,7 +318,7 @@ impl Operator {
         if let Some(exclude) = &op.exclude {
             pool.spec.exclude_ips = some(&without_records(&pool, exclude));
         }
-        gone(self.client.update::<SpiderIPPool>(pool).await)
+        ignore_not_found(self.client.update::<SpiderIPPool>(pool).await)
     }
 
     /// Types a character in front of the records of a pool, or takes it away: what stands behind it stays.
@@ -345,7 +337,7 @@ impl Operator {
             _ => return Ok(()),
         };
         status.allocated_ips = JsonText::verbatim(changed);
-        gone(self.client.update_status::<SpiderIPPool>(pool).await)
+        ignore_not_found(self.client.update_status::<SpiderIPPool>(pool).await)
     }
 
     /// Writes who holds an address, with the count that goes with it, and then the endpoint: what `kubectl edit` would do.
@@ -375,10 +367,7 @@ impl Operator {
         let endpoint = named.map(|(pod, ip)| endpoint_object(&pool, op, pod, ip));
         self.client.update_status::<SpiderIPPool>(pool).await?;
         let Some(endpoint) = endpoint else { return Ok(()) };
-        match self.client.create::<SpiderEndpoint>(endpoint).await {
-            Err(error) if error.is_already_exists() => Ok(()),
-            created => created.map(drop),
-        }
+        ignore_already_exists(self.client.create::<SpiderEndpoint>(endpoint).await)
     }
 }
 
@@ -453,13 +442,4 @@ fn roll_out(op: &RollOutApp, number: usize) -> Value {
 fn changed(annotations: &BTreeMap<String, String>) -> BTreeMap<&str, Value> {
     let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
     annotations.iter().map(|(key, text)| (&**key, value(text))).collect()
-}
-
-/// A SpiderReservedIP as people write it.
-pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
-    let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
-    SpiderReservedIP {
-        metadata: ObjectMeta { name: Some(reserve.name.clone()), ..ObjectMeta::default() },
-        spec: ReservedIPSpec { ip_version: version, ips: Some(reserve.ips.clone()) },
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipam_spiderpool::controller::ControllerSettings;
 use ipam_spiderpool::ipam::AgentSettings;
-use ipam_spiderpool::ranges::{CheckedRanges, parse_ranges};
+use ipam_spiderpool::ranges::CheckedRanges;
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::{IPPoolSpec, Policy};
 use kube_sim::actor::kubelet::KubeletDelays;
@@ -13,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_config::{Problem, Problems, Source, advice};
 use sim_harness::plan::CLIENTS_MAX;
-use sim_harness::workload::WorkloadPlan;
 use sim_harness::workload::{BackoffPlan, Misfit, at_least_one, at_most};
 
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
+use super::spelling::check_name;
 use super::subnets::ops::{SubnetPlan, check_subnet};
-use crate::Plans;
 
 /// The process of the people who run applications and edit pools.
 pub const OPERATOR: &str = "people";
@@ -100,12 +99,6 @@ pub struct BroughtApp {
     /// Its kind.
     #[serde(rename = "type")]
     pub kind: AppKind,
-}
-
-impl From<SpiderPlan> for WorkloadPlan {
-    fn from(plan: SpiderPlan) -> Self {
-        Self::new(Plans::Spiderpool(Box::new(plan)))
-    }
 }
 
 /// The name of the kubelet of a node.
@@ -307,16 +300,6 @@ const QUEUE_LENGTH: &str = "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH";
 /// Settings that are not for agents.
 const OTHERS: [&str; 1] = [DETECTION];
 
-/// A name of an object: a DNS subdomain, as far as plans need it.
-pub(super) fn check_name(name: &str) -> Result<(), Misfit> {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    if name.len() <= 253 && name.chars().all(inner) && ends(name.chars().next()) && ends(name.chars().last()) {
-        return Ok(());
-    }
-    Err(Misfit::value(name, format!("no object can be called `{name}`"), "lower-case letters, digits, hyphens and dots"))
-}
-
 /// A pool can exist: its subnet and its ranges can be read.
 pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
     check_name(&pool.name)?;
@@ -338,13 +321,6 @@ pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<()
         Some((namespace, name)) => [namespace].into_iter().chain(name.split('/')).try_for_each(check_name),
         None => Err(Misfit::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
     }
-}
-
-/// A range is an address, or two with a hyphen between them.
-pub(super) fn check_range(range: &str) -> Result<(), Misfit> {
-    let version = if range.contains(':') { 6 } else { 4 };
-    let read = parse_ranges(&[range], version, &Policy::hardened());
-    read.map(drop).map_err(|error| Misfit::value(range, error.to_string(), "an address, or FIRST-LAST"))
 }
 
 /// A node is there.

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use ipam_spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
 use ipam_spiderpool::ranges::cidr_label;
 use ipam_spiderpool::select::Settings;
-use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::{IPPoolSpec, Policy, ReservedIPSpec, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Fabric;
 
-use super::operator::reserved_object;
 use super::ops::{PoolPlan, Reserve};
 use super::plan::SpiderPlan;
 use super::subnets::admission::{defaulted, subnet_object};
@@ -54,10 +53,7 @@ fn node_object(name: &str) -> Node {
 /// Puts into the store what the plan names and the user's manifests do not hold.
 pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
     for number in 0..plan.nodes {
-        let name = plan.node_name(number);
-        if !fabric.holds::<Node>(&ObjectKey::cluster(&name)) {
-            fabric.preload_typed(node_object(&name));
-        }
+        fabric.preload_unless_held(node_object(&plan.node_name(number)));
     }
     if let Some(lifecycle) = plan.node_lifecycle {
         lifecycle.preload(fabric);
@@ -112,5 +108,14 @@ fn default_brought(fabric: &Arc<Fabric>) {
             let reserve = Reserve { name: String::new(), ips };
             fabric.preload_typed(SpiderReservedIP { spec: reserved_object(&reserve).spec, ..reserved.clone() });
         }
+    }
+}
+
+/// A SpiderReservedIP as people write it.
+pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
+    let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
+    SpiderReservedIP {
+        metadata: ObjectMeta { name: Some(reserve.name.clone()), ..ObjectMeta::default() },
+        spec: ReservedIPSpec { ip_version: version, ips: Some(reserve.ips.clone()) },
     }
 }

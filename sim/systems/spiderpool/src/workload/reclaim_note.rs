@@ -176,10 +176,6 @@ impl Note for ReclaimNote {
     fn word(&self) -> u64 {
         self.own_word() << 2 | 1
     }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
-    }
 }
 
 impl ReclaimNote {

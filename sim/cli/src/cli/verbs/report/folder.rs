@@ -200,15 +200,10 @@ fn runs_of(path: &Path, finished: &[Point]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn temporary(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("ipam-sim-folder-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        path
-    }
-
     #[test]
     fn a_table_that_is_cut_is_not_drawn() {
-        let path = temporary("cut");
+        let folder = testkit::Folder::missing("cut");
+        let path = folder.0.clone();
         fs::create_dir_all(&path).unwrap();
         let (table, other) = (path.join("points.csv"), path.join("usage.csv"));
         fs::write(&table, "a,b\n1,22").unwrap();
@@ -223,12 +218,12 @@ mod tests {
         fs::write(&other, "a,b\n1").unwrap();
         let error = Again::read(&table, |again| again.beside("usage.csv")).unwrap_err();
         assert!(error.message.contains("usage.csv beside it: line 2 is cut off"), "{}", error.message);
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_folder_of_something_else_is_left_alone() {
-        let path = temporary("else");
+        let folder = testkit::Folder::missing("else");
+        let path = folder.0.clone();
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("thesis.tex"), "mine").unwrap();
         let error = Folder::open(&path, "c", false).err().unwrap();
@@ -240,6 +235,5 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("thesis.tex")).unwrap(), "mine");
         assert!(Folder::open(&path, "c", true).is_ok(), "--force overwrites it");
         assert!(Folder::open(&path, "other", false).is_ok(), "nothing is finished yet");
-        fs::remove_dir_all(path).unwrap();
     }
 }

@@ -124,15 +124,10 @@ mod tests {
         Ledger::open(path, &made, &sheets, &["scenario", "seed"], force)
     }
 
-    fn temporary(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("ipam-sim-ledger-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        path
-    }
-
     #[test]
     fn what_is_not_finished_is_cut_off_and_the_rest_is_kept() {
-        let path = temporary("kept");
+        let folder = testkit::Folder::missing("kept");
+        let path = folder.0.clone();
         let (mut ledger, _) = open(&path, "c", false).unwrap();
         ledger.keep(&[b"s,0,a\ns,0,b\n", b"x,s,0\n"]).unwrap();
         ledger.keep(&[b"s,1,c\ns,1", b""]).unwrap();
@@ -145,12 +140,12 @@ mod tests {
         assert!(error.exit_code == 2 && error.message.ends_with("holds a report on something else"), "{}", error.message);
         let (_, rows) = open(&path, "d", true).unwrap();
         assert!(rows.iter().all(Vec::is_empty));
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_folder_of_something_else_is_left_alone() {
-        let path = temporary("else");
+        let folder = testkit::Folder::missing("else");
+        let path = folder.0.clone();
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("thesis.tex"), "mine").unwrap();
         let error = open(&path, "c", false).err().unwrap();
@@ -158,6 +153,5 @@ mod tests {
         fs::write(path.join(MADE), "{}").unwrap();
         let error = open(&path, "c", false).err().unwrap();
         assert!(error.message.ends_with("a made.json of something else"), "{}", error.message);
-        fs::remove_dir_all(path).unwrap();
     }
 }

@@ -105,9 +105,8 @@ mod tests {
 
     #[test]
     fn runs_come_back_but_for_one_that_was_cut_off() {
-        let folder = std::env::temp_dir().join(format!("ipam-sim-unfinished-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let open = |force| Unfinished::open(&folder, force).unwrap();
+        let folder = testkit::Folder::new("unfinished");
+        let open = |force| Unfinished::open(&folder.0, force).unwrap();
         let run = |peak: u64| {
             let rows = Rows { runs: b"a,\"b\"\n".to_vec(), reclaims: b"c\n".to_vec(), ..Rows::default() };
             (AddressRun { peak, ..AddressRun::default() }, rows)
@@ -116,8 +115,8 @@ mod tests {
         for seed in 0..3 {
             first.keep("as it is/9", seed, &run(seed)).unwrap();
         }
-        let text = fs::read_to_string(folder.join(FILE)).unwrap();
-        fs::write(folder.join(FILE), &text[..text.len() - 5]).unwrap();
+        let text = folder.text(FILE);
+        folder.file(FILE, &text[..text.len() - 5]);
         let again = open(false);
         assert_eq!(again.find("as it is/9", 1), Some(run(1)));
         assert_eq!((again.find("as it is/9", 2), again.find("as it is/8", 1)), (None, None));
@@ -127,7 +126,6 @@ mod tests {
         again.clear().unwrap();
         assert_eq!(open(false).find("as it is/9", 1), None);
         again.end();
-        assert!(!folder.join(FILE).exists());
-        fs::remove_dir_all(folder).unwrap();
+        assert!(!folder.0.join(FILE).exists());
     }
 }

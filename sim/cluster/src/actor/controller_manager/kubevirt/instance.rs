@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
     PodSpec, PodTemplateSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use kube_machinery::api::ListOptions;
+use kube_machinery::api::{ListOptions, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{
     APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, INSTANCE_FINALIZER, MIGRATION_ANNOTATION, MigrationState, VirtualMachineInstance,
@@ -17,7 +17,7 @@ use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 
 use super::super::Item;
 use super::super::families::{Family, Member};
-use super::super::shared::{Shared, unless_gone};
+use super::super::shared::Shared;
 use super::super::template;
 use super::super::view::{Phase, name_of, node_of, uid_of};
 use super::BY_INSTANCE;
@@ -218,7 +218,7 @@ impl Instances {
         }
         let mut instance = instance.clone();
         instance.metadata.finalizers.iter_mut().for_each(|finalizers| finalizers.retain(|finalizer| finalizer != INSTANCE_FINALIZER));
-        unless_gone(self.shared.client.update(instance).await)
+        ignore_not_found(self.shared.client.update(instance).await)
     }
 
     /// Whether an instance is as this state of it says, by a quorum read. If not, its next state is about to be told.
@@ -256,7 +256,7 @@ impl Instances {
     async fn say(&self, migration: &VirtualMachineInstanceMigration, phase: &str) -> Result<(), ApiError> {
         let mut migration = migration.clone();
         migration.status.get_or_insert_default().phase = Some(phase.to_owned());
-        unless_gone(self.shared.client.update_status(migration).await)
+        ignore_not_found(self.shared.client.update_status(migration).await)
     }
 }
 

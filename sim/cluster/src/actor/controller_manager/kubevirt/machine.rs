@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::api::{DeleteOptions, Preconditions, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{
     INSTANCE_FINALIZER, RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceSpec, VirtualMachineStatus,
@@ -13,7 +13,7 @@ use kube_machinery::{ApiError, ClientExt};
 
 use super::super::Item;
 use super::super::names::MACHINE_FINALIZER;
-use super::super::shared::{Shared, unless_gone};
+use super::super::shared::Shared;
 use super::super::template;
 
 pub(in super::super) struct Machines {
@@ -81,7 +81,7 @@ impl Machines {
                 if let Some(instance) = instance.as_ref().filter(|instance| instance.metadata.deletion_timestamp.is_none()) {
                     let preconditions = Preconditions { uid: instance.metadata.uid.clone(), ..Preconditions::default() };
                     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-                    unless_gone(self.shared.client.delete::<VirtualMachineInstance>(&item.key, options).await)?;
+                    ignore_not_found(self.shared.client.delete::<VirtualMachineInstance>(&item.key, options).await)?;
                 }
             }
             Step::Start | Step::Stay => {}
@@ -89,7 +89,7 @@ impl Machines {
         if terminating && held && instance.is_none() {
             let mut machine = VirtualMachine::clone(&machine);
             machine.metadata.finalizers.iter_mut().for_each(|finalizers| finalizers.retain(|finalizer| finalizer != MACHINE_FINALIZER));
-            return unless_gone(self.shared.client.update(machine).await);
+            return ignore_not_found(self.shared.client.update(machine).await);
         }
         self.report(item, &machine, instance.as_deref()).await
     }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, PodCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use kube_machinery::api::{DeleteOptions, Patch};
+use kube_machinery::api::{DeleteOptions, Patch, ignore_not_found};
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use serde_json::json;
 
-use super::super::shared::unless_gone;
 use crate::actor::ApiClient;
 use crate::env::SimEnv;
 use crate::node::taints::taints_of;
@@ -115,10 +114,10 @@ impl Writer {
                 Err(error) if error.is_conflict() => {
                     base = match self.client.get::<Pod>(&ObjectKey::of(&**pod)).await {
                         Ok(now) if now.metadata.uid == pod.metadata.uid => now,
-                        result => return unless_gone(result),
+                        result => return ignore_not_found(result),
                     }
                 }
-                result => return unless_gone(result),
+                result => return ignore_not_found(result),
             }
         }
         Ok(())
@@ -147,7 +146,7 @@ impl Writer {
     /// Deletes whatever pod has this name: no UID is named (K144). `grace` unset = the pod's own.
     pub(in super::super) async fn delete_by_name(&self, key: &ObjectKey, grace: Option<i64>) -> Result<(), ApiError> {
         let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
-        unless_gone(self.client.delete::<Pod>(key, options).await)
+        ignore_not_found(self.client.delete::<Pod>(key, options).await)
     }
 
     pub(super) async fn sleep(&self, duration: Duration) {

@@ -8,9 +8,9 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Probability, Problems, Source, With};
 use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::{BackoffPlan, Draft, at_most};
+use sim_harness::workload::{BackoffPlan, Draft, at_most, from_one_to};
 
-use super::{ADDRESSES_MAX, Allocate, BurstPlan, Lock, RetryName, Throttle, adaptor_name, dial, is_one, problems_of_pools, think};
+use super::{ADDRESSES_MAX, Allocate, BurstPlan, Lock, POOLS_MAX, RetryName, Throttle, adaptor_name, dial, is_one, think};
 use crate::Operation;
 use crate::workload::pods::{Edit, EditState, OPERATOR};
 
@@ -125,7 +125,7 @@ impl Draft for BurstDraft {
             Some(addresses) => most(addresses),
             None => allocations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
         };
-        let mut problems = problems_of_pools(source, self.pools);
+        let mut problems = from_one_to(source, "workload.pools", self.pools, POOLS_MAX);
         problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
         problems.append(at_most(

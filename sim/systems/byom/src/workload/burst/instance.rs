@@ -1,35 +1,36 @@
 //! One adaptor of a burst.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_byom::{Address, Context, Effort, NoOwners, Outcome, PodName, PoolError, PoolSettings, Retry, VmPool, allocation_id};
 use kube_machinery::Env;
+use kube_machinery::lease_lock::{LeaseLock, LockRequests};
 use kube_machinery::rate_limit::RateLimited;
 use kube_machinery::transparent::{Policy, Transparent};
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
-use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 use sim_harness::plan::hash_text;
-use sim_harness::workload::RunContext;
+use sim_harness::workload::{Life, RunContext, Turns};
 
 use super::client::{Dialed, Learned, Thinking};
-use super::lease::LeaseLock;
 use super::pool::{Initial, part};
 use super::{Allocate, BACK_OFF, BurstPlan, Lock, adaptor_name, operator};
 use crate::Operation;
 use crate::coverage;
 use crate::workload::{Failure, PoolNote, policy_of};
 
+/// How long a call waits for the lock: as long as an operation on the pool may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 type Client = Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>;
 type Pool = VmPool<Client, SimEnv, Dialed, NoOwners>;
 
-/// When, for which pod, under which allocation ID, and how long after the answer it is asked for again.
-type Turn = (SimTime, PodName, Arc<str>, Option<Duration>);
+/// For which pod, under which allocation ID, and how long after the answer it is asked for again.
+type Turn = (PodName, Arc<str>, Option<Duration>);
 
 /// What all adaptors of a burst have in common.
 struct Burst {
@@ -43,7 +44,7 @@ struct Burst {
 /// Adds the adaptors to the cluster; they start at once.
 pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstPlan) {
     let namespace: Arc<str> = "default".into();
-    let mut turns: Vec<Vec<Turn>> = (0..burst.instances).map(|_| Vec::new()).collect();
+    let mut turns: Vec<Vec<(SimTime, Turn)>> = (0..burst.instances).map(|_| Vec::new()).collect();
     for op in run.ops {
         let Operation::Allocate(Allocate { pod, again, after }) = op.kind.own() else { continue };
         let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
@@ -52,28 +53,19 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
         let sandbox = hash_text(&format!("{}/{}/{pod}", run.seed, op.common.actor));
         let id = allocation_id(pod, &sandbox);
         let again = again.then(|| after.map_or(Duration::ZERO, |after| after.0));
-        turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, again));
+        turns.push((op.common.at, (PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, again)));
     }
     let initial = Initial::of(burst);
     let pools = initial.len() as u32;
     let dead = (0..pools).zip(&*initial).flat_map(|(number, pool)| pool.first_free(part(burst.dead, pools, number).len() as u32));
     let shared = Arc::new(Burst { plan: burst.clone(), seed: run.seed, dead: dead.collect(), initial, policy: policy_of(run.deviations) });
     for (number, mut turns) in (0..).zip(turns) {
-        turns.sort_by_key(|(at, ..)| *at);
-        let name = adaptor_name(number);
-        let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
-        // What has begun when the adaptor crashes is over: its caller was told so.
-        let turns = Arc::new(Mutex::new(VecDeque::from(turns)));
-        let (fabric_of_task, burst) = (Arc::downgrade(fabric), shared.clone());
-        fabric.rt.set_main(process, move |_| {
-            let (fabric, burst, turns) = (fabric_of_task.upgrade(), burst.clone(), turns.clone());
-            async move {
-                if let Some(fabric) = fabric {
-                    Instance::new(fabric, process, number, &burst).work(&turns).await;
-                }
-            }
+        turns.sort_by_key(|(at, _)| *at);
+        let site = Arc::new((shared.clone(), Turns::new(turns)));
+        run.start_alone(fabric, &adaptor_name(number), &site, move |site, life| async move {
+            let (burst, turns) = &*site;
+            Instance::new(life, number, burst).work(turns).await;
         });
-        fabric.start(process);
     }
     if burst.edited {
         operator::install(fabric, run);
@@ -83,65 +75,56 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
 /// One life of an adaptor.
 #[derive(Clone)]
 struct Instance {
-    fabric: Arc<Fabric>,
-    process: ProcessId,
+    life: Arc<Life>,
     env: SimEnv,
     pool: Pool,
-    lock: Option<LeaseLock<Client>>,
+    lock: Option<LeaseLock<Client, SimEnv>>,
 }
 
 impl Instance {
     /// The adaptor with this number: adaptors have the pools in turn.
-    fn new(fabric: Arc<Fabric>, process: ProcessId, number: u32, burst: &Burst) -> Self {
+    fn new(life: Life, number: u32, burst: &Burst) -> Self {
         let plan = &burst.plan;
         let of_pool = number as usize % burst.initial.len();
         let initial = &burst.initial[of_pool];
-        let env = SimEnv::new(&fabric.rt, burst.seed, process);
-        let plain = SimClient::new(&fabric, process);
+        let (env, plain) = (life.env(), life.client());
         let limited = match plan.throttle.limit() {
             Some(limit) => RateLimited::new(plain, env.clone(), limit),
             None => RateLimited::unlimited(plain, env.clone()),
         };
         let client = Transparent::new(limited, env.clone(), Policy::ClientGo);
-        let learned = Learned::nothing(&fabric.rt);
+        let learned = Learned::nothing(&life.fabric.rt);
         let vms = Dialed {
             env: env.clone(),
             dial: plan.dial.sampler(),
-            choices: Arc::new(Mutex::new(Draw::new(burst.seed, Concern::World, 1 << 63 | u64::from(process.0)))),
+            choices: Arc::new(Mutex::new(Draw::new(burst.seed, Concern::World, 1 << 63 | u64::from(life.process.0)))),
             dead: burst.dead.clone(),
             learned: learned.clone(),
         };
         let client = Thinking { client, env: env.clone(), think: plan.think.0, learned };
-        let node = Some(fabric.rt.process_name(process));
+        let node = Some(life.name());
         let settings = PoolSettings {
             retry: plan.backoff.map_or_else(|| plan.retry.retry(&burst.policy), |backoff| Retry::Backoff(backoff.backoff())),
             probes: plan.probes,
             ..PoolSettings::new(initial.key.clone(), initial.config.clone(), node, burst.policy)
         };
-        let lock = (plan.lock == Lock::Lease)
-            .then(|| LeaseLock::new(client.clone(), env.clone(), initial.key.clone(), fabric.rt.process_name(process)));
+        let lock = (plan.lock == Lock::Lease).then(|| LeaseLock::new(client.clone(), env.clone(), initial.key.clone(), &*life.name()));
         let pool = VmPool::new(client, env.clone(), vms, NoOwners, settings);
-        let instance = Self { fabric, process, env, pool, lock };
+        let instance = Self { life: Arc::new(life), env, pool, lock };
         let (setting, config) = (initial.setting.clone(), initial.config.clone());
         instance.say(if of_pool == 0 { PoolNote::Configured { setting, config } } else { PoolNote::OfOtherPool { setting } });
         instance
     }
 
     fn say(&self, what: PoolNote) {
-        self.fabric.note(self.process, &what);
+        self.life.note(&what);
     }
 
     /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.
-    async fn work(&self, turns: &Mutex<VecDeque<Turn>>) {
-        loop {
-            let Some(at) = turns.lock().front().map(|(at, ..)| *at) else { return };
-            self.fabric.rt.sleep_until(at).await;
-            let (turn, last) = {
-                let mut turns = turns.lock();
-                (turns.pop_front(), turns.is_empty())
-            };
-            let Some((_, pod, id, again)) = turn else { return };
-            if last {
+    async fn work(&self, turns: &Turns<Turn>) {
+        while let Some((pod, id, again)) = turns.next(&self.life.fabric.rt).await {
+            // What has begun when the adaptor crashes is over: its caller was told so.
+            if turns.end() {
                 return self.take(&id, &pod, again).await;
             }
             let instance = self.clone();
@@ -163,14 +146,14 @@ impl Instance {
     async fn allocate(&self, id: &Arc<str>, pod: &PodName) {
         self.say(PoolNote::Asked { id: id.clone() });
         let began = self.env.monotonic();
-        let mut waited = Effort::default();
+        let mut waited = LockRequests::default();
         let held = match &self.lock {
             None => None,
-            Some(lock) => match lock.take(&mut waited).await {
+            Some(lock) => match lock.take(PATIENCE, &mut waited).await {
                 Some(held) => Some(held),
                 None => {
                     let took = self.env.monotonic().saturating_sub(began);
-                    let effort = Effort { exhausted: true, ..waited };
+                    let effort = with(Effort { exhausted: true, ..Effort::default() }, waited);
                     return self.say(PoolNote::Refused { id: id.clone(), why: Failure::Exhausted, effort, took });
                 }
             },
@@ -184,11 +167,12 @@ impl Instance {
                 self.say(PoolNote::Told { id: id.clone(), address });
             }
             Err(error) => {
-                coverage::of_refusal(&self.fabric, &error);
+                coverage::of_refusal(&self.life.fabric, &error);
                 self.say(PoolNote::Refused { id: id.clone(), why: Failure::of(&error, &effort), effort, took });
                 if error == PoolError::Panic {
-                    self.fabric.rt.crash(self.process);
-                    self.fabric.panicked(self.process, BACK_OFF);
+                    let Life { fabric, process, .. } = &*self.life;
+                    fabric.rt.crash(*process);
+                    fabric.panicked(*process, BACK_OFF);
                 }
             }
         }
@@ -200,7 +184,7 @@ impl Instance {
 }
 
 /// What a call took at its pool, and before that at the lock of the pool.
-fn with(effort: Effort, waited: Effort) -> Effort {
+fn with(effort: Effort, waited: LockRequests) -> Effort {
     Effort {
         reads: effort.reads + waited.reads,
         writes: effort.writes + waited.writes,

@@ -12,7 +12,6 @@
 mod client;
 mod draft;
 mod instance;
-mod lease;
 mod operator;
 mod pool;
 
@@ -32,13 +31,12 @@ use sim_config::time::Span;
 use sim_config::{Open, Problems, Source};
 use sim_harness::operation::{Op, OpKind};
 use sim_harness::plan::CLIENTS_MAX;
-use sim_harness::workload::{BackoffPlan, Misfit, Smaller, Work, at_least_one, at_most, without_idle};
-use sim_harness::workload::{RunContext, WorkloadPlan};
+use sim_harness::workload::RunContext;
+use sim_harness::workload::{BackoffPlan, Misfit, Smaller, Work, at_most, from_one_to, without_idle};
 
 use super::pods::OPERATOR;
 use super::pool_key;
 use crate::Operation;
-use crate::Plans;
 
 pub use draft::BurstDraft;
 
@@ -195,12 +193,6 @@ pub struct Allocate {
     pub after: Option<Span>,
 }
 
-impl From<BurstPlan> for WorkloadPlan {
-    fn from(plan: BurstPlan) -> Self {
-        Self::new(Plans::Burst(plan))
-    }
-}
-
 /// Where the document of the pool with this number is kept; that of the first is [`pool_key`].
 pub fn key_of_pool(number: u32) -> ObjectKey {
     let first = pool_key();
@@ -242,24 +234,17 @@ impl Work for BurstPlan {
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
-        let mut problems = Problems::new();
-        problems.append(at_least_one(source, "workload.instances", "`workload.instances`", self.instances));
-        problems.append(at_most(source, "workload.instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
+        let mut problems = from_one_to(source, "workload.instances", self.instances, CLIENTS_MAX);
         problems.append(at_most(source, "workload.addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
         problems.append(at_most(source, "workload.taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
-        problems.append(problems_of_pools(source, self.pools));
+        problems.append(from_one_to(source, "workload.pools", self.pools, POOLS_MAX));
         problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems
     }
 
     fn fault_targets(&self, _: &[Op]) -> FaultTargets {
-        FaultTargets {
-            processes: self.adaptor_names(),
-            hosts: self.adaptor_names(),
-            resources: vec!["configmaps".to_owned()],
-            objects: self.pool_keys().iter().map(|key| format!("configmaps/{key}")).collect(),
-            ..FaultTargets::default()
-        }
+        let objects = self.pool_keys().iter().map(|key| format!("configmaps/{key}")).collect();
+        FaultTargets { objects, ..FaultTargets::alone(self.adaptor_names(), &["configmaps"]) }
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
@@ -298,18 +283,13 @@ impl Work for BurstPlan {
 /// The most pools of a plan.
 const POOLS_MAX: u32 = 64;
 
-fn problems_of_pools(source: Source<'_>, pools: u32) -> Problems {
-    let mut problems = at_least_one(source, "workload.pools", "`workload.pools`", pools);
-    problems.append(at_most(source, "workload.pools", "`workload.pools`", u64::from(pools), u64::from(POOLS_MAX)));
-    problems
-}
-
 /// How long a process that panicked stays down.
 const BACK_OFF: Duration = sim_harness::world::BACK_OFF;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plans;
     use sim_config::With;
     use sim_config::time::SimTime;
     use sim_harness::operation::Turn;
@@ -339,8 +319,8 @@ mod tests {
         for _ in 0..20 {
             let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
             let Some(Plans::Burst(smaller)) = next.workload.get().cloned() else { panic!("another workload") };
-            assert_ne!((&smaller, &next.ops), (&plan, &ops));
-            (plan, ops) = (smaller, next.ops);
+            assert_ne!((&*smaller, &next.ops), (&plan, &ops));
+            (plan, ops) = (*smaller, next.ops);
         }
         assert_eq!(plan.smaller(&ops), []);
         assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::{ApiError, ClientExt, Env};
+use kube_machinery::retry::until_success;
+use kube_machinery::{ApiError, ClientExt};
 use kube_sim::cluster::{Fabric, SimClient};
-use kube_sim::env::SimEnv;
-use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::RunContext;
+use sim_harness::workload::{Life, RunContext};
 
 use super::super::pods::{Edit, OPERATOR};
 use super::super::pool_key;
@@ -19,34 +18,25 @@ use crate::Operation;
 
 /// Adds them to the cluster.
 pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-    let process = fabric.rt.add_process(fabric.rt.add_host(OPERATOR), OPERATOR);
-    let edits: Vec<Op> = run.ops.iter().filter(|op| matches!(op.kind.own(), Operation::EditState(_))).cloned().collect();
-    let (edits, done, seed) = (Arc::new(edits), Arc::<Mutex<BTreeSet<usize>>>::default(), run.seed);
-    let weak = Arc::downgrade(fabric);
-    fabric.rt.set_main(process, move |_| {
-        let (fabric, edits, done) = (weak.upgrade(), edits.clone(), done.clone());
-        async move {
-            if let Some(fabric) = fabric {
-                edit(&fabric, process, seed, &edits, &done).await;
-            }
-        }
+    let edits = run.ops.iter().filter(|op| matches!(op.kind.own(), Operation::EditState(_))).cloned();
+    let site = Arc::new((edits.collect::<Vec<Op>>(), Arc::<Mutex<BTreeSet<usize>>>::default()));
+    run.start_alone(fabric, OPERATOR, &site, |site, life| async move {
+        let (edits, done) = &*site;
+        edit(&life, edits, done).await;
     });
-    fabric.start(process);
 }
 
-async fn edit(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, edits: &[Op], done: &Arc<Mutex<BTreeSet<usize>>>) {
-    let (env, client) = (SimEnv::new(&fabric.rt, seed, process), SimClient::new(fabric, process));
+async fn edit(life: &Life, edits: &[Op], done: &Arc<Mutex<BTreeSet<usize>>>) {
+    let (env, client) = (life.env(), life.client());
     let env_of_operator = env.clone();
     let carry_out = move |_, op: OpKind| {
         let (env, client) = (env_of_operator.clone(), client.clone());
         async move {
             let Operation::EditState(edit) = op.own() else { return };
-            while apply(&client, edit.edit).await.is_err() {
-                env.sleep(AGAIN / 20).await;
-            }
+            until_success(&env, AGAIN / 20, || apply(&client, edit.edit)).await;
         }
     };
-    in_turn::run(fabric, &env, edits, done, |_: &Operation| None::<()>, carry_out).await;
+    in_turn::run(&life.fabric, &env, edits, done, |_: &Operation| None::<()>, carry_out).await;
 }
 
 async fn apply(client: &SimClient, edit: Edit) -> Result<(), ApiError> {

@@ -6,11 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ipam_byom::{Address, Available, DEFAULT_NAMESPACE, IpAllocation, PoolConfig, PoolConfigMap, PoolDocument, Seconds};
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::{EPOCH, Fabric};
 use kube_sim::object::Obj;
+use sim_harness::workload::preload_namespace;
 
 use super::{BurstPlan, adaptor_name, key_of_pool};
 
@@ -110,11 +109,7 @@ pub(super) fn preload(fabric: &Arc<Fabric>, plan: &BurstPlan) {
     if initial.iter().all(|initial| is_there(&initial)) {
         return;
     }
-    let name = ObjectKey::cluster(DEFAULT_NAMESPACE);
-    if !fabric.holds::<Namespace>(&name) {
-        let metadata = ObjectMeta { name: Some(DEFAULT_NAMESPACE.to_owned()), ..ObjectMeta::default() };
-        fabric.preload_typed(Namespace { metadata, ..Namespace::default() });
-    }
+    preload_namespace(fabric, DEFAULT_NAMESPACE);
     for initial in initial.iter().filter(|initial| !is_there(initial)) {
         fabric.preload(fabric.registry.id::<PoolConfigMap>(), initial.object.clone());
     }

@@ -163,9 +163,9 @@ impl Work for PodsPlan {
             live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, number, process));
             fabric.start(process);
         }
-        let people = alone(OPERATOR);
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
-        fabric.start(people);
+        run.start_alone(fabric, OPERATOR, &site, move |site, life| {
+            operator::run(site, life.fabric, life.process, Arc::clone(&ops), Arc::clone(&done))
+        });
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ipam_byom::Address;
-use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
-use kube_machinery::api::{DeleteOptions, Preconditions};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::{DeleteOptions, Preconditions, ignore_not_found};
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
@@ -14,6 +15,7 @@ use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
+use sim_harness::workload::plain_pod;
 
 use super::super::{PoolNote, pool_key};
 use super::plan::{DeletePod, RollOut, RunPod, node_name};
@@ -108,10 +110,10 @@ impl Operator {
                 {
                     // Its successor has the name already.
                     Err(error) if error.is_conflict() => Ok(()),
-                    deleted => gone(deleted),
+                    deleted => ignore_not_found(deleted),
                 }
             }
-            Operation::DeleteState => gone(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
+            Operation::DeleteState => ignore_not_found(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
             Operation::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
                 Err(error) if error.is_not_found() => Ok(()),
                 Err(error) => Err(error),
@@ -157,19 +159,8 @@ impl Operator {
 }
 
 fn pod(run: &RunPod, number: usize) -> Pod {
-    let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
-    let mut pod = Pod::default();
-    pod.metadata.name = Some(run.pod.clone());
-    pod.metadata.namespace = Some("default".to_owned());
-    pod.metadata.labels = Some([(MADE_BY.to_owned(), number.to_string())].into());
-    pod.spec = Some(PodSpec { node_name: Some(node_name(run.node)), containers: vec![main], ..PodSpec::default() });
+    let labels = Some([(MADE_BY.to_owned(), number.to_string())].into());
+    let mut pod = plain_pod(ObjectMeta { labels, ..ObjectKey::namespaced("default", &run.pod).metadata() });
+    pod.spec.get_or_insert_default().node_name = Some(node_name(run.node));
     pod
-}
-
-/// What is not there need not be deleted.
-fn gone<T>(deleted: Result<T, ApiError>) -> Result<(), ApiError> {
-    match deleted {
-        Err(error) if error.is_not_found() => Ok(()),
-        result => result.map(drop),
-    }
 }

@@ -13,14 +13,12 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Probability, Problems, Source, With};
 use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
-use sim_harness::workload::WorkloadPlan;
 use sim_harness::workload::misnamed::Known;
 use sim_harness::workload::{Draft, Misfit, Misnamed, at_least_one, at_most};
 
 use super::edit::Edit;
 use super::machines::{Breakage, VMS, VmDelays};
 use crate::Operation;
-use crate::Plans;
 
 /// The process of the people who run pods and configure the cluster.
 pub const OPERATOR: &str = "people";
@@ -225,12 +223,6 @@ pub struct BreakVm {
 pub struct EditState {
     /// What they do to it.
     pub edit: Edit,
-}
-
-impl From<PodsPlan> for WorkloadPlan {
-    fn from(plan: PodsPlan) -> Self {
-        Self::new(Plans::Pods(plan))
-    }
 }
 
 /// The name of the node with this number, which is that of its host.

@@ -195,8 +195,8 @@ mod tests {
         let (mut plan, mut ops) = (plan(4), vec![run(1, "a", 3), delete(9, "a"), run(10, "a", 1), run(2, "b", 2)]);
         while let Some(next) = plan.smaller(&ops).pop() {
             let Some(Plans::Pods(pods)) = next.workload.get().cloned() else { panic!("another workload") };
-            assert!((&pods, &next.ops) != (&plan, &ops));
-            (plan, ops) = (pods, next.ops);
+            assert!((&*pods, &next.ops) != (&plan, &ops));
+            (plan, ops) = (*pods, next.ops);
             assert!(plan.value_problems(sim_config::Source::new("", "")).is_empty());
             assert!(ops.iter().all(|op| plan.takes(&op.kind).is_ok()));
             steps += 1;

@@ -9,6 +9,7 @@ use kube_sim::cluster::{EPOCH, later};
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 
+use super::pod_state::{DEFAULT_GRACE, grace, has_ended, of_containers, runs_without_ips};
 use super::pods::{Place, Pod};
 use super::replicas::Announced;
 use super::{Said, View};
@@ -27,14 +28,6 @@ pub(crate) const FORCE_DELETE: &str = "force-delete-release";
 /// the pod answers on the address.
 pub(crate) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
 
-/// Kubernetes' default of a grace, in seconds.
-const DEFAULT_GRACE: i64 = 30;
-
-/// Whether a pod runs and its status names no address.
-pub(super) fn runs_without_ips(pod: &PodObject) -> bool {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") && !has_ips(pod)
-}
-
 /// An address that a replica reclaimed.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Reclaimed {
@@ -48,27 +41,6 @@ pub(in super::super) struct Reclaimed {
     pub(in super::super) excuse: Option<&'static str>,
     /// Whether the pod had no right to it any more.
     pub(in super::super) entitled: bool,
-}
-
-/// Whether a pod's containers have ended for good, as its status says.
-pub(in super::super) fn has_ended(pod: &PodObject) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-/// Whether its status names an address.
-pub(in super::super) fn has_ips(pod: &PodObject) -> bool {
-    pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
-}
-
-/// With which grace it ends.
-pub(in super::super) fn grace(pod: &PodObject) -> SignedDuration {
-    SignedDuration::from_secs(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE))
-}
-
-/// What containers have of a grace: a kubelet leaves them 2 s in any case (K §5.2).
-pub(in super::super) fn of_containers(grace: SignedDuration) -> SignedDuration {
-    grace.max(SignedDuration::from_secs(2))
 }
 
 impl View {

@@ -12,7 +12,7 @@ use kube_sim::trace::WatchKind;
 use sim_config::time::SimTime;
 
 use super::View;
-use super::entitlement::{grace, has_ended, of_containers};
+use super::pod_state::{grace, has_ended, of_containers};
 use super::pods::{Place, Pod};
 use super::terms::Reach;
 

@@ -7,7 +7,7 @@ use kube_machinery::kubevirt;
 use kube_machinery::{FxHashMap, ObjectKey};
 use sim_config::time::SimTime;
 
-use super::entitlement::{has_ended, runs_without_ips};
+use super::pod_state::{has_ended, runs_without_ips};
 
 /// Whose addresses outlive the pod (A §6.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -18,7 +18,7 @@ use super::super::ops::{NAMESPACE, PoolPlan};
 use super::super::plan::{SUBNETS, SpiderPlan};
 use super::super::subnets::drawn::{cut_pool_name, pools_of, subnet, subnet_name};
 use super::SpiderDraft;
-use super::rules::{Named, PoolRule};
+use super::rules::{CLUSTER_NETWORK, Named, PoolRule};
 use super::wishes::PoolWish;
 
 /// Which addresses pods have.
@@ -44,9 +44,6 @@ impl Families {
         }
     }
 }
-
-/// The Multus network of the first NIC in generated clusters.
-pub(super) const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
 /// The name of a pool of a generated cluster.
 fn pool_name(version: IpVersion, number: u32) -> String {

@@ -9,8 +9,10 @@ use sim_config::draw::Draw;
 
 use super::super::apps::APP;
 use super::super::ops::Reserve;
-use super::cluster::CLUSTER_NETWORK;
 use super::wishes::network_name;
+
+/// The Multus network of the first NIC in generated clusters.
+pub(super) const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
 /// Which rule keeps a pool for some pods (A §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]

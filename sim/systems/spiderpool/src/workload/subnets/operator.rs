@@ -2,15 +2,15 @@
 
 use ipam_spiderpool::ranges::{IpSet, parse_ranges};
 use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
-use kube_machinery::api::DeleteOptions;
+use kube_machinery::api::{DeleteOptions, ignore_not_found};
 use kube_machinery::{ApiError, ClientExt, ObjectKey};
 
-use super::super::operator::{Operator, gone};
+use super::super::operator::Operator;
 use super::ops::{DeleteSubnet, EditSubnet, StatusEdit};
 
 impl Operator {
     pub(in super::super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
-        gone(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
+        ignore_not_found(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
     }
 
     /// Reads a subnet and writes it back, so that what was set aside meanwhile makes it be read again: as admission would see to it,
@@ -37,9 +37,9 @@ impl Operator {
         }
         if let Some(edit) = op.set_aside {
             edit_status(&mut subnet, edit);
-            return gone(self.client.update_status::<SpiderSubnet>(subnet).await);
+            return ignore_not_found(self.client.update_status::<SpiderSubnet>(subnet).await);
         }
-        gone(self.client.update::<SpiderSubnet>(subnet).await)
+        ignore_not_found(self.client.update::<SpiderSubnet>(subnet).await)
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_harness::workload::Misfit;
 
-use super::super::plan::{check_name, check_range};
+use super::super::spelling::{check_name, check_range};
 
 /// A subnet of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

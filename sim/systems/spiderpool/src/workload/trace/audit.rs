@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sim_config::{Position, Problem, Problems, toml as input_text};
 
-use super::super::plan::check_name;
+use super::super::spelling::check_name;
 use super::audit_log::{self, Event};
 use super::lives::{Life, Lives, Since, Until};
 
@@ -352,13 +352,9 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Lives, String> {
-        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("ipam-sim-audit-{}-{number}.jsonl", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        let lives = from_audit(std::slice::from_ref(&path));
-        std::fs::remove_file(&path).unwrap();
-        lives.map_err(|problems| problems.to_string().replace(&*path.display().to_string(), "LOG"))
+        let folder = testkit::Folder::new("audit");
+        let path = folder.file("log.jsonl", text);
+        from_audit(&[PathBuf::from(&path)]).map_err(|problems| problems.to_string().replace(&path, "LOG"))
     }
 
     /// Seconds after noon of creation, binding and deletion, and by what the first and the last are known.
@@ -470,9 +466,8 @@ mod tests {
                 event(*second, verb, ["a", "b", "c"][*pod], subresource, 200, "")
             }).collect();
             if let Ok(lives) = read(&log) {
-                let path = std::env::temp_dir().join(format!("ipam-sim-audit-back-{}.csv", std::process::id()));
-                std::fs::write(&path, lives.to_csv()).unwrap();
-                let rows = TraceRows::read(&path, &BTreeMap::new());
+                let folder = testkit::Folder::new("audit-back");
+                let rows = TraceRows::read(folder.file("pods.csv", &lives.to_csv()).as_ref(), &BTreeMap::new());
                 prop_assert!(rows.is_ok(), "{}\n{}", rows.unwrap_err(), lives.to_csv());
                 prop_assert_eq!(rows.unwrap().size().pods, lives.pods.len());
             }

@@ -19,7 +19,7 @@ pub use self::lives::{Life, Lives, Since, Until};
 pub use self::snapshot::from_pods;
 use self::time::Times;
 use super::ops::{AppKind, ApplyApp, NAMESPACE};
-use super::plan::check_name;
+use super::spelling::check_name;
 
 /// The columns that are read; others are ignored.
 pub(super) const COLUMNS: [&str; 4] = ["name", "creation_time", "deletion_time", "scheduled_time"];
@@ -294,16 +294,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str, names: &[(&str, &str)]) -> Result<TraceRows, String> {
-        let path = std::env::temp_dir().join(format!("ipam-sim-trace-{}-{:x}.csv", std::process::id(), hash(text)));
-        std::fs::write(&path, text).unwrap();
+        let folder = testkit::Folder::new("trace");
         let names = names.iter().map(|(one, other)| ((*one).to_owned(), (*other).to_owned())).collect();
-        let rows = TraceRows::read(&path, &names);
-        std::fs::remove_file(&path).unwrap();
-        rows.map_err(|problems| problems.to_string())
-    }
-
-    fn hash(text: &str) -> u64 {
-        text.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31) ^ u64::from(byte))
+        TraceRows::read(folder.file("trace.csv", text).as_ref(), &names).map_err(|problems| problems.to_string())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sim_config::manifest::{self, Manifest};
 use sim_config::{Position, Problem, Problems, source};
 
-use super::super::plan::check_name;
+use super::super::spelling::check_name;
 use super::lives::{Life, Lives, Since, Until};
 
 /// What one snapshot says.
@@ -190,16 +190,9 @@ mod tests {
     }
 
     fn read(texts: &[String]) -> Result<Lives, String> {
-        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let path = |_: &String| {
-            let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            std::env::temp_dir().join(format!("ipam-sim-snapshot-{}-{number}.yaml", std::process::id()))
-        };
-        let paths: Vec<PathBuf> = texts.iter().map(path).collect();
-        paths.iter().zip(texts).for_each(|(path, text)| std::fs::write(path, text).unwrap());
-        let lives = from_pods(&paths);
-        paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
-        lives.map_err(|problems| problems.to_string())
+        let folder = testkit::Folder::new("snapshot");
+        let paths: Vec<PathBuf> = (0..).zip(texts).map(|(number, text)| folder.file(&format!("{number}.yaml"), text).into()).collect();
+        from_pods(&paths).map_err(|problems| problems.to_string())
     }
 
     fn times(lives: &Lives) -> Vec<(String, String)> {

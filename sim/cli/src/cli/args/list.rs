@@ -1,0 +1,65 @@
+//! What the command line of `list` says.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::format::Format;
+
+/// Arguments of `list`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = "Examples:\n  ipam-sim list\n  ipam-sim list scenarios my-scenarios\n  ipam-sim list claims -o name")]
+pub struct ListArgs {
+    /// What to list [default: everything]
+    #[arg(value_enum, value_name = "WHAT")]
+    pub what: Option<What>,
+    /// Where to look for scenarios
+    #[arg(value_name = "PATH", default_value = "scenarios")]
+    pub paths: Vec<PathBuf>,
+    /// The form of the list: for people, for programs, or only names as WHAT/NAME
+    #[arg(short, long, value_enum, value_name = "FORM", conflicts_with = "format")]
+    pub output: Option<ListForm>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+impl ListArgs {
+    /// Whether this part was asked for.
+    pub fn wants(&self, what: What) -> bool {
+        self.what.is_none_or(|asked| asked == what)
+    }
+}
+
+// `help = None` below: a value with a help text of its own makes clap print the long, spread-out form of `--help`.
+
+/// The form of a list, as kubectl has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListForm {
+    /// A table for people: what `--format text` prints.
+    #[value(help = None)]
+    Table,
+    /// One object for programs: what `--format json` prints.
+    #[value(help = None)]
+    Json,
+    /// A name on each line, for shells.
+    #[value(help = None)]
+    Name,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Scenario files.
+    #[value(help = None)]
+    Scenarios,
+    /// Claims.
+    #[value(help = None)]
+    Claims,
+    /// Faults.
+    #[value(help = None)]
+    Faults,
+    /// Mutations.
+    #[value(help = None, alias = "deviations")]
+    Mutations,
+}

@@ -1,0 +1,23 @@
+//! What the command line of `merge` says.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::format::Format;
+use super::outputs::Outputs;
+
+/// Arguments of `merge`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = "Examples:\n  ipam-sim merge 1.json 2.json 3.json 4.json")]
+pub struct MergeArgs {
+    /// Files with the output of `run` or `gate` with `--format json`; - is standard input
+    #[arg(value_name = "RESULT", required = true)]
+    pub results: Vec<PathBuf>,
+    /// For other programs.
+    #[command(flatten)]
+    pub outputs: Outputs,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}

@@ -1,0 +1,24 @@
+//! Files for other programs that several verbs write.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::value::output_file;
+
+/// Results for other programs, besides what is printed.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct Outputs {
+    /// Write JUnit XML
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
+    pub junit: Option<PathBuf>,
+    /// Add to this CSV in how many runs each coverage point was reached
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
+    pub ledger: Option<PathBuf>,
+    /// Write a summary in Markdown
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
+    pub summary: Option<PathBuf>,
+    /// Annotate files for GitHub Actions, and add to its job summary
+    #[arg(long)]
+    pub github: bool,
+}

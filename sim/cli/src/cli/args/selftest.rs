@@ -1,0 +1,84 @@
+//! What the command line of `selftest` says.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use ipam_reports::matrix::FOUND_WITHIN;
+use sim_config::time::Span;
+
+use super::super::complete;
+use super::format::Format;
+use super::value::{jobs, positive};
+
+/// Arguments of `selftest`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = SELFTEST_EXAMPLES)]
+pub struct SelftestArgs {
+    /// Scenario files, or folders of them: negative ones, swarms and the folder `control`
+    #[arg(value_name = "PATH", default_value = "scenarios")]
+    pub paths: Vec<PathBuf>,
+    /// Only this mutation, and no control group; repeatable
+    #[arg(long = "mutation", alias = "deviation", value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
+    pub mutation: Vec<String>,
+    /// Try each in scenarios that must hold, not in those about it
+    #[arg(long)]
+    pub must_hold: bool,
+    /// In your own cluster instead of the scenarios': what would a sweep of it notice?
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "must_hold")]
+    pub manifests: Vec<PathBuf>,
+    /// The most seeds of a range; each ends with its first find
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = FOUND_WITHIN)]
+    pub seeds: u64,
+    /// How many disjoint ranges of seeds
+    #[arg(long, value_name = "R", value_parser = positive, default_value_t = 3)]
+    pub ranges: u64,
+    /// Stop after this much real time; what did not run is not judged
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Where to write the table as CSV [default: target/ipam-sim]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Use DIR though another process or sweep does
+    #[arg(long, requires = "out")]
+    pub force: bool,
+    /// Leave the failures as large as they are
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+impl Default for SelftestArgs {
+    fn default() -> Self {
+        Self {
+            paths: vec![PathBuf::from("scenarios")],
+            mutation: Vec::new(),
+            must_hold: false,
+            manifests: Vec::new(),
+            seeds: FOUND_WITHIN,
+            ranges: 3,
+            budget: None,
+            jobs: None,
+            out: None,
+            force: false,
+            no_shrink: false,
+            format: Format::Text,
+        }
+    }
+}
+
+const SELFTEST_EXAMPLES: &str = "\
+Examples:
+  ipam-sim selftest
+  ipam-sim selftest --mutation byom-decide-once --seeds 200 --ranges 10
+  ipam-sim selftest --must-hold --ranges 1 --budget 60s --format json > matrix.json
+  ipam-sim selftest scenarios/chaos/spiderpool-swarm.toml --must-hold --manifests cluster.yaml
+
+Fails (1) if a mutation that a claim or a crash must find is not found within 2000 seeds, if fewer
+than two thirds of them are found within 200, or if a claim reports one of the control group. With
+--must-hold, if fewer than nine of ten are found, or half of them not within 100 runs.";

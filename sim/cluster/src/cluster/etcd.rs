@@ -1,0 +1,97 @@
+//! Etcd, as far as API servers notice it (K §3.4).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use super::{Fabric, State};
+
+/// How long an API server tolerates a leaderless etcd: it cancels their watches after 3 election time-outs, and they
+/// try to watch again for 30 s (K §3.4).
+const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
+
+/// Why etcd does not answer (K §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EtcdTrouble {
+    /// It stands still (a slow disk): requests wait and go on.
+    Paused,
+    /// A leader is being elected: requests wait; some are answered with `leader changed` although they commit.
+    Electing,
+    /// No majority: requests fail after etcd's own time-out; some commit when the majority is back.
+    NoQuorum,
+}
+
+#[derive(Default)]
+pub(crate) struct Etcd {
+    pub trouble: Option<EtcdTrouble>,
+    /// How often the trouble has changed.
+    troubles: u32,
+    /// Whether every step takes as long as on an overloaded disk.
+    pub degraded: bool,
+    /// Whether its database has reached its quota (K163).
+    pub out_of_space: bool,
+    waiting: Vec<Waker>,
+}
+
+impl Etcd {
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.degraded
+    }
+}
+
+impl State {
+    pub(super) fn wake_etcd_waiters(&mut self) {
+        for waker in self.etcd.waiting.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Whether requests through `server` reach etcd.
+    pub fn reaches_etcd(&self, server: usize) -> bool {
+        self.etcd.trouble.is_none() && !self.servers[server].etcd_cut
+    }
+}
+
+impl Fabric {
+    /// Completes when requests through `server` reach etcd.
+    pub fn etcd_reached(self: &Arc<Self>, server: usize) -> impl Future<Output = ()> + Send + 'static {
+        let fabric = self.clone();
+        std::future::poll_fn(move |cx| {
+            let mut state = fabric.lock();
+            if state.reaches_etcd(server) {
+                return Poll::Ready(());
+            }
+            state.etcd.waiting.push(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Etcd gets into trouble, or out of it. Without a majority for more than half a minute, every watch cache begins
+    /// again (K §3.4).
+    pub fn set_etcd_trouble(self: &Arc<Self>, trouble: Option<EtcdTrouble>) {
+        let mut state = self.lock();
+        state.etcd.trouble = trouble;
+        state.etcd.troubles += 1;
+        state.wake_etcd_waiters();
+        if trouble == Some(EtcdTrouble::NoQuorum) {
+            let (fabric, number) = (self.clone(), state.etcd.troubles);
+            self.rt.at(self.rt.now() + LEADER_LOSS_MAX, move || {
+                let servers = if fabric.lock().etcd.troubles == number { fabric.servers() } else { 0 };
+                for server in 0..servers {
+                    fabric.forget_history(server, None);
+                }
+            });
+        }
+    }
+
+    /// Every step that needs etcd takes as long as on an overloaded disk, or no longer.
+    pub fn set_etcd_degraded(&self, degraded: bool) {
+        self.lock().etcd.degraded = degraded;
+    }
+
+    /// The database of etcd reaches its quota, or somebody has made room and disarmed the alarm (K163).
+    pub fn set_etcd_out_of_space(&self, out_of_space: bool) {
+        self.lock().etcd.out_of_space = out_of_space;
+    }
+}

@@ -1,0 +1,36 @@
+//! When TCP sends again.
+
+use std::time::Duration;
+
+use sim_config::time::SimTime;
+
+/// When a host sends again what was not acknowledged: after a time-out that doubles each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retransmission {
+    /// The first time-out.
+    first: Duration,
+}
+
+impl Retransmission {
+    /// Data of a connection: TCP's shortest time-out on Linux (K158).
+    pub const DATA: Self = Self { first: Duration::from_millis(200) };
+    /// The first packet of a connection (K161).
+    pub const SYN: Self = Self { first: Duration::from_secs(1) };
+    /// The time-out no longer doubles.
+    const LONGEST: Duration = Duration::from_secs(120);
+
+    /// The first time at or after `now` at which that is sent again which was first sent at `since`.
+    pub fn next(self, since: SimTime, now: SimTime) -> SimTime {
+        let (mut at, mut timeout) = (since + self.first, self.first);
+        while at < now {
+            timeout = (timeout * 2).min(Self::LONGEST);
+            at += timeout;
+        }
+        at
+    }
+
+    /// What it takes until a message arrives that is lost `times` times.
+    pub(super) fn after(self, times: u32) -> Duration {
+        self.first * ((1 << times) - 1)
+    }
+}

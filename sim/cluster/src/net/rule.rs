@@ -1,0 +1,68 @@
+//! What faults do to links.
+
+use std::time::Duration;
+
+use crate::rt::ProcessId;
+
+/// A set of processes, as one side of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Every process.
+    Any,
+    /// These processes.
+    Only(Vec<ProcessId>),
+}
+
+impl Side {
+    /// Whether `process` is in the set.
+    pub fn contains(&self, process: ProcessId) -> bool {
+        match self {
+            Side::Any => true,
+            Side::Only(some) => some.contains(&process),
+        }
+    }
+}
+
+/// What a rule does to the messages of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// Nothing gets through: what is sent is lost, and sent again until the rule is gone.
+    Cut,
+    /// Messages wait on the way, and arrive when the rule is gone.
+    Hold,
+    /// A message is lost with this probability each time it is sent.
+    Loss(f64),
+    /// A message arrives twice with this probability, the second time after `gap`.
+    Duplicate {
+        /// The probability.
+        chance: f64,
+        /// Between the two arrivals.
+        gap: Duration,
+    },
+    /// A message is delayed by up to `by` more with this probability, so that later ones overtake it.
+    Reorder {
+        /// The probability.
+        chance: f64,
+        /// The longest additional delay.
+        by: Duration,
+    },
+    /// Every message takes this much longer.
+    Slower(Duration),
+    /// The link is in its degraded class.
+    Degraded,
+}
+
+/// An effect on every link from one set of processes to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Senders.
+    pub from: Side,
+    /// Receivers.
+    pub to: Side,
+    /// What happens.
+    pub effect: Effect,
+}
+
+/// The number of an active rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleId(pub(super) u64);

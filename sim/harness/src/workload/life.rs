@@ -1,0 +1,84 @@
+//! What processes of a workload do in each of their lives.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::Note;
+
+use super::RunContext;
+use crate::deviation::DeviationName;
+
+/// Says what a process does in each of its lives, with `site`, which its neighbours share.
+pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
+    site: &Arc<S>,
+    fabric: &Arc<Fabric>,
+    process: ProcessId,
+    main: impl Fn(Arc<S>, Arc<Fabric>) -> F + Send + Sync + 'static,
+) {
+    let (site, shared) = (site.clone(), Arc::downgrade(fabric));
+    fabric.rt.set_main(process, move |_| {
+        let life = shared.upgrade().map(|fabric| main(site.clone(), fabric));
+        async move {
+            if let Some(life) = life {
+                life.await;
+            }
+        }
+    });
+}
+
+/// A process in one of its lives, and what its program needs of the run.
+pub struct Life {
+    /// The cluster that it is part of, with its runtime.
+    pub fabric: Arc<Fabric>,
+    /// Its number in the run, the same in each life.
+    pub process: ProcessId,
+    seed: u64,
+    deviations: Arc<[DeviationName]>,
+}
+
+impl Life {
+    /// Its clocks, tasks and randomness.
+    pub fn env(&self) -> SimEnv {
+        SimEnv::new(&self.fabric.rt, self.seed, self.process)
+    }
+
+    /// A new client of the API.
+    pub fn client(&self) -> SimClient {
+        SimClient::new(&self.fabric, self.process)
+    }
+
+    /// The name of the process.
+    pub fn name(&self) -> Arc<str> {
+        self.fabric.rt.process_name(self.process)
+    }
+
+    /// Has the trace say that the process said `note`, now.
+    pub fn note(&self, note: &dyn Note) {
+        self.fabric.note(self.process, note);
+    }
+
+    /// Whether the system under test has the deviation of this name.
+    pub fn deviates(&self, name: &str) -> bool {
+        self.deviations.iter().any(|deviation| deviation.as_str() == name)
+    }
+}
+
+impl RunContext<'_> {
+    /// Adds a process called `name` on a host of its own with the same name, says what it does in each of its lives, with `site`, which
+    /// survives its crashes, and starts it.
+    pub fn start_alone<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
+        &self,
+        fabric: &Arc<Fabric>,
+        name: &str,
+        site: &Arc<S>,
+        main: impl Fn(Arc<S>, Life) -> F + Send + Sync + 'static,
+    ) {
+        let process = fabric.rt.add_process(fabric.rt.add_host(name), name);
+        let (seed, deviations) = (self.seed, Arc::<[DeviationName]>::from(self.deviations));
+        live(site, fabric, process, move |site, fabric| main(site, Life { fabric, process, seed, deviations: deviations.clone() }));
+        fabric.start(process);
+    }
+}

@@ -1,0 +1,33 @@
+//! What a pod's object says of its life and its addresses.
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod as PodObject;
+
+/// Kubernetes' default of a grace, in seconds.
+pub(super) const DEFAULT_GRACE: i64 = 30;
+
+/// Whether a pod runs and its status names no address.
+pub(super) fn runs_without_ips(pod: &PodObject) -> bool {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") && !has_ips(pod)
+}
+
+/// Whether a pod's containers have ended for good, as its status says.
+pub(in super::super) fn has_ended(pod: &PodObject) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether its status names an address.
+pub(in super::super) fn has_ips(pod: &PodObject) -> bool {
+    pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
+}
+
+/// With which grace it ends.
+pub(in super::super) fn grace(pod: &PodObject) -> SignedDuration {
+    SignedDuration::from_secs(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE))
+}
+
+/// What containers have of a grace: a kubelet leaves them 2 s in any case (K §5.2).
+pub(in super::super) fn of_containers(grace: SignedDuration) -> SignedDuration {
+    grace.max(SignedDuration::from_secs(2))
+}

@@ -28,6 +28,10 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
     let (points, bursts) = (report.points.len() as u64, human::plural(bursts, "burst", "bursts"));
     let unfinished = if report.interrupted { "; interrupted before its last point" } else { "" };
     page.meta(&format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points")));
+    // Advice begins with its headline.
+    if report.advice.is_none() {
+        page.headline(&report.headline);
+    }
     page.answer(&report.answers);
     page.against(report.against.as_ref());
     if let Some(advice) = &report.advice {
@@ -181,7 +185,7 @@ mod tests {
             command: "ipam-sim report conflicts".to_owned(),
             build: "0.1.0-b".to_owned(),
             config: "c".to_owned(),
-            from: None,
+            ..Made::default()
         }
     }
 

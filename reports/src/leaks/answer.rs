@@ -7,6 +7,7 @@ use crate::spread::Margin;
 use crate::statistics::Estimate;
 
 use super::group::Group;
+use super::what_if;
 
 /// One sentence on the time and one on the margin of each group.
 pub(super) fn sentences(groups: &[Group]) -> Vec<String> {
@@ -14,6 +15,27 @@ pub(super) fn sentences(groups: &[Group]) -> Vec<String> {
         return vec!["No address was reclaimed.".to_owned()];
     }
     groups.iter().flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
+}
+
+/// The delay that all but one of a hundred leaked addresses keep, where it is longest, of scenarios as they are.
+pub(super) fn headline(groups: &[Group], assumed: &str) -> String {
+    let as_they_are = groups.iter().filter(|group| what_if::original(groups, &group.scenario).is_none());
+    let known = as_they_are.filter_map(|group| Some((group, group.delay_p99_s?)));
+    let Some((worst, found)) = known.max_by(|one, other| one.1.value.total_cmp(&other.1.value)) else {
+        return "No address was reclaimed.".to_owned();
+    };
+    let sure = match (found.low, found.high) {
+        (Some(low), Some(high)) => format!("with 95 % confidence {} to {}", time(low), time(high)),
+        (Some(low), None) => format!("with 95 % confidence {} or more", time(low)),
+        _ => "which too few addresses say to be sure".to_owned(),
+    };
+    let assumed = if assumed.is_empty() { String::new() } else { format!(" ({assumed})") };
+    format!(
+        "99 % of leaked addresses are back within {} after the end of their pod's right, {sure}, at worst, which is {} in {}{assumed}.",
+        time(found.value),
+        way(worst.path),
+        worst.scenario,
+    )
 }
 
 /// `12.3 s`, with its sign.

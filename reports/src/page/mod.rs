@@ -40,6 +40,11 @@ impl Page {
         let _ = writeln!(self.0, "<p class=\"meta\">{}</p>", reference::html(&escape(text)));
     }
 
+    /// The answer in one sentence, in larger letters.
+    pub fn headline(&mut self, sentence: &str) {
+        let _ = writeln!(self.0, "<p class=\"headline\">{}</p>", reference::html(&escape(sentence)));
+    }
+
     /// The answer, a sentence each.
     pub fn answer(&mut self, sentences: &[String]) {
         self.answer_of("Answer", sentences);
@@ -94,7 +99,17 @@ impl Page {
 
     /// A table under the heading "The numbers". Heads and cells are markup; each row says whether it begins a group.
     pub fn numbers<'a>(&mut self, heads: impl IntoIterator<Item = &'a str>, rows: impl IntoIterator<Item = (bool, Vec<String>)>) {
-        self.0.push_str("<h3>The numbers</h3>\n<div class=\"wide\"><table>\n<tr>");
+        self.table("The numbers", heads, rows);
+    }
+
+    /// The same under another heading.
+    pub fn table<'a>(
+        &mut self,
+        title: &str,
+        heads: impl IntoIterator<Item = &'a str>,
+        rows: impl IntoIterator<Item = (bool, Vec<String>)>,
+    ) {
+        let _ = write!(self.0, "<h3>{}</h3>\n<div class=\"wide\"><table>\n<tr>", escape(title));
         for head in heads {
             let _ = write!(self.0, "<th>{head}</th>");
         }
@@ -114,13 +129,24 @@ impl Page {
         let Some(against) = against else { return };
         self.part(&format!("Compared with {}", against.from));
         self.answer_of("What changed", &against.answers);
-        let heads = ["", "Figure", "Before", "Now", "Change", "p", "", "Test"];
-        let shown: Vec<&Compared> = against.changes.iter().filter(|change| !change.is_nothing()).collect();
+        self.compared("The numbers", ["Before", "Now"], &against.changes);
+    }
+
+    /// What would change, if something was asked about that: the scenario as it is, and each figure with something changed.
+    pub fn what_if(&mut self, changes: &[Compared]) {
+        if !changes.is_empty() {
+            self.compared("What if", ["As it is", "Then"], changes);
+        }
+    }
+
+    fn compared(&mut self, title: &str, [old, new]: [&str; 2], changes: &[Compared]) {
+        let heads = ["", "Figure", old, new, "Change", "p", "", "Test"];
+        let shown: Vec<&Compared> = changes.iter().filter(|change| !change.is_nothing()).collect();
         let rows = shown.iter().enumerate().map(|(number, change)| {
             let first = number == 0 || shown[number - 1].place != change.place;
             (first, compared(change, first))
         });
-        self.numbers(heads, rows);
+        self.table(title, heads, rows);
     }
 
     /// How it was made, with what else there is to say of that: names and markup.

@@ -7,7 +7,8 @@ use ipam_reports::demand::Wanted;
 use sim_config::time::Span;
 
 use super::output::Output;
-use super::question::{Form, Sharing, Trace};
+use super::question::{Form, OtherTraces, Sharing, Trace};
+use super::vary::Vary;
 use crate::cli::args::{Format, positive};
 
 /// Arguments of `report`.
@@ -82,11 +83,14 @@ are as narrow as --precision asks, or a quarter of it for what is small.";
 #[command(after_help = CAPACITY_EXAMPLES, group = clap::ArgGroup::new("pods").multiple(true))]
 pub struct CapacityArgs {
     /// A scenario of Spiderpool whose pods need a pool, e.g. of a trace; without one, bursts at a pool
-    #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system", "vary"])]
+    #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system"])]
     pub scenario: Option<PathBuf>,
     /// See [`Trace`].
     #[command(flatten)]
     pub trace: Trace,
+    /// See [`OtherTraces`].
+    #[command(flatten)]
+    pub others: OtherTraces,
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
@@ -116,6 +120,8 @@ Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
   ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
   ipam-sim report capacity --trace pods.csv --columns arrival=created --objective 'refused<1%'
+  ipam-sim report capacity --trace pods.csv --objective 'refused<1%' --resample 100 --growth 1.5,2
+  ipam-sim report capacity --trace pods.csv --objective 'refused<1%' --vary cluster.capacity.width=1,2
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=patient --against old/capacity
   ipam-sim report capacity --from report/sizes.csv --out again
 
@@ -129,7 +135,13 @@ impl CapacityArgs {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let objectives = self.objective.iter().map(|objective| format!("--objective '{}'", objective.to_string().replace(' ', "")));
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
-        let words = scenario.chain(self.trace.words()).chain(self.form.words()).chain(objectives).chain(self.sharing.words()).chain(seeds);
+        let words = scenario
+            .chain(self.trace.words())
+            .chain(self.others.words())
+            .chain(self.form.words())
+            .chain(objectives)
+            .chain(self.sharing.words())
+            .chain(seeds);
         command("capacity", words.chain(self.output.words()))
     }
 }
@@ -144,6 +156,9 @@ pub struct ReclaimArgs {
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
+    /// What to change as well, a key of the scenario's file and its values, e.g. workload.grace=5,30; repeatable
+    #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
+    pub vary: Vec<Vary>,
     /// How many seeds of each [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
@@ -157,6 +172,7 @@ Examples:
   ipam-sim report reclaim --out report
   ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
   ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.controllers=1
+  ipam-sim report reclaim --vary workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=0,30
   ipam-sim report reclaim --seeds 200 --against old/reclaim
   ipam-sim report reclaim --from report/reclaims.csv --out again
 
@@ -167,7 +183,8 @@ impl ReclaimArgs {
     pub fn command(&self) -> String {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
-        command("reclaim", scenario.chain(self.form.words()).chain(seeds).chain(self.output.words()))
+        let vary = self.vary.iter().map(|vary| format!("--vary {vary}"));
+        command("reclaim", scenario.chain(self.form.words()).chain(vary).chain(seeds).chain(self.output.words()))
     }
 }
 

@@ -60,7 +60,8 @@ impl TraceRows {
     pub fn arrivals(&self) -> Arrivals {
         let (first, last) = self.window();
         let passing = || self.rows.iter().filter(|row| row.deleted.is_some());
-        let mut lives: Vec<u64> = passing().map(|row| micros(row.deleted.unwrap_or_default()).saturating_sub(micros(row.created))).collect();
+        let mut lives: Vec<u64> =
+            passing().map(|row| micros(row.deleted.unwrap_or_default()).saturating_sub(micros(row.created))).collect();
         lives.sort_unstable();
         let nine_of_ten = (lives.len() * 9).div_ceil(10).saturating_sub(1);
         let middle = first + (last - first) / 2;
@@ -317,13 +318,8 @@ mod tests {
         assert_eq!(arrivals(149 * 86_400, 6_574).usual_block(), DAY);
         assert_eq!(arrivals(0, 0).usual_block(), Duration::from_micros(1));
         let rows = trace(&[(0, Some(50)), (10, None), (40, Some(70)), (100, Some(20))]);
-        let expected = Arrivals {
-            lasts: Duration::from_micros(100),
-            passing: 3,
-            staying: 1,
-            life: Duration::from_micros(70),
-            first_half: 2,
-        };
+        let expected =
+            Arrivals { lasts: Duration::from_micros(100), passing: 3, staying: 1, life: Duration::from_micros(70), first_half: 2 };
         assert_eq!(rows.arrivals(), expected);
     }
 }

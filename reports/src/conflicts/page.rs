@@ -89,7 +89,7 @@ fn table(page: &mut Page, points: &[&Point]) {
 
 fn cells(point: &Point, along: Along) -> Vec<String> {
     let place = along.told(&point.setting);
-    let enough = if point.reached { "" } else { " <span class=\"bad\">not enough</span>" };
+    let enough = if point.reached { "" } else { " <small class=\"bad\">not enough</small>" };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let two = |number: f64| format!("{number:.2}");
     let closed = point.closed_form();

@@ -14,28 +14,25 @@ pub(super) fn sentences(groups: &[Group]) -> Vec<String> {
     if groups.is_empty() {
         return vec!["No address was reclaimed.".to_owned()];
     }
-    groups.iter().flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
+    // With something changed, the figures stand beside those of the scenario as it is.
+    let as_they_are = groups.iter().filter(|group| what_if::original(groups, &group.scenario).is_none());
+    as_they_are.flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
 }
 
-/// The delay that all but one of a hundred leaked addresses keep, where it is longest, of scenarios as they are.
-pub(super) fn headline(groups: &[Group], assumed: &str) -> String {
-    let as_they_are = groups.iter().filter(|group| what_if::original(groups, &group.scenario).is_none());
-    let known = as_they_are.filter_map(|group| Some((group, group.delay_p99_s?)));
-    let Some((worst, found)) = known.max_by(|one, other| one.1.value.total_cmp(&other.1.value)) else {
+/// The delay that 99 % of leaked addresses keep, in the scenario where it is longest, of those that are as they are.
+pub(super) fn headline(groups: &[Group], delays: &[(&str, Estimate)], assumed: &str) -> String {
+    let as_they_are = delays.iter().filter(|(name, _)| what_if::original(groups, name).is_none());
+    let Some((worst, found)) = as_they_are.max_by(|one, other| one.1.value.total_cmp(&other.1.value)) else {
         return "No address was reclaimed.".to_owned();
     };
     let sure = match (found.low, found.high) {
-        (Some(low), Some(high)) => format!("with 95 % confidence {} to {}", time(low), time(high)),
-        (Some(low), None) => format!("with 95 % confidence {} or more", time(low)),
+        (Some(low), Some(high)) => format!("{} to {} with 95 % confidence", time(low), time(high)),
+        (Some(low), None) => format!("{} or more with 95 % confidence", time(low)),
         _ => "which too few addresses say to be sure".to_owned(),
     };
-    let assumed = if assumed.is_empty() { String::new() } else { format!(" ({assumed})") };
-    format!(
-        "99 % of leaked addresses are back within {} after the end of their pod's right, {sure}, at worst, which is {} in {}{assumed}.",
-        time(found.value),
-        way(worst.path),
-        worst.scenario,
-    )
+    let assumed = if assumed.is_empty() { String::new() } else { format!(", {assumed}") };
+    let back = time(found.value);
+    format!("99 % of leaked addresses are back within {back} after the end of their pod's right, {sure} ({worst}{assumed}).")
 }
 
 /// `12.3 s`, with its sign.

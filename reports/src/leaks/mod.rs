@@ -81,7 +81,7 @@ impl LeaksReport {
     pub fn new(made: Made, found: &[Found], runs: Option<u64>, interrupted: bool) -> Self {
         let groups = group::groups(found);
         let answers = answer::sentences(&groups);
-        let headline = answer::headline(&groups, &made.assumed);
+        let headline = answer::headline(&groups, &group::of_all_ways(found), &made.assumed);
         let what_if = what_if::changes(&groups);
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
         Self {

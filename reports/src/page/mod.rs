@@ -14,6 +14,9 @@ use crate::statistics::Estimate;
 /// The style of all pages, light and dark.
 pub(crate) const STYLE: &str = include_str!("page.css");
 
+/// A table of more columns takes smaller letters, so that all stand beside each other on 1000 pixels.
+const MANY: usize = 14;
+
 /// A page that is being written.
 pub struct Page(String);
 
@@ -109,7 +112,9 @@ impl Page {
         heads: impl IntoIterator<Item = &'a str>,
         rows: impl IntoIterator<Item = (bool, Vec<String>)>,
     ) {
-        let _ = write!(self.0, "<h3>{}</h3>\n<div class=\"wide\"><table>\n<tr>", escape(title));
+        let heads: Vec<&str> = heads.into_iter().collect();
+        let many = if heads.len() > MANY { " class=\"many\"" } else { "" };
+        let _ = write!(self.0, "<h3>{}</h3>\n<div class=\"wide\"><table{many}>\n<tr>", escape(title));
         for head in heads {
             let _ = write!(self.0, "<th>{head}</th>");
         }
@@ -140,7 +145,7 @@ impl Page {
     }
 
     fn compared(&mut self, title: &str, [old, new]: [&str; 2], changes: &[Compared]) {
-        let heads = ["", "Figure", old, new, "Change", "p", "", "Test"];
+        let heads = ["", "Figure", old, new, "Change", "p", "Test"];
         let shown: Vec<&Compared> = changes.iter().filter(|change| !change.is_nothing()).collect();
         let rows = shown.iter().enumerate().map(|(number, change)| {
             let first = number == 0 || shown[number - 1].place != change.place;
@@ -184,14 +189,18 @@ fn compared(change: &Compared, first: bool) -> Vec<String> {
     let p = change.p.map_or_else(|| "–".to_owned(), |p| if p < 0.001 { "&lt; 0.001".to_owned() } else { format!("{p:.3}") });
     vec![
         place,
-        escape(&change.figure),
+        words(&escape(&change.figure)),
         value(change.old),
         value(change.new),
         format!("{}{interval}", change.change()),
         p,
-        change.verdict().to_owned(),
-        change.test.to_owned(),
+        words(&format!("{} <small>{}</small>", change.verdict(), change.test)),
     ]
+}
+
+/// Markup that wraps where a column has no room for it.
+fn words(markup: &str) -> String {
+    format!("<span class=\"words\">{markup}</span>")
 }
 
 /// A value, and its interval in small letters.

@@ -1,5 +1,6 @@
 //! What the answer of a report on a scenario rests on, as it ends a sentence.
 
+use ipam_reports::human;
 use sim_config::Choice;
 use sim_harness::scenario::Scenario;
 
@@ -10,7 +11,7 @@ pub(super) fn of(scenario: &Scenario) -> String {
         (Some(_), _) if draft.trace_compression > 1 => format!("pods come as in the trace, {} times as fast", draft.trace_compression),
         (Some(_), _) => "pods come as in the trace".to_owned(),
         (None, latest) if latest.0.is_zero() => "all applications come at once".to_owned(),
-        (None, latest) => format!("applications come over {latest}"),
+        (None, latest) => format!("applications come over {}", human::duration((latest.0).into())),
     });
     let faults = match scenario.fault.is_empty() && scenario.swarm.is_none() {
         true => "without faults",

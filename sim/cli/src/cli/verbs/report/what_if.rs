@@ -46,9 +46,9 @@ pub(super) fn changes(vary: &[Vary]) -> Result<Vec<Change>, CliError> {
         let called = key.rsplit('.').next().unwrap_or(key);
         let extended = changes.iter().flat_map(|Change { name, set }| {
             values.iter().map(move |value| {
-                let space = if name.is_empty() { "" } else { " " };
+                let comma = if name.is_empty() { "" } else { ", " };
                 let more = Setting { key: key.to_owned(), value: written(key, value) };
-                Change { name: format!("{name}{space}{called} {value}"), set: set.iter().cloned().chain([more]).collect() }
+                Change { name: format!("{name}{comma}{called} {value}"), set: set.iter().cloned().chain([more]).collect() }
             })
         });
         changes = extended.collect();
@@ -116,7 +116,7 @@ mod tests {
     fn every_combination_is_named_and_replaces_what_was_set() {
         let all = of(&["workload.nodes=6,12", "cluster.capacity.width=1,2"]).unwrap();
         let names: Vec<&str> = all.iter().map(|change| &*change.name).collect();
-        assert_eq!(names, ["nodes 6 width 1", "nodes 6 width 2", "nodes 12 width 1", "nodes 12 width 2"]);
+        assert_eq!(names, ["nodes 6, width 1", "nodes 6, width 2", "nodes 12, width 1", "nodes 12, width 2"]);
         let set = |key: &str, value: &str| Setting { key: key.to_owned(), value: value.to_owned() };
         let given = [set("workload.nodes", "3"), set("workload.pools", "2")];
         let expected = [set("workload.pools", "2"), set("workload.nodes", "12"), set("cluster.capacity.width", "2")];

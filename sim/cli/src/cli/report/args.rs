@@ -82,7 +82,7 @@ are as narrow as --precision asks, or a quarter of it for what is small.";
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CAPACITY_EXAMPLES, group = clap::ArgGroup::new("pods").multiple(true))]
 pub struct CapacityArgs {
-    /// A scenario of Spiderpool whose pods need a pool, e.g. of a trace; without one, bursts at a pool
+    /// A scenario of Spiderpool, e.g. with a trace; without one, bursts at a pool
     #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system"])]
     pub scenario: Option<PathBuf>,
     /// See [`Trace`].
@@ -94,8 +94,8 @@ pub struct CapacityArgs {
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
-    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s'; repeatable.
-    /// The sizes.csv of --from knows what was asked
+    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s';
+    /// repeatable; sizes.csv knows it
     #[arg(long, value_name = "METRIC<VALUE", required_unless_present = "from")]
     pub objective: Vec<Wanted>,
     /// See [`Sharing`].
@@ -115,19 +115,17 @@ pub const CAPACITY_BURSTS_MAX: u64 = 4_000;
 
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
-  ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
-  ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
+  ipam-sim report capacity --objective 'allocate_p99<1s' --system spiderpool --vary pods=8
   ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
   ipam-sim report capacity --trace pods.csv --columns arrival=created --objective 'refused<1%'
   ipam-sim report capacity --trace pods.csv --objective 'refused<1%' --resample 100 --growth 1.5,2
-  ipam-sim report capacity --trace pods.csv --objective 'refused<1%' --vary cluster.capacity.width=1,2
-  ipam-sim report capacity --objective 'exhausted<1%' --vary retry=patient --against old/capacity
   ipam-sim report capacity --from report/sizes.csv --out again
 
 Unless something is varied: instances=2..256, or nodes=2..64. A number of adaptors meets an
 objective when the whole interval of 95 % does; a size of the pool, when each run of the pods does.
-The search takes it that more adaptors never meet an objective that fewer miss.";
+The search takes it that more adaptors never meet an objective that fewer miss. Of a scenario keys
+of its file are varied, e.g. workload.nodes=6,12.";
 
 impl CapacityArgs {
     /// The command line that asks for the same, for whoever reads the report.
@@ -156,7 +154,7 @@ pub struct ReclaimArgs {
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
-    /// What to change as well, a key of the scenario's file and its values, e.g. workload.grace=5,30; repeatable
+    /// Ask with other values, too, e.g. workload.grace=5,30; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
     /// How many seeds of each [default: what the scenario says]
@@ -171,9 +169,7 @@ const RECLAIM_EXAMPLES: &str = "\
 Examples:
   ipam-sim report reclaim --out report
   ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
-  ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.controllers=1
   ipam-sim report reclaim --vary workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=0,30
-  ipam-sim report reclaim --seeds 200 --against old/reclaim
   ipam-sim report reclaim --from report/reclaims.csv --out again
 
 Delays count from the end of the pod's right to its address, margins from its last answer on it.";

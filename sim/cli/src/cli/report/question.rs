@@ -20,10 +20,10 @@ pub struct Sharing {
     pub system: System,
     /// What to vary: instances, pool, fill, spread, latency, think, width, service; retry, update,
     /// selection, throttle; of spiderpool nodes, pods, pool, spread, latency, width, service, start,
-    /// policy; of a scenario a key of its file, e.g. workload.nodes; repeatable
+    /// policy; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
-    /// Take API servers and links from a scenario: the settings.toml of `report calibrate`
+    /// Take servers and links from a scenario, e.g. of `report calibrate`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub servers: Option<PathBuf>,
 }
@@ -40,14 +40,13 @@ impl Sharing {
 /// Other traces than the one that was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct OtherTraces {
-    /// Draw the arrivals of the trace again, in blocks, and find the size for each of N such traces
+    /// Find the size for N traces with arrivals drawn again in blocks
     #[arg(long, value_name = "N", value_parser = resamples, conflicts_with = "from")]
     pub resample: Option<u64>,
-    /// How long a block is, in the time of the trace, e.g. 10m
-    /// [default: what nine of ten pods live, a tenth of the trace at most; of days a day]
+    /// Length of a block, e.g. 10m [default: follows from the trace]
     #[arg(long, value_name = "DURATION", requires = "resample")]
     pub block: Option<Span>,
-    /// Find the size for so many times as many pods as well, e.g. 1.5,2
+    /// Find the size for so many times as many pods, e.g. 1.5,2
     #[arg(long, value_name = "FACTORS", conflicts_with = "from")]
     pub growth: Option<Growth>,
 }

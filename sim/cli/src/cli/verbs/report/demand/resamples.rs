@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ipam_reports::capacity::smallest;
 use ipam_reports::demand::{Drawn, Need, Resample, Resampled, Trial, resample_row, resamples_head, resamples_of};
+use ipam_reports::human;
 use sim_config::time::Span;
 use sim_harness::engine::load::Ready;
 use sim_harness::engine::run::run_plan;
@@ -57,7 +58,8 @@ impl Resampling {
         }
         let block = asked.block.map_or_else(|| arrivals.usual_block(), |block| block.0);
         if block.is_zero() || block > lasts {
-            let wrong = format!("--block {} is no part of the {} in which the pods of the trace come", Span(block), Span(lasts));
+            let wrong =
+                format!("--block {} is no part of the {} in which the pods of the trace come", Span(block), human::duration(lasts.into()));
             return refused(wrong, &format!("ask for e.g. --block {}, or leave it out", Span(arrivals.usual_block())));
         }
         let [staying, passing, first_half] = [staying, passing, first_half].map(|count| count as u64);

@@ -8,7 +8,7 @@
 //! | `peak` | the most addresses that its run recorded at a time, with the largest pool that was tried |
 //! | `addresses` | the smallest pool that is enough in its run; empty = not even that |
 //! | `block_s`, `of` | the length of a block; how many traces were asked for |
-//! | `staying`, `passing`, `first_half` | pods that stay and are not drawn again; those that come and go; and of these those in the first half |
+//! | `staying`, `passing`, `first_half` | pods that stay and are not drawn again; those that come and go; of these, those in the first half |
 
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -75,7 +75,7 @@ pub struct Resampled {
     pub enough_for: u64,
     /// With 95 % confidence it is for this share of all traces that can be drawn so.
     pub enough_share: f64,
-    /// Each trace.
+    /// Each trace, by its number.
     pub traces: Vec<Resample>,
 }
 
@@ -118,8 +118,8 @@ impl Resampled {
             many => format!("; the {} pods that are never deleted stay where they are", human::count(many)),
         };
         format!(
-            "As recorded {recorded}; over {} traces of the same pods, drawn again in blocks of {}, with a run each, the smallest pool has a \
-             median of {} and lies between {} and {} in 95 %{staying}.",
+            "As recorded {recorded}; over {} traces of the same pods, drawn again in blocks of {}, with a run each, the smallest pool has \
+             a median of {} and lies between {} and {} in 95 %{staying}.",
             human::count(self.traces.len() as u64),
             block(self.drawn.block_s),
             size(self.median),
@@ -134,8 +134,8 @@ impl Resampled {
         let uneven = 3 * first_half < passing || 3 * first_half > 2 * passing;
         uneven.then(|| {
             format!(
-                "Of the {} pods that come and go {} come in the first half of the time: resampled traces spread them over all of it, which this \
-                 trace does not, so that its busiest time counts for less; take a part of it in which as many come all the time.",
+                "Of the {} pods that come and go {} come in the first half of the time: resampled traces spread them over all of it, which \
+                 this trace does not, so that its busiest time counts for less; take a part of it in which as many come all the time.",
                 human::count(passing),
                 human::count(first_half)
             )
@@ -177,8 +177,8 @@ pub(super) fn block(seconds: f64) -> String {
     human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
 }
 
-/// The share of all traces that, with 95 % confidence, need no more than the one of this rank among `many`: how many of them do is spread as
-/// the order statistics of uniform numbers are. (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", 1941.)
+/// The share of all traces that, with 95 % confidence, need no more than the one of this rank among `many`: how many of them do is spread
+/// as the order statistics of uniform numbers are. (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", 1941.)
 fn content(rank: u64, many: u64) -> f64 {
     // Both are above 0, so that there is such a distribution.
     Beta::new(rank as f64, (many - rank + 1) as f64).map_or(0.0, |beta| beta.inverse_cdf(0.05))

@@ -153,8 +153,8 @@ fn every_answer_begins_with_one_number_its_confidence_and_what_it_rests_on() {
     assert!(out.text("index.html").contains("<p class=\"headline\">With 8 adaptors "));
     let out = Folder::new("headline-capacity");
     let said = done("capacity", "--objective exhausted<1% --vary instances=2..8 --vary retry=default-backoff --seeds 500", &out.0);
-    let expected = "Up to 4 adaptors can share one pool so that exhausted < 1 % holds, with 95 % confidence (all at once, servers without a \
-                    queue, as all move in lock step).";
+    let expected = "Up to 4 adaptors can share one pool so that exhausted < 1 % holds, with 95 % confidence (all at once, servers without \
+                    a queue, as all move in lock step).";
     assert_eq!(said.lines().next(), Some(expected));
     assert_eq!(json(&out)["headline"], expected);
 }

@@ -117,9 +117,9 @@ const CAPACITY_EXAMPLES: &str = "\
 Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
   ipam-sim report capacity --objective 'allocate_p99<1s' --system spiderpool --vary pods=8
-  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
+  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%' --growth 2
+  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%' --resample 60
   ipam-sim report capacity --trace pods.csv --columns arrival=created --objective 'refused<1%'
-  ipam-sim report capacity --trace pods.csv --objective 'refused<1%' --resample 100 --growth 1.5,2
   ipam-sim report capacity --from report/sizes.csv --out again
 
 Unless something is varied: instances=2..256, or nodes=2..64. A number of adaptors meets an

@@ -120,7 +120,7 @@ impl Vary {
         shared || of_agents == (system == System::Spiderpool)
     }
 
-    /// Whether it is a key of a scenario.
+    /// Whether it is a key of a scenario, and so nothing that bursts have.
     pub fn is_setting(&self) -> bool {
         matches!(self.values, Values::Setting(_))
     }

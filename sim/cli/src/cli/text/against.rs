@@ -25,7 +25,7 @@ pub(super) fn what_if(changes: &[Compared], paint: Paint) -> Vec<String> {
     std::iter::once(String::new()).chain(table(["what if", "as it is", "then"], changes, paint)).collect()
 }
 
-/// A line a figure.
+/// A line a figure, under heads that say what is compared with what.
 fn table([place, old, new]: [&str; 3], changes: &[Compared], paint: Paint) -> Vec<String> {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Left, Right, Right, Right, Left, Right, Left]);

@@ -4,7 +4,8 @@ use ipam_reports::human;
 use sim_config::Choice;
 use sim_harness::scenario::Scenario;
 
-/// How pods come, whether something fails, and the size of the servers: `pods come as in the trace, without faults, servers without a queue`.
+/// How pods come, whether something fails, and the size of the servers: `pods come as in the trace, without faults, servers without a
+/// queue`.
 pub(super) fn of(scenario: &Scenario) -> String {
     let draft = scenario.workload.get().map(sim_spiderpool::Drafts::cluster);
     let pods = draft.map(|draft| match (&draft.trace, draft.arrival.bounds().1) {

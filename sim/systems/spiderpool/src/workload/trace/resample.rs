@@ -4,9 +4,9 @@
 //!  arrivals of the trace, joined to a ring:  [  a  b |c  | d e f |   ]
 //!  blocks of one length from anywhere on it: [d e f] [ a  b] [ f |  ]   one after the other: a resampled trace
 //! ```
-//! Within a block the gaps between arrivals stay, and so do bursts; each pod keeps its life. As the ring has no end, each arrival is as likely
-//! as each other one, and there are as many as in the trace on average. (D. N. Politis and J. P. Romano, "A circular block-resampling
-//! procedure for stationary data", 1992.)
+//! Within a block the gaps between arrivals stay, and so do bursts; each pod keeps its life. As the ring has no end, each arrival is as
+//! likely as each other one, and there are as many as in the trace on average. (D. N. Politis and J. P. Romano, "A circular
+//! block-resampling procedure for stationary data", 1992.)
 //!
 //! Pods that are never deleted are what a cluster holds all the time, and no draw: they come when they came.
 
@@ -42,8 +42,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The length of a block of whom nobody says it: as long as nine of ten pods live, so that those that live at a time come together, and a
-    /// tenth of the time at most; of a trace of days a day.
+    /// The length of a block unless somebody says another one: as long as nine of ten pods live, so that those that live at a time come
+    /// together, and a tenth of the time at most; of a trace of days a day.
     pub fn usual_block(&self) -> Duration {
         if self.lasts >= DAY * DAYS as u32 {
             return DAY;
@@ -214,7 +214,8 @@ mod tests {
         pods
     }
 
-    /// What a resampled trace has to be, microsecond by microsecond: at each place of a block what the ring has as far behind its beginning.
+    /// What a resampled trace has to be, microsecond by microsecond: at each place of a block what the ring has as far behind its
+    /// beginning.
     fn oracle(all: &[Pod], block: u64, seed: u64) -> Vec<Pod> {
         let first = all.iter().map(|pod| pod.0).min().unwrap();
         let ring = all.iter().map(|pod| pod.0).max().unwrap() - first + 1;
@@ -256,9 +257,10 @@ mod tests {
             let many = 300;
             let counts: Vec<f64> = (0..many).map(|seed| rows.resampled(Duration::from_micros(block), seed).rows.len() as f64).collect();
             let mean = counts.iter().sum::<f64>() / f64::from(many as u32);
-            let deviation = (counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / f64::from(many as u32)).sqrt();
+            let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / f64::from(many as u32);
             // Five standard errors: once in two million.
-            prop_assert!((mean - given.len() as f64).abs() <= 5.0 * deviation / f64::from(many as u32).sqrt() + 1e-9, "{mean}, {deviation}");
+            let most = 5.0 * (variance / f64::from(many as u32)).sqrt() + 1e-9;
+            prop_assert!((mean - given.len() as f64).abs() <= most, "{mean} instead of {}, give or take {most}", given.len());
         }
 
         #[test]

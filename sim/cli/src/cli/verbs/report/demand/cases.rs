@@ -1,5 +1,5 @@
-//! Which scenarios a size is searched for: the one that is asked about, the same without what it does to its cluster, with more pods, and with
-//! something else changed.
+//! Which scenarios a size is searched for: the one that is asked about, the same without what it does to its cluster, with more pods, and
+//! with something else changed.
 
 use std::path::Path;
 
@@ -32,9 +32,9 @@ const AS_IT_IS: &str = "as it is";
 /// The copies of pods are drawn from this.
 const GROWTH_SEED: u64 = 0;
 
-/// A form of the scenario.
+/// A form of the scenario, as a row of the tables has it.
 pub(super) struct Case {
-    /// What it is called.
+    /// What it is called in tables and sentences.
     pub(super) name: String,
     /// Its scenario, with the largest pool that is tried.
     pub(super) ready: Ready,

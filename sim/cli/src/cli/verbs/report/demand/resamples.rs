@@ -79,7 +79,7 @@ impl Resampling {
     pub(super) fn find(&self, search: &Search<'_>, out: &Path, force: bool) -> Result<Option<Resampled>, CliError> {
         let path = out.join(RESAMPLES);
         let refused = |error: io::Error| CliError::usage(format!("cannot write {}: {error}", path.display()));
-        let known = if force { Vec::new() } else { known(&path, search.config) };
+        let known = if force { Vec::new() } else { known(&path) };
         let row = |trace: &Resample| resample_row(build(), search.config, &self.drawn, trace);
         let whole = |traces: &[Resample]| resamples_head() + &traces.iter().map(row).collect::<String>();
         output::write(&path, whole(&known)).map_err(refused)?;
@@ -142,14 +142,13 @@ pub(super) struct Search<'a> {
     pub(super) step: u64,
     /// What identifies the report.
     pub(super) config: &'a str,
-    /// Who searches.
+    /// The threads that search, a trace each at a time.
     pub(super) pool: ThreadPool<'a>,
 }
 
-/// What an earlier search finished, without a line that was cut off.
-fn known(path: &Path, config: &str) -> Vec<Resample> {
+/// What an earlier search finished, without a line that was cut off. The folder is known to be that of this search.
+fn known(path: &Path) -> Vec<Resample> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let of_this = whole.lines().nth(1).is_some_and(|line| line.contains(config));
-    resamples_of(whole).ok().filter(|_| of_this).map_or_else(Vec::new, |(_, traces)| traces)
+    resamples_of(whole).map_or_else(|_| Vec::new(), |(_, traces)| traces)
 }

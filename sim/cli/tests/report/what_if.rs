@@ -193,7 +193,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--objective exhausted<1% --vary workload.nodes=2".to_owned(), "`workload.nodes` is a key of a scenario, and these are bursts"),
         (format!("{six} --objective refused<1% --vary nodes=2..4"), "`nodes` is varied of bursts at one pool"),
         (format!("{six} --objective refused<1% --vary workload.addresses=5"), "`workload.addresses` is what is searched for"),
-        (format!("{six} --objective refused<1% --vary workload.speed=5"), "`workload.speed`"),
+        (format!("{six} --objective refused<1% --vary workload.speed=5"), "--vary workload.speed=5: unknown key `speed`"),
         (format!("{six} --objective refused<1% --vary cluster.capacity.width=0"), "`cluster.capacity.width` is 0"),
         (format!("{six} --objective refused<1% --vary workload.replicas=1,2"), "no value of `workload.replicas` changes anything"),
         (
@@ -208,7 +208,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--vary retry=twelve", "`retry` is varied of bursts at one pool"),
         ("--vary workload.grace=", "is empty"),
         ("--vary workload.trace_compression=2", "no value of `workload.trace_compression` changes anything"),
-        ("--vary workload.nowhere=2", "`workload.nowhere`"),
+        ("--vary workload.nowhere=2", "--vary workload.nowhere=2: unknown key `nowhere`"),
     ] {
         refused("reclaim", arguments, &out.0, expected);
     }

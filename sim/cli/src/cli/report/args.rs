@@ -88,7 +88,7 @@ pub struct CapacityArgs {
     /// See [`Trace`].
     #[command(flatten)]
     pub trace: Trace,
-    /// See [`OtherTraces`].
+    /// Traces beside the recorded one: its arrivals drawn again, and more pods or fewer.
     #[command(flatten)]
     pub others: OtherTraces,
     /// See [`Form`].

@@ -144,7 +144,8 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let mut changed: Vec<Vec<(Change, Ready)>> = base.iter().map(|_| Vec::new()).collect();
     for change in what_if::changes(&args.vary)? {
         let set = change.with(&args.form.set);
-        for ((mut ready, of), original) in loaded(args, &set)?.into_iter().zip(&mut changed).zip(&base) {
+        for ((mut ready, of), original) in loaded(args, &set).map_err(|error| change.told(error))?.into_iter().zip(&mut changed).zip(&base)
+        {
             ready.scenario.name = leaks::changed_name(&original.scenario.name, &change.name);
             of.push((change.clone(), ready));
         }

@@ -73,6 +73,14 @@ impl Change {
         kept.chain(&self.set).cloned().collect()
     }
 
+    /// What is wrong with the scenario that is changed so, in the words of who asked for it.
+    pub(super) fn told(&self, mut error: CliError) -> CliError {
+        for Setting { key, value } in &self.set {
+            error.message = error.message.replace(&format!("--set {key}={value}"), &format!("--vary {key}={value}"));
+        }
+        error
+    }
+
     /// Whether this is the scenario as it is: that its runs are the same.
     fn is_none(&self, base: &Scenario, changed: &Scenario) -> bool {
         let plan = |scenario: &Scenario, seed| {

@@ -74,7 +74,8 @@ pub(super) fn all(args: &CapacityArgs) -> Result<Vec<Case>, CliError> {
         return Err(CliError::usage("`workload.addresses` is what is searched for".to_owned())
             .hint("vary another key; `--set workload.addresses=N` says which size is the largest that is tried"));
     }
-    let changed = changes.into_iter().map(|change| scenario(args, Some(&change)).map(|ready| (change, ready)));
+    let changed =
+        changes.into_iter().map(|change| scenario(args, Some(&change)).map_err(|error| change.told(error)).map(|ready| (change, ready)));
     let changed = changed.collect::<Result<Vec<_>, _>>()?;
     let file = Path::new(&base.file).to_owned();
     for (change, mut ready) in what_if::effective(&file, &base.scenario, changed, |ready| &ready.scenario)? {

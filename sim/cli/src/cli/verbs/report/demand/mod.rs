@@ -9,7 +9,7 @@ use ipam_reports::addresses::AddressRun;
 use ipam_reports::against::Baseline;
 use ipam_reports::capacity::smallest;
 use ipam_reports::demand::against::{OldDemand, comparable};
-use ipam_reports::demand::{self, Asked, DemandReport, Form, Need, Resampled, Trial, Usage, Wanted};
+use ipam_reports::demand::{self, Asked, DemandReport, EVERY_DEL_ARRIVES, Form, Need, Resampled, Trial, Usage, Wanted};
 use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
 use ipam_reports::{Made, TableError};
@@ -106,6 +106,10 @@ pub(super) fn report(
         Sheet { name: SIZES, head: demand::sizes_head().into_bytes() },
     ];
     let (ledger, _) = Ledger::open(out, &made, &sheets, &["scenario"], args.output.force)?;
+    if resampling.is_none() {
+        // Of another report, which --force gives up; nothing may take it for a part of this one.
+        let _ = std::fs::remove_file(out.join(RESAMPLES));
+    }
     let unfinished = Unfinished::open(out, args.output.force)?;
     let known = read(out, SIZES, demand::sizes_of)?.trials;
     let (compression, step) = (compression(scenario), step(scenario));
@@ -124,6 +128,13 @@ pub(super) fn report(
         }
         if interrupted {
             break;
+        }
+    }
+    if !interrupted {
+        match search.cross(&forms) {
+            Ok(()) => {}
+            Err(Ended::Stopped) => interrupted = true,
+            Err(Ended::Failed(error)) => return Err(error),
         }
     }
     let mut resampled: Option<Resampled> = None;
@@ -282,6 +293,21 @@ impl Search<'_> {
             Err(Ended::Stopped) => Ok((form, false)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Tries the smaller of two pools where the larger one is needed, of the scenario as it is and of each in which something else is
+    /// changed: how many runs miss an objective there is what tells a change from chance.
+    fn cross(&mut self, forms: &[Form]) -> Result<(), Ended> {
+        let Some(base) = forms[0].smallest else { return Ok(()) };
+        for (number, form) in forms.iter().enumerate().skip(1).filter(|(_, form)| form.name != EVERY_DEL_ARRIVES) {
+            let Some(smallest) = form.smallest else { continue };
+            let larger = if smallest > base { number } else { 0 };
+            let addresses = base.min(smallest) / step(&self.cases[larger].ready.scenario);
+            if smallest != base && addresses > 0 {
+                self.trial(larger, u32::try_from(addresses).unwrap_or(u32::MAX), false)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs of a form with so many addresses a pool. With `all`, every seed runs, and what happens over time is kept; otherwise the first

@@ -47,7 +47,7 @@ mod tests {
         let half = report.what_if.iter().find(|change| change.figure.contains("p50")).unwrap();
         assert_eq!(half.place, "leaks, delay 60, trace");
         assert!(half.significant && half.new.value - half.old.value > 59.0, "{half:?}");
-        assert!(report.headline.contains("in leaks") && !report.headline.contains("delay 60"), "{}", report.headline);
+        assert!(report.headline.contains("(leaks)") && !report.headline.contains("delay 60"), "{}", report.headline);
         assert!(LeaksReport::new(Made::default(), &found(30), Some(30), false).what_if.is_empty());
     }
 }

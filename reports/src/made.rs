@@ -15,4 +15,7 @@ pub struct Made {
     pub config: String,
     /// The file that was drawn again; unset = it was simulated.
     pub from: Option<String>,
+    /// What the answer rests on, as it ends a sentence: how pods come, and the size of the servers; empty = that is said elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub assumed: String,
 }

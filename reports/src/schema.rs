@@ -110,6 +110,7 @@ schema!(DemandReportSchema, "ipam-sim/report-demand/1");
 schema!(CalibrateSchema, "ipam-sim/report-calibrate/1");
 schema!(LevelsSchema, "ipam-sim/levels/1");
 schema!(SizesSchema, "ipam-sim/sizes/1");
+schema!(ResamplesSchema, "ipam-sim/resamples/1");
 schema!(UsageSchema, "ipam-sim/usage/1");
 schema!(PointsSchema, "ipam-sim/points/1");
 schema!(AdviceSchema, "ipam-sim/advice/1");

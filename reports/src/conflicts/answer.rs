@@ -12,7 +12,7 @@ use super::series;
 use super::setting::{Setting, System, TOGETHER};
 
 /// From this share of calls on, giving up is not rare any more.
-const RARE: f64 = 0.01;
+pub(super) const RARE: f64 = 0.01;
 
 /// One sentence for each curve, and two on how it compares with what is known otherwise.
 pub fn sentences(points: &[Point]) -> Vec<String> {
@@ -51,7 +51,7 @@ pub fn time(seconds: f64) -> String {
 
 /// What an answer rests on, as it stands behind the name of a curve: `, all at once, servers without a queue`. What lies along the axis and
 /// what the name says is left out.
-fn assumed(name: &str, along: Along, setting: &Setting) -> String {
+pub(super) fn assumed(name: &str, along: Along, setting: &Setting) -> String {
     let starts = match (setting.spread.is_zero(), setting.system) {
         (true, System::Byom) => "all at once".to_owned(),
         (true, System::Spiderpool) if setting.start == TOGETHER => "all at once".to_owned(),
@@ -76,7 +76,7 @@ fn of_first(point: &Point) -> String {
 }
 
 /// Why writes meet at a point.
-fn because(point: &Point) -> String {
+pub(super) fn because(point: &Point) -> String {
     match point.regime() {
         Regime::LockStep => "as all move in lock step".to_owned(),
         Regime::RoundTrips => "as round trips overlap".to_owned(),

@@ -12,6 +12,7 @@ pub mod against;
 pub mod answer;
 pub mod closed_form;
 pub mod figures;
+mod headline;
 mod json;
 pub mod metric;
 pub mod model;
@@ -42,6 +43,8 @@ pub struct ConflictsReport {
     schema: ConflictsSchema,
     /// How it was made.
     pub made: Made,
+    /// One number, how sure it is and what it rests on, in a sentence.
+    pub headline: String,
     /// What the points say, a sentence each.
     pub answers: Vec<String>,
     /// The points, in the order of their curves.
@@ -69,15 +72,22 @@ impl ConflictsReport {
     /// The report of these points.
     pub fn new(made: Made, points: Vec<Point>, interrupted: bool) -> Self {
         let answers = answer::sentences(&points);
-        Self::with_answers(made, answers, points, interrupted)
+        let headline = headline::of_points(&points);
+        Self { headline, ..Self::with_answers(made, answers, points, interrupted) }
     }
 
-    /// The report of points that say something else.
-    pub fn with_answers(made: Made, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
+    /// The report of a search, which says something else of its points.
+    pub fn searching(made: Made, searched: Searched, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
+        let headline = headline::of_search(&searched, &points).unwrap_or_else(|| "Nothing was searched to its end.".to_owned());
+        Self { headline, searched: Some(searched), ..Self::with_answers(made, answers, points, interrupted) }
+    }
+
+    fn with_answers(made: Made, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
         Self {
             schema: ConflictsSchema,
             made,
+            headline: String::new(),
             answers,
             points,
             searched: None,
@@ -91,9 +101,16 @@ impl ConflictsReport {
 
     /// The report of what was tried in place of today's policy.
     pub fn advising(made: Made, advice: Advice, tried: Vec<Tried>, interrupted: bool) -> Self {
-        let answers = advice.answers();
+        let mut answers = advice.answers();
+        let headline = match (answers.first_mut(), tried.first()) {
+            (Some(first), Some(today)) => {
+                *first = headline::resting_on(first, &today.point);
+                first.clone()
+            }
+            _ => String::new(),
+        };
         let points = tried.into_iter().map(|tried| tried.point).collect();
-        Self { advice: Some(advice), ..Self::with_answers(made, answers, points, interrupted) }
+        Self { advice: Some(advice), headline, ..Self::with_answers(made, answers, points, interrupted) }
     }
 
     /// Compares it with an earlier one.

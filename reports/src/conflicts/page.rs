@@ -28,6 +28,10 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
     let (points, bursts) = (report.points.len() as u64, human::plural(bursts, "burst", "bursts"));
     let unfinished = if report.interrupted { "; interrupted before its last point" } else { "" };
     page.meta(&format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points")));
+    // Advice begins with its headline.
+    if report.advice.is_none() {
+        page.headline(&report.headline);
+    }
     page.answer(&report.answers);
     page.against(report.against.as_ref());
     if let Some(advice) = &report.advice {
@@ -85,7 +89,7 @@ fn table(page: &mut Page, points: &[&Point]) {
 
 fn cells(point: &Point, along: Along) -> Vec<String> {
     let place = along.told(&point.setting);
-    let enough = if point.reached { "" } else { " <span class=\"bad\">not enough</span>" };
+    let enough = if point.reached { "" } else { " <small class=\"bad\">not enough</small>" };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let two = |number: f64| format!("{number:.2}");
     let closed = point.closed_form();
@@ -181,7 +185,7 @@ mod tests {
             command: "ipam-sim report conflicts".to_owned(),
             build: "0.1.0-b".to_owned(),
             config: "c".to_owned(),
-            from: None,
+            ..Made::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::trial::Trial;
-use super::{DemandReport, Form};
+use super::{DemandReport, EVERY_DEL_ARRIVES, Form};
 use crate::Made;
 use crate::against::{Compared, Differs, Incomparable, Kind, Pairs, Settings, Unit, differences, of_estimate};
 use crate::leaks::against::{contradiction_of_group, figures_of};
@@ -144,6 +144,18 @@ fn smallest(place: &str, old: &Smallest<'_>, new: &Smallest<'_>) -> Compared {
     compared.judged(apart)
 }
 
+/// What changes against the first form with something changed in it: the addresses that are needed, and the most that are recorded.
+pub(super) fn what_if(forms: &[Form], trials: &[Trial], step: u64) -> Vec<Compared> {
+    let Some((first, others)) = forms.split_first() else { return Vec::new() };
+    let step_of = |form: &Form| if form.step > 0 { form.step } else { step };
+    let of = |form: &Form| {
+        let both = Smallest::of(first, trials, step_of(first)).zip(Smallest::of(form, trials, step_of(form)));
+        let needed = both.map(|(old, new)| smallest(&form.name, &old, &new));
+        needed.into_iter().chain(peak(&form.name, &first.given, &form.given)).collect::<Vec<_>>()
+    };
+    others.iter().filter(|form| form.name != EVERY_DEL_ARRIVES).flat_map(of).collect()
+}
+
 /// The runs that miss a need with a size that both reports tried.
 fn at_size(place: &str, old: &Trial, new: &Trial) -> Option<Compared> {
     let share = |trial: &Trial| {
@@ -171,12 +183,14 @@ pub(super) fn compare(old: &OldDemand, new: &DemandReport) -> Result<Pairs, Inco
         // What explains a scenario is no setting of it.
         pairs.differs.retain(|Differs { setting, .. }| setting != "why");
     }
+    let step = |form: &Form, whole: u64| if form.step > 0 { form.step } else { whole };
     for form in &new.forms {
         let Some(other) = old.forms.iter().find(|other| other.name == form.name) else {
             pairs.apart.push(format!("The form `{}` is in this report only.", form.name));
             continue;
         };
-        let (before, now) = (Smallest::of(other, &old.trials, old.step), Smallest::of(form, &new.trials, new.step));
+        let (before, now) =
+            (Smallest::of(other, &old.trials, step(other, old.step)), Smallest::of(form, &new.trials, step(form, new.step)));
         let place = &*form.name;
         let needed = before.as_ref().zip(now.as_ref()).map(|(before, now)| smallest(place, before, now));
         match needed {

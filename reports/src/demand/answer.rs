@@ -3,24 +3,75 @@
 use crate::human;
 use crate::leaks::answer::of_delay;
 
-use super::Form;
 use super::need::Need;
+use super::resampled::{Resampled, block};
 use super::trial::{Trial, runs_for};
+use super::{EVERY_DEL_ARRIVES, Form};
 
 /// A decision is confident when at most so many runs can be otherwise.
 const FEW: f64 = 0.05;
 
-/// For each form what is held, what is enough, and how long leaks last; then what the forms differ in.
-pub(super) fn sentences(needs: &[Need], forms: &[Form], trials: &[Trial], compression: u32) -> Vec<String> {
+/// The size that is enough, how sure that is, and what it rests on: for resampled traces if there are some, otherwise for the first form.
+pub(super) fn headline(needs: &[Need], forms: &[Form], trials: &[Trial], resampled: Option<&Resampled>, assumed: &str) -> String {
+    let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
+    let wanted = wanted.join(" and ");
+    let assumed = if assumed.is_empty() { String::new() } else { format!(" ({assumed})") };
+    let Some(form) = forms.first() else { return "No size was tried to its end.".to_owned() };
+    if let Some(resampled) = resampled {
+        let many = human::count(resampled.traces.len() as u64);
+        let recorded = form.smallest.map_or_else(String::new, |size| format!("; the recorded one needs {}", human::count(size)));
+        let of = format!("resampled traces (blocks of {})", block(resampled.drawn.block_s));
+        return match resampled.enough {
+            Some(enough) => format!(
+                "{} are enough so that {wanted} holds for {} of {many} {of}, with 95 % confidence for at least {:.1} % of such \
+                 traces{recorded}{assumed}.",
+                addresses(enough),
+                human::count(resampled.enough_for),
+                floor(resampled.enough_share),
+            ),
+            None => format!("No pool that was tried is enough so that {wanted} holds for 95 % of {many} {of}{recorded}{assumed}."),
+        };
+    }
+    let Some(smallest) = form.smallest else {
+        return if form.given.met {
+            format!("{} are enough so that {wanted} holds, and maybe fewer{assumed}.", addresses(form.given.addresses))
+        } else {
+            format!("Not even {} are enough so that {wanted} holds{assumed}.", addresses(form.given.addresses))
+        };
+    };
+    let enough = trials.iter().find(|trial| trial.form == form.name && trial.addresses == smallest);
+    let met = enough.map_or(0.0, |trial| 1.0 - trial.missed_at_most());
+    format!(
+        "{} are enough so that {wanted} holds, with 95 % confidence in at least {:.1} % of such runs{assumed}.",
+        addresses(smallest),
+        floor(met)
+    )
+}
+
+/// A lower bound in %, rounded down.
+fn floor(share: f64) -> f64 {
+    (1000.0 * share).floor() / 10.0
+}
+
+/// For each form what is held, what is enough, and how long leaks last; then what the forms differ in, and what resampled traces need.
+pub(super) fn sentences(needs: &[Need], forms: &[Form], trials: &[Trial], resampled: Option<&Resampled>, compression: u32) -> Vec<String> {
     let wanted: Vec<String> = needs.iter().map(Need::to_string).collect();
     let wanted = wanted.join(" and ");
     let mut sentences: Vec<String> = Vec::new();
-    for form in forms {
+    for (number, form) in forms.iter().enumerate() {
+        // With something else changed only the size counts: the rest stands in the tables.
+        if number > 0 && form.name != EVERY_DEL_ARRIVES {
+            sentences.push(of_size(form, needs, &wanted, trials));
+            continue;
+        }
         sentences.push(of_use(form));
         sentences.push(of_size(form, needs, &wanted, trials));
         sentences.extend(form.reclaimed.iter().filter_map(of_delay));
     }
     sentences.extend(difference(forms));
+    let recorded = forms.first().and_then(|form| form.smallest);
+    sentences.extend(resampled.map(|resampled| resampled.sentence(recorded)));
+    sentences.extend(resampled.and_then(Resampled::trend));
     if compression > 1 {
         sentences.push(format!(
             "Time of the trace passes {} times as fast, graces and reclaim do not: what pods on their way out and leaks hold is up to as \
@@ -72,8 +123,7 @@ fn of_size(form: &Form, needs: &[Need], wanted: &str, trials: &[Trial]) -> Strin
         let missed = trial.missed_at_most();
         let more =
             if missed > FEW { format!(" ({} runs would make that {:.0} %)", runs_for(FEW), 100.0 * (1.0 - FEW)) } else { String::new() };
-        // Rounded down: it is a lower bound.
-        let met = (1000.0 * (1.0 - missed)).floor() / 10.0;
+        let met = floor(1.0 - missed);
         let figures = figures(trial, needs);
         format!(" in all of {runs} ({figures}), with 95 % confidence that at least {met:.1} % of such runs meet the objective{more}")
     });
@@ -84,7 +134,7 @@ fn of_size(form: &Form, needs: &[Need], wanted: &str, trials: &[Trial]) -> Strin
     format!("{name}: {wanted} holds with {}{proof}{less}.{plan}", addresses(smallest))
 }
 
-/// What the first form needs more than each other one.
+/// What the first form needs more than where every DEL arrives.
 fn difference(forms: &[Form]) -> Vec<String> {
     let Some((first, others)) = forms.split_first() else { return Vec::new() };
     let of = |other: &Form| {
@@ -93,5 +143,5 @@ fn difference(forms: &[Form]) -> Vec<String> {
         let part = 100.0 * more as f64 / without.max(1) as f64;
         Some(format!("Reclaim delay costs {}: {with} instead of {without} ({part:.1} % more).", addresses(more)))
     };
-    others.iter().filter_map(of).collect()
+    others.iter().filter(|other| other.name == EVERY_DEL_ARRIVES).filter_map(of).collect()
 }

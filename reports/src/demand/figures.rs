@@ -1,13 +1,12 @@
 //! Which figures a report on pods that come and go has.
 
-use crate::figure::{Axis, Curve, Figure, Kind, Scale};
+use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
 use crate::leaks::{self, Found};
 use crate::statistics::Estimate;
 
-use super::DemandReport;
-use super::Form;
 use super::need::Need;
 use super::trial::{Instant, Trial};
+use super::{DemandReport, EVERY_DEL_ARRIVES, Form};
 
 /// A figure and the words beside it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +19,14 @@ pub struct Plate {
 
 /// The figures of a report; `found` is what was reclaimed with the given pools.
 pub fn plates(report: &DemandReport, found: &[Found]) -> Vec<Plate> {
-    let used = report.forms.iter().enumerate().filter(|(_, form)| !form.usage.0.is_empty());
+    // With something else changed it looks much the same: a table is enough.
+    let own = |number: usize, form: &Form| number == 0 || form.name == EVERY_DEL_ARRIVES;
+    let used = report.forms.iter().enumerate().filter(|(number, form)| own(*number, form) && !form.usage.0.is_empty());
     let mut plates: Vec<Plate> = used.map(|(number, form)| usage(number, form)).collect();
     plates.extend(headroom(&report.forms));
     plates.extend(sizes(report));
+    let recorded = report.forms.first().and_then(|form| form.smallest);
+    plates.extend(report.resampled.iter().map(|resampled| resampled.plate(recorded)));
     let delays = leaks::plates(found).into_iter().filter(|plate| plate.figure.id.ends_with("-delay"));
     plates.extend(delays.map(|plate| Plate { figure: plate.figure, caption: plate.caption }));
     plates
@@ -69,7 +72,7 @@ fn headroom(forms: &[Form]) -> Option<Plate> {
         let free = |used: f64| (pool - used).max(0.0);
         Estimate { value: free(total.value), low: total.high.map(free), high: total.low.map(free) }
     };
-    let used = forms.iter().enumerate().filter(|(_, form)| !form.usage.0.is_empty());
+    let used = forms.iter().enumerate().take(INKS).filter(|(_, form)| !form.usage.0.is_empty());
     let curves: Vec<Curve> = used.map(|(ink, form)| curve(&form.name, ink, form, |at| free(form, at.total))).collect();
     (!curves.is_empty()).then(|| Plate {
         figure: Figure {
@@ -101,7 +104,7 @@ fn sizes(report: &DemandReport) -> Option<Plate> {
         points.sort_by(|left, right| left.0.total_cmp(&right.0));
         Curve { name: form.name.clone(), ink, points, ..Curve::default() }
     };
-    let mut curves: Vec<Curve> = report.forms.iter().enumerate().map(of).filter(|curve| curve.points.len() > 1).collect();
+    let mut curves: Vec<Curve> = report.forms.iter().enumerate().take(INKS).map(of).filter(|curve| curve.points.len() > 1).collect();
     let places = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
     if let (Some(first), Some(last), Some(below)) = (places().reduce(f64::min), places().reduce(f64::max), below) {
         curves[0].formula = vec![(first, below), (last, below)];

@@ -13,6 +13,7 @@ mod answer;
 mod figures;
 mod need;
 mod page;
+mod resampled;
 mod table;
 mod trial;
 
@@ -21,17 +22,21 @@ use serde::{Deserialize, Serialize};
 pub use figures::{Plate, plates};
 pub use need::{Need, Wanted};
 pub use page::page;
+pub use resampled::{Drawn, Resample, Resampled, resample_row, resamples_head, resamples_of};
 pub use table::{Asked, Sizes, size_row, sizes_head, sizes_of, usage_head, usage_of, usage_rows};
 pub use trial::{Instant, Trial, Usage};
 
 use crate::Made;
-use crate::against::{Against, Baseline, Incomparable, Settings};
+use crate::against::{Against, Baseline, Compared, Incomparable, Settings};
 use crate::exit;
 use crate::leaks::{Found, Group};
 use crate::schema::DemandReportSchema;
 
 /// The question.
 pub const QUESTION: &str = "How many addresses do these pods need?";
+
+/// The form of a scenario without what it does to its cluster; each other form but the first has something else changed.
+pub const EVERY_DEL_ARRIVES: &str = "every DEL arrives";
 
 /// What a form of the scenario demands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +51,9 @@ pub struct Form {
     pub plan: Option<String>,
     /// What was reclaimed with the given pool.
     pub reclaimed: Vec<Group>,
+    /// By how much two neighbouring sizes differ; 0 = as in the report as a whole.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step: u64,
     /// Addresses over time, with the given pool.
     #[serde(skip)]
     pub usage: Usage,
@@ -57,6 +65,8 @@ pub struct DemandReport {
     schema: DemandReportSchema,
     /// How it was made.
     pub made: Made,
+    /// One number, how sure it is and what it rests on, in a sentence.
+    pub headline: String,
     /// What the forms say, a sentence each.
     pub answers: Vec<String>,
     /// What the pool is to meet.
@@ -65,6 +75,12 @@ pub struct DemandReport {
     pub forms: Vec<Form>,
     /// The sizes that were tried, of all forms.
     pub trials: Vec<Trial>,
+    /// What would change, if something was asked about that: figures of the scenario as it is, and with something changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub what_if: Vec<Compared>,
+    /// What resampled traces need; unset = nothing was resampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resampled: Option<Resampled>,
     /// By how much the time of a trace is compressed; 1 = it is not.
     pub compression: u32,
     /// By how much two neighbouring sizes differ; 0 = that is not known.
@@ -90,29 +106,38 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl DemandReport {
-    /// The report of these forms; `limits` are sentences that hold whatever the pods do.
+    /// The report of these forms; `step` is by how much two neighbouring sizes differ, 0 = that is not known; `resampled` is what resampled
+    /// traces need; `limits` are sentences that hold whatever the pods do.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of what was found")]
     pub fn new(
         made: Made,
         needs: &[Need],
         forms: Vec<Form>,
         trials: Vec<Trial>,
         compression: u32,
+        step: u64,
+        resampled: Option<Resampled>,
         limits: impl IntoIterator<Item = String>,
         interrupted: bool,
     ) -> Self {
-        let mut answers = answer::sentences(needs, &forms, &trials, compression);
+        let headline = answer::headline(needs, &forms, &trials, resampled.as_ref(), &made.assumed);
+        let mut answers = answer::sentences(needs, &forms, &trials, resampled.as_ref(), compression);
+        let what_if = against::what_if(&forms, &trials, step);
         answers.extend(limits);
         let needs = needs.iter().map(Need::to_string).collect();
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
         Self {
             schema: DemandReportSchema,
             made,
+            headline,
             answers,
             needs,
             forms,
             trials,
+            what_if,
+            resampled,
             compression,
-            step: 0,
+            step,
             settings: Settings::new(),
             against: None,
             interrupted,
@@ -136,7 +161,7 @@ impl Form {
     /// A form whose runs with the given pool were these, and reclaimed these addresses.
     pub fn new(name: &str, given: Trial, usage: Usage, found: &[Found]) -> Self {
         let reclaimed = crate::leaks::group::groups(found);
-        Self { name: name.to_owned(), given, smallest: None, plan: None, reclaimed, usage }
+        Self { name: name.to_owned(), given, smallest: None, plan: None, reclaimed, step: 0, usage }
     }
 }
 
@@ -157,11 +182,16 @@ impl Sizes {
         self.trials.iter().filter(|trial| trial.form == form).max_by_key(|trial| trial.addresses)
     }
 
+    /// By how much two neighbouring sizes of a form differ.
+    pub fn step(&self, form: &str) -> u64 {
+        self.steps.get(form).copied().unwrap_or(self.asked.step)
+    }
+
     /// The smallest pool of a form that is enough, if the next smaller one is known not to be.
     pub fn smallest(&self, form: &str) -> Option<u64> {
         let of_form = || self.trials.iter().filter(|trial| trial.form == form);
         let enough = of_form().filter(|trial| trial.met).map(|trial| trial.addresses).min()?;
-        let less = enough.checked_sub(self.asked.step)?;
+        let less = enough.checked_sub(self.step(form))?;
         (less == 0 || of_form().any(|trial| trial.addresses == less)).then_some(enough)
     }
 }
@@ -201,7 +231,7 @@ pub(crate) mod tests {
             Form::new("every DEL arrives", Trial { form: "every DEL arrives".to_owned(), ..trials[3].clone() }, Usage::of(&samples), &[]);
         other.smallest = Some(36);
         let made = Made { question: QUESTION.to_owned(), command: "ipam-sim report capacity x.toml".to_owned(), ..Made::default() };
-        DemandReport::new(made, &needs, vec![form, other], trials, 100, ["A limit.".to_owned()], false)
+        DemandReport::new(made, &needs, vec![form, other], trials, 100, 1, None, ["A limit.".to_owned()], false)
     }
 
     #[test]
@@ -216,7 +246,7 @@ pub(crate) mod tests {
     #[test]
     fn a_search_is_at_its_end_when_the_next_smaller_pool_was_tried() {
         let asked = Asked { step: 1, ..Asked::default() };
-        let mut sizes = Sizes { asked, trials: report().trials };
+        let mut sizes = Sizes { asked, trials: report().trials, ..Sizes::default() };
         assert_eq!((sizes.forms(), sizes.smallest("as it is")), (vec!["as it is"], Some(40)));
         assert_eq!(sizes.given("as it is").map(|trial| trial.addresses), Some(100));
         sizes.trials.retain(|trial| trial.addresses != 39);

@@ -33,8 +33,10 @@ pub fn page(report: &DemandReport, plates: &[Plate]) -> Result<String, DrawError
     let unfinished = if report.interrupted { "; interrupted before its last run" } else { "" };
     let sizes = human::plural(report.trials.len() as u64, "size", "sizes");
     page.meta(&format!("{sizes}, {}{unfinished}. Wanted: {}.", human::plural(runs, "run", "runs"), report.needs.join(" and ")));
+    page.headline(&report.headline);
     page.answer(&report.answers);
     page.against(report.against.as_ref());
+    page.what_if(&report.what_if);
     page.part("Addresses over time, and sizes");
     for plate in plates {
         page.figure(&plate.figure, plate.caption)?;

@@ -13,6 +13,8 @@
 //! | `schema`, `scenario`, `at_s` | the format, the size, and when |
 //! | `living`, `ending`, `leaked`, `total` | recorded addresses, means over runs with the ends of their intervals of 95 % |
 
+use std::collections::BTreeMap;
+
 use crate::cells::{self, Cells, TableError, line};
 use crate::schema::{SizesSchema, UsageSchema};
 use crate::statistics::Estimate;
@@ -70,6 +72,8 @@ pub struct Sizes {
     pub asked: Asked,
     /// The sizes that were tried.
     pub trials: Vec<Trial>,
+    /// By how much two neighbouring sizes of a form differ, where that is otherwise than in the first form.
+    pub steps: BTreeMap<String, u64>,
 }
 
 /// The head of `sizes.csv`.
@@ -115,6 +119,7 @@ pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
 /// It is something else, it is empty, or a value cannot be.
 pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
     let mut asked = Asked::default();
+    let mut steps: BTreeMap<String, u64> = BTreeMap::new();
     let trials = cells::read(text, "sizes", SizesSchema::NAME, |row| {
         row.text("build")?.clone_into(&mut asked.build);
         row.text("config")?.clone_into(&mut asked.config);
@@ -122,7 +127,12 @@ pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
         let needs: Result<Vec<Need>, String> = wanted.split_whitespace().map(str::parse).collect();
         asked.needs = needs.ok().filter(|needs| !needs.is_empty()).ok_or_else(|| row.wrong("wanted", wanted, "list of objectives"))?;
         asked.compression = row.value("compression", "whole number")?;
-        asked.step = row.count("step")?;
+        let step = row.count("step")?;
+        if asked.step == 0 {
+            asked.step = step;
+        } else if asked.step != step {
+            steps.insert(row.text("form")?.to_owned(), step);
+        }
         let share = |column| Ok::<_, TableError>(row.number(column)?.unwrap_or_default());
         Ok(Trial {
             form: row.text("form")?.to_owned(),
@@ -149,7 +159,7 @@ pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
             },
         })
     })?;
-    Ok(Sizes { asked, trials })
+    Ok(Sizes { asked, trials, steps })
 }
 
 const HELD: [&str; 4] = ["living", "ending", "leaked", "total"];
@@ -202,7 +212,7 @@ mod tests {
         let needs = ["refused<1%", "wait_p99<90s"].map(|text| text.parse().unwrap()).into();
         let asked = Asked { build: "b".to_owned(), config: "c".to_owned(), needs, compression: 10, step: 2 };
         let text = sizes_head() + &report.trials.iter().map(|trial| size_row(&asked, "s", trial)).collect::<String>();
-        assert_eq!(sizes_of(&text).unwrap(), Sizes { asked, trials: report.trials.clone() });
+        assert_eq!(sizes_of(&text).unwrap(), Sizes { asked, trials: report.trials.clone(), ..Sizes::default() });
         let wrong = sizes_of(&text.replace("refused<0.01", "speed<1")).unwrap_err().to_string();
         assert!(wrong.contains("column `wanted`: `speed<1 wait_p99<90s` is no list of objectives"), "{wrong}");
         let usage = &report.forms[0].usage;

@@ -7,13 +7,32 @@ use crate::spread::Margin;
 use crate::statistics::Estimate;
 
 use super::group::Group;
+use super::what_if;
 
 /// One sentence on the time and one on the margin of each group.
 pub(super) fn sentences(groups: &[Group]) -> Vec<String> {
     if groups.is_empty() {
         return vec!["No address was reclaimed.".to_owned()];
     }
-    groups.iter().flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
+    // With something changed, the figures stand beside those of the scenario as it is.
+    let as_they_are = groups.iter().filter(|group| what_if::original(groups, &group.scenario).is_none());
+    as_they_are.flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
+}
+
+/// The delay that 99 % of leaked addresses keep, in the scenario where it is longest, of those that are as they are.
+pub(super) fn headline(groups: &[Group], delays: &[(&str, Estimate)], assumed: &str) -> String {
+    let as_they_are = delays.iter().filter(|(name, _)| what_if::original(groups, name).is_none());
+    let Some((worst, found)) = as_they_are.max_by(|one, other| one.1.value.total_cmp(&other.1.value)) else {
+        return "No address was reclaimed.".to_owned();
+    };
+    let sure = match (found.low, found.high) {
+        (Some(low), Some(high)) => format!("{} to {} with 95 % confidence", time(low), time(high)),
+        (Some(low), None) => format!("{} or more with 95 % confidence", time(low)),
+        _ => "which too few addresses say to be sure".to_owned(),
+    };
+    let assumed = if assumed.is_empty() { String::new() } else { format!(", {assumed}") };
+    let back = time(found.value);
+    format!("99 % of leaked addresses are back within {back} after the end of their pod's right, {sure} ({worst}{assumed}).")
 }
 
 /// `12.3 s`, with its sign.

@@ -70,6 +70,21 @@ pub(crate) fn groups(found: &[Found]) -> Vec<Group> {
     sorted(found).into_iter().map(|(scenario, path, runs)| Group::of(scenario, path, &runs)).collect()
 }
 
+/// The time that 99 % of the leaked addresses of a scenario were not recorded longer than, whatever the way on which they went; for each
+/// scenario in which there is one.
+pub(super) fn of_all_ways(found: &[Found]) -> Vec<(&str, Estimate)> {
+    let mut scenarios: Vec<(&str, Runs<'_>)> = Vec::new();
+    for Found { scenario, seed, reclaimed } in found {
+        let at = scenarios.iter().position(|(name, _)| name == scenario).unwrap_or_else(|| {
+            scenarios.push((scenario, Runs::new()));
+            scenarios.len() - 1
+        });
+        scenarios[at].1.entry(*seed).or_default().push(reclaimed);
+    }
+    let p99 = |(name, runs): (_, Runs<'_>)| Some((name, quantile(&numbers(&runs, delay), 0.99)?));
+    scenarios.into_iter().filter_map(p99).collect()
+}
+
 /// What `of` gives for the addresses of each run, where it gives anything.
 pub(super) fn numbers(runs: &Runs<'_>, of: impl Fn(&Reclaimed) -> Option<f64>) -> Vec<Vec<f64>> {
     runs.values().map(|run| run.iter().filter_map(|one| of(one)).collect()).collect()

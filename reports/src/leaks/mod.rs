@@ -12,6 +12,7 @@ mod figures;
 pub(crate) mod group;
 mod page;
 mod table;
+mod what_if;
 
 use serde::Serialize;
 
@@ -19,11 +20,12 @@ pub use figures::{Plate, plates};
 pub use group::Group;
 pub use page::page;
 pub use table::{head, read, rows};
+pub use what_if::changed_name;
 
 use std::collections::BTreeMap;
 
 use crate::Made;
-use crate::against::{Against, Baseline, Incomparable, Settings};
+use crate::against::{Against, Baseline, Compared, Incomparable, Settings};
 use crate::exit;
 use crate::reclaim::Reclaimed;
 use crate::schema::ReclaimReportSchema;
@@ -48,12 +50,17 @@ pub struct LeaksReport {
     schema: ReclaimReportSchema,
     /// How it was made.
     pub made: Made,
+    /// One number, how sure it is and what it rests on, in a sentence.
+    pub headline: String,
     /// What the groups say, a sentence each.
     pub answers: Vec<String>,
     /// How many runs there were; unset = a table was drawn again, which does not say.
     pub runs: Option<u64>,
     /// The addresses of each scenario and each way together.
     pub groups: Vec<Group>,
+    /// What would change, if something was asked about that: figures of a scenario as it is, and with something changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub what_if: Vec<Compared>,
     /// The settings of each scenario; empty = a table was drawn again, which does not say.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Settings>,
@@ -74,13 +81,17 @@ impl LeaksReport {
     pub fn new(made: Made, found: &[Found], runs: Option<u64>, interrupted: bool) -> Self {
         let groups = group::groups(found);
         let answers = answer::sentences(&groups);
+        let headline = answer::headline(&groups, &group::of_all_ways(found), &made.assumed);
+        let what_if = what_if::changes(&groups);
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
         Self {
             schema: ReclaimReportSchema,
             made,
+            headline,
             answers,
             runs,
             groups,
+            what_if,
             settings: BTreeMap::new(),
             against: None,
             interrupted,

@@ -36,8 +36,10 @@ pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError>
     let runs = report.runs.map_or_else(String::new, |runs| format!(" of {}", human::plural(runs, "run", "runs")));
     let unfinished = if report.interrupted { "; interrupted before its last run" } else { "" };
     page.meta(&format!("{}{runs}{unfinished}.", human::plural(addresses, "address", "addresses")));
+    page.headline(&report.headline);
     page.answer(&report.answers);
     page.against(report.against.as_ref());
+    page.what_if(&report.what_if);
     let mut scenarios: Vec<&str> = report.groups.iter().map(|group| &*group.scenario).collect();
     scenarios.dedup();
     for scenario in scenarios {

@@ -14,6 +14,9 @@ use crate::statistics::Estimate;
 /// The style of all pages, light and dark.
 pub(crate) const STYLE: &str = include_str!("page.css");
 
+/// A table of more columns takes smaller letters, so that all stand beside each other on 1000 pixels.
+const MANY: usize = 14;
+
 /// A page that is being written.
 pub struct Page(String);
 
@@ -38,6 +41,11 @@ impl Page {
     /// How much the answer rests on, in small letters.
     pub fn meta(&mut self, text: &str) {
         let _ = writeln!(self.0, "<p class=\"meta\">{}</p>", reference::html(&escape(text)));
+    }
+
+    /// The answer in one sentence, in larger letters.
+    pub fn headline(&mut self, sentence: &str) {
+        let _ = writeln!(self.0, "<p class=\"headline\">{}</p>", reference::html(&escape(sentence)));
     }
 
     /// The answer, a sentence each.
@@ -94,7 +102,19 @@ impl Page {
 
     /// A table under the heading "The numbers". Heads and cells are markup; each row says whether it begins a group.
     pub fn numbers<'a>(&mut self, heads: impl IntoIterator<Item = &'a str>, rows: impl IntoIterator<Item = (bool, Vec<String>)>) {
-        self.0.push_str("<h3>The numbers</h3>\n<div class=\"wide\"><table>\n<tr>");
+        self.table("The numbers", heads, rows);
+    }
+
+    /// The same under another heading.
+    pub fn table<'a>(
+        &mut self,
+        title: &str,
+        heads: impl IntoIterator<Item = &'a str>,
+        rows: impl IntoIterator<Item = (bool, Vec<String>)>,
+    ) {
+        let heads: Vec<&str> = heads.into_iter().collect();
+        let many = if heads.len() > MANY { " class=\"many\"" } else { "" };
+        let _ = write!(self.0, "<h3>{}</h3>\n<div class=\"wide\"><table{many}>\n<tr>", escape(title));
         for head in heads {
             let _ = write!(self.0, "<th>{head}</th>");
         }
@@ -114,13 +134,24 @@ impl Page {
         let Some(against) = against else { return };
         self.part(&format!("Compared with {}", against.from));
         self.answer_of("What changed", &against.answers);
-        let heads = ["", "Figure", "Before", "Now", "Change", "p", "", "Test"];
-        let shown: Vec<&Compared> = against.changes.iter().filter(|change| !change.is_nothing()).collect();
+        self.compared("The numbers", ["Before", "Now"], &against.changes);
+    }
+
+    /// What would change, if something was asked about that: the scenario as it is, and each figure with something changed.
+    pub fn what_if(&mut self, changes: &[Compared]) {
+        if !changes.is_empty() {
+            self.compared("What if", ["As it is", "Then"], changes);
+        }
+    }
+
+    fn compared(&mut self, title: &str, [old, new]: [&str; 2], changes: &[Compared]) {
+        let heads = ["", "Figure", old, new, "Change", "p", "Test"];
+        let shown: Vec<&Compared> = changes.iter().filter(|change| !change.is_nothing()).collect();
         let rows = shown.iter().enumerate().map(|(number, change)| {
             let first = number == 0 || shown[number - 1].place != change.place;
             (first, compared(change, first))
         });
-        self.numbers(heads, rows);
+        self.table(title, heads, rows);
     }
 
     /// How it was made, with what else there is to say of that: names and markup.
@@ -158,14 +189,18 @@ fn compared(change: &Compared, first: bool) -> Vec<String> {
     let p = change.p.map_or_else(|| "–".to_owned(), |p| if p < 0.001 { "&lt; 0.001".to_owned() } else { format!("{p:.3}") });
     vec![
         place,
-        escape(&change.figure),
+        words(&escape(&change.figure)),
         value(change.old),
         value(change.new),
         format!("{}{interval}", change.change()),
         p,
-        change.verdict().to_owned(),
-        change.test.to_owned(),
+        words(&format!("{} <small>{}</small>", change.verdict(), change.test)),
     ]
+}
+
+/// Markup that wraps where a column has no room for it.
+fn words(markup: &str) -> String {
+    format!("<span class=\"words\">{markup}</span>")
 }
 
 /// A value, and its interval in small letters.

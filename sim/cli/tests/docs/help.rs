@@ -9,7 +9,7 @@ use crate::{is_refused, is_set};
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Files that examples take for granted, and the commands that make them.
-const GIVEN: [(&[&str], &str); 17] = [
+const GIVEN: [(&[&str], &str); 15] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
         "ipam-sim run scenarios/negative/counter-decides-once.toml --seeds 1
@@ -34,12 +34,6 @@ const GIVEN: [(&[&str], &str); 17] = [
         &["old/conflicts"],
         "ipam-sim report conflicts --vary instances=8 --vary retry=default-backoff --seeds 20 --precision 50% --out old/conflicts",
     ),
-    (
-        &["old/capacity"],
-        "ipam-sim report capacity --objective 'exhausted<1%' --vary instances=4..5 --vary \
-         retry=default-backoff --seeds 20 --out old/capacity",
-    ),
-    (&["old/reclaim"], "ipam-sim report reclaim --seeds 1 --out old/reclaim"),
     (&["pods.csv"], "printf 'name,created,deletion_time\\na,2026-01-15T12:00:00Z,\\n' > pods.csv"),
     (&["server/settings.toml"], "ipam-sim report calibrate scenarios/traces/requests.jsonl --out server"),
     (&["audit.log"], "cp scenarios/traces/audit.jsonl audit.log"),

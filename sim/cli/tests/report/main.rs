@@ -11,6 +11,7 @@ mod capacity;
 mod conflicts;
 mod demand;
 mod reclaim;
+mod what_if;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -7,7 +7,8 @@ use ipam_reports::demand::Wanted;
 use sim_config::time::Span;
 
 use super::output::Output;
-use super::question::{Form, Sharing, Trace};
+use super::question::{Form, OtherTraces, Sharing, Trace};
+use super::vary::Vary;
 use crate::cli::args::{Format, positive};
 
 /// Arguments of `report`.
@@ -81,17 +82,20 @@ are as narrow as --precision asks, or a quarter of it for what is small.";
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CAPACITY_EXAMPLES, group = clap::ArgGroup::new("pods").multiple(true))]
 pub struct CapacityArgs {
-    /// A scenario of Spiderpool whose pods need a pool, e.g. of a trace; without one, bursts at a pool
-    #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system", "vary"])]
+    /// A scenario of Spiderpool, e.g. with a trace; without one, bursts at a pool
+    #[arg(value_name = "SCENARIO", group = "pods", conflicts_with_all = ["from", "system"])]
     pub scenario: Option<PathBuf>,
     /// See [`Trace`].
     #[command(flatten)]
     pub trace: Trace,
+    /// Traces beside the recorded one: its arrivals drawn again, and more pods or fewer.
+    #[command(flatten)]
+    pub others: OtherTraces,
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
-    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s'; repeatable.
-    /// The sizes.csv of --from knows what was asked
+    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s';
+    /// repeatable; sizes.csv knows it
     #[arg(long, value_name = "METRIC<VALUE", required_unless_present = "from")]
     pub objective: Vec<Wanted>,
     /// See [`Sharing`].
@@ -111,17 +115,17 @@ pub const CAPACITY_BURSTS_MAX: u64 = 4_000;
 
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
-  ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
-  ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
-  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
+  ipam-sim report capacity --objective 'allocate_p99<1s' --system spiderpool --vary pods=8
+  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%' --growth 2
+  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%' --resample 60
   ipam-sim report capacity --trace pods.csv --columns arrival=created --objective 'refused<1%'
-  ipam-sim report capacity --objective 'exhausted<1%' --vary retry=patient --against old/capacity
   ipam-sim report capacity --from report/sizes.csv --out again
 
 Unless something is varied: instances=2..256, or nodes=2..64. A number of adaptors meets an
 objective when the whole interval of 95 % does; a size of the pool, when each run of the pods does.
-The search takes it that more adaptors never meet an objective that fewer miss.";
+The search takes it that more adaptors never meet an objective that fewer miss. Of a scenario keys
+of its file are varied, e.g. workload.nodes=6,12.";
 
 impl CapacityArgs {
     /// The command line that asks for the same, for whoever reads the report.
@@ -129,7 +133,13 @@ impl CapacityArgs {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let objectives = self.objective.iter().map(|objective| format!("--objective '{}'", objective.to_string().replace(' ', "")));
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
-        let words = scenario.chain(self.trace.words()).chain(self.form.words()).chain(objectives).chain(self.sharing.words()).chain(seeds);
+        let words = scenario
+            .chain(self.trace.words())
+            .chain(self.others.words())
+            .chain(self.form.words())
+            .chain(objectives)
+            .chain(self.sharing.words())
+            .chain(seeds);
         command("capacity", words.chain(self.output.words()))
     }
 }
@@ -144,6 +154,9 @@ pub struct ReclaimArgs {
     /// See [`Form`].
     #[command(flatten)]
     pub form: Form,
+    /// Ask with other values, too, e.g. workload.grace=5,30; repeatable
+    #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
+    pub vary: Vec<Vary>,
     /// How many seeds of each [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
@@ -156,8 +169,7 @@ const RECLAIM_EXAMPLES: &str = "\
 Examples:
   ipam-sim report reclaim --out report
   ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
-  ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.controllers=1
-  ipam-sim report reclaim --seeds 200 --against old/reclaim
+  ipam-sim report reclaim --vary workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=0,30
   ipam-sim report reclaim --from report/reclaims.csv --out again
 
 Delays count from the end of the pod's right to its address, margins from its last answer on it.";
@@ -167,7 +179,8 @@ impl ReclaimArgs {
     pub fn command(&self) -> String {
         let scenario = self.scenario.iter().map(|file| file.display().to_string());
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
-        command("reclaim", scenario.chain(self.form.words()).chain(seeds).chain(self.output.words()))
+        let vary = self.vary.iter().map(|vary| format!("--vary {vary}"));
+        command("reclaim", scenario.chain(self.form.words()).chain(vary).chain(seeds).chain(self.output.words()))
     }
 }
 

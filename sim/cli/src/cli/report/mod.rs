@@ -12,7 +12,7 @@ use super::interrupt::stop_on_signals;
 use super::{CliError, Console, LiveProgress, Verbs, conclude, print_made, text, watched};
 
 pub use output::Output;
-pub use question::{Columns, Form, Sharing, Trace};
+pub use question::{Columns, Form, Growth, OtherTraces, Sharing, Trace};
 
 /// Answers the question and prints the answer; tables, plots and the page are written by [`Verbs`].
 pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use ipam_reports::conflicts::System;
+use sim_config::time::Span;
 use sim_harness::engine::LoadOptions;
 
 use super::vary::Vary;
@@ -22,7 +23,7 @@ pub struct Sharing {
     /// policy; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
-    /// Take API servers and links from a scenario: the settings.toml of `report calibrate`
+    /// Take servers and links from a scenario, e.g. of `report calibrate`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub servers: Option<PathBuf>,
 }
@@ -36,11 +37,74 @@ impl Sharing {
     }
 }
 
+/// Other traces than the one that was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct OtherTraces {
+    /// Find the size for N traces with arrivals drawn again in blocks
+    #[arg(long, value_name = "N", value_parser = resamples, conflicts_with = "from")]
+    pub resample: Option<u64>,
+    /// Length of a block, e.g. 10m [default: follows from the trace]
+    #[arg(long, value_name = "DURATION", requires = "resample")]
+    pub block: Option<Span>,
+    /// Find the size for so many times as many pods, e.g. 1.5,2
+    #[arg(long, value_name = "FACTORS", conflicts_with = "from")]
+    pub growth: Option<Growth>,
+}
+
+impl OtherTraces {
+    /// What a command line says of it.
+    pub(super) fn words(&self) -> impl Iterator<Item = String> {
+        let resample = self.resample.map(|many| format!("--resample {many}"));
+        let block = self.block.map(|block| format!("--block {block}"));
+        let growth = self.growth.as_ref().map(|growth| format!("--growth {}", growth.text()));
+        [resample, block, growth].into_iter().flatten()
+    }
+}
+
+/// How many traces can be drawn again: from 20 on one of twenty can be told, and more than these take too long.
+const RESAMPLES: std::ops::RangeInclusive<u64> = 20..=10_000;
+
+fn resamples(text: &str) -> Result<u64, String> {
+    let many = text.parse().ok().filter(|many| RESAMPLES.contains(many));
+    many.ok_or_else(|| format!("`{text}` is no whole number from {} to {}", RESAMPLES.start(), RESAMPLES.end()))
+}
+
+/// Factors by which there are more pods, or fewer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Growth(pub Vec<f64>);
+
+/// Which factors make sense: a twentieth of a trace says little, and a twentyfold one is another cluster.
+const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=20.0;
+
+impl Growth {
+    fn text(&self) -> String {
+        self.0.iter().map(f64::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl FromStr for Growth {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut factors: Vec<f64> = Vec::new();
+        for one in text.split(',') {
+            let factor = one.trim().parse().ok().filter(|factor| FACTORS.contains(factor));
+            let factor =
+                factor.ok_or_else(|| format!("`{}` is no factor from {} to {}, e.g. 1.5", one.trim(), FACTORS.start(), FACTORS.end()))?;
+            if factors.contains(&factor) {
+                return Err(format!("`{}` stands there twice", one.trim()));
+            }
+            factors.push(factor);
+        }
+        Ok(Self(factors))
+    }
+}
+
 /// Pods that come and go.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Trace {
     /// Pods that come and go, a row each, as CSV; - is standard input
-    #[arg(long, value_name = "FILE", group = "pods", conflicts_with_all = ["from", "system", "vary"])]
+    #[arg(long, value_name = "FILE", group = "pods", conflicts_with_all = ["from", "system"])]
     pub trace: Option<PathBuf>,
     /// Names of its columns, e.g. arrival=created,departure=gone
     #[arg(long, value_name = "KEY=NAME", requires = "pods")]
@@ -144,6 +208,20 @@ mod tests {
         let settings: Vec<String> = trace.settings().into_iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
         assert_eq!(settings[0], "workload.trace='a \"b\".csv'");
         assert_eq!(settings[1], "workload.trace_columns={ creation_time = \"created at\", deletion_time = \"gone\", name = \"pod\" }");
+    }
+
+    #[test]
+    fn factors_and_numbers_of_traces_that_make_no_sense_get_one_sentence() {
+        assert_eq!("1,1.5, 2".parse(), Ok(Growth(vec![1.0, 1.5, 2.0])));
+        for text in ["0", "", "-1", "1e9", "nan", "inf", "two", "1,,2"] {
+            let error = text.parse::<Growth>().unwrap_err();
+            assert!(error.contains("is no factor from 0.05 to 20, e.g. 1.5"), "{text}: {error}");
+        }
+        assert_eq!("2,2.0".parse::<Growth>(), Err("`2.0` stands there twice".to_owned()));
+        assert_eq!(resamples("20"), Ok(20));
+        for text in ["0", "19", "10001", "-1", "many"] {
+            assert_eq!(resamples(text), Err(format!("`{text}` is no whole number from 20 to 10000")));
+        }
     }
 
     #[test]

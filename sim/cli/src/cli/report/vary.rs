@@ -53,10 +53,12 @@ pub enum Values {
     Width(Vec<u32>),
     /// For how long a read keeps a server busy; a write does so one and a half times as long.
     Service(Vec<Span>),
+    /// A key of a scenario file, dotted, and its values as `--set` has them.
+    Setting(Vec<String>),
 }
 
 const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle, width, service; for Spiderpool \
-                    nodes, pods, pool, spread, latency, start, policy, width, service";
+                    nodes, pods, pool, spread, latency, start, policy, width, service; of a scenario its keys, e.g. workload.grace";
 
 /// The most nodes and the most pods of a node: more would take minutes a burst.
 const NODES_MAX: u32 = 256;
@@ -99,6 +101,7 @@ impl FromStr for Vary {
             "width" if values.contains("..") => Values::Width(whole(values, 1, WIDTH_MAX)?),
             "width" => Values::Width(each(values, |text| if text == "none" { Ok(0) } else { number(text, 1, WIDTH_MAX) })?),
             "service" => Values::Service(each(values, |text| span(text, Span::micros(10)))?),
+            key if key.contains('.') => Values::Setting(settings(values)?),
             other => return Err(format!("there is nothing called `{other}` to vary; there are {KEYS}")),
         };
         Ok(Self { text: text.to_owned(), values })
@@ -108,15 +111,51 @@ impl FromStr for Vary {
 impl Vary {
     /// Whether this can be varied for a system.
     pub fn is_for(&self, system: System) -> bool {
+        if self.is_setting() {
+            return false;
+        }
         let shared =
             matches!(self.values, Values::Pool(_) | Values::Spread(_) | Values::Latency(_) | Values::Width(_) | Values::Service(_));
         let of_agents = matches!(self.values, Values::Nodes(_) | Values::Pods(_) | Values::Start(_) | Values::Policy(_));
         shared || of_agents == (system == System::Spiderpool)
     }
 
+    /// Whether it is a key of a scenario, and so nothing that bursts have.
+    pub fn is_setting(&self) -> bool {
+        matches!(self.values, Values::Setting(_))
+    }
+
     /// What is varied.
     pub fn key(&self) -> &str {
         self.text.split_once('=').map_or(&*self.text, |(key, _)| key)
+    }
+}
+
+/// Values of a key of a scenario, between commas that stand in no list, table or string of one.
+fn settings(list: &str) -> Result<Vec<String>, String> {
+    let (mut values, mut begin, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
+    for (at, character) in list.char_indices() {
+        match (quote, character) {
+            (Some(mark), _) if mark == character => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                values.push(&list[begin..at]);
+                begin = at + 1;
+            }
+            (None, _) => {}
+        }
+    }
+    values.push(&list[begin..]);
+    let values: Vec<String> = values.into_iter().map(|value| value.trim().to_owned()).collect();
+    if values.iter().any(String::is_empty) {
+        return Err(format!("a value of `{list}` is empty; expected e.g. workload.grace=5,30"));
+    }
+    match values.iter().enumerate().find(|(number, value)| values[..*number].contains(value)) {
+        Some((_, twice)) => Err(format!("`{twice}` stands there twice")),
+        None => Ok(values),
     }
 }
 
@@ -197,6 +236,12 @@ mod tests {
         assert_eq!(read("width=1..4"), Ok(Values::Width(vec![1, 2, 4])));
         assert_eq!(read("service=500us"), Ok(Values::Service(vec![Span::micros(500)])));
         assert_eq!(read("update=decides-once"), Ok(Values::Update(vec![true])));
+        let settings = |all: &[&str]| Ok(Values::Setting(all.iter().map(|one| (*one).to_owned()).collect()));
+        assert_eq!(read("workload.grace=5, 5..30"), settings(&["5", "5..30"]));
+        assert_eq!(
+            read("workload.kinds=[\"pod\", \"job\"],\"pod,x\",{ a = 1, b = 2 }"),
+            settings(&["[\"pod\", \"job\"]", "\"pod,x\"", "{ a = 1, b = 2 }"])
+        );
         assert_eq!(read("retry=twelve,patient"), Ok(Values::Retry(vec![RetryName::Twelve, RetryName::Patient])));
     }
 
@@ -205,6 +250,8 @@ mod tests {
         for (text, expected) in [
             ("instances", "expected KEY=VALUES, e.g. instances=2..64"),
             ("speed=1", "there is nothing called `speed` to vary; there are instances, pool,"),
+            ("workload.grace=5,", "a value of `5,` is empty"),
+            ("workload.grace=5,5", "`5` stands there twice"),
             ("instances=64..2", "the range `64..2` is reversed; write `2..64`"),
             ("instances=0..8", "`0` is no whole number from 1 to 10000"),
             ("instances=2,2", "`2` stands there twice"),

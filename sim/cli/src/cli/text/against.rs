@@ -1,19 +1,38 @@
 //! What changed since an earlier report: the headline, a line a figure, then the rest that is said.
 
-use ipam_reports::against::Against;
+use ipam_reports::against::{Against, Compared};
 
 use super::Paint;
 use super::table::{Align, Table};
 
 /// The comparison, with an empty line below; nothing if there is none.
 pub(super) fn against(against: Option<&Against>, paint: Paint) -> Vec<String> {
-    use Align::{Left, Right};
     let Some(against) = against else { return Vec::new() };
+    let (headline, rest) = against.answers.split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
+    let mut lines: Vec<String> = headline.cloned().into_iter().collect();
+    lines.push(format!("Compared with {}:", against.from));
+    lines.extend(table(["where", "before", "now"], &against.changes, paint));
+    lines.extend(rest.iter().cloned());
+    lines.push(String::new());
+    lines
+}
+
+/// What would change, with an empty line above; nothing if nothing was asked about that.
+pub(super) fn what_if(changes: &[Compared], paint: Paint) -> Vec<String> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    std::iter::once(String::new()).chain(table(["what if", "as it is", "then"], changes, paint)).collect()
+}
+
+/// A line a figure, under heads that say what is compared with what.
+fn table([place, old, new]: [&str; 3], changes: &[Compared], paint: Paint) -> Vec<String> {
+    use Align::{Left, Right};
     let mut table = Table::new([Left, Left, Right, Right, Right, Left, Right, Left]);
-    let head = ["where", "figure", "before", "now", "change", "95 % interval", "p", ""];
+    let head = [place, "figure", old, new, "change", "95 % interval", "p", ""];
     table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
     let mut last = "";
-    for change in against.changes.iter().filter(|change| !change.is_nothing()) {
+    for change in changes.iter().filter(|change| !change.is_nothing()) {
         let p = change.p.map_or_else(String::new, |p| if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") });
         table.row([
             if change.place == last { String::new() } else { change.place.clone() },
@@ -27,11 +46,5 @@ pub(super) fn against(against: Option<&Against>, paint: Paint) -> Vec<String> {
         ]);
         last = &change.place;
     }
-    let (headline, rest) = against.answers.split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
-    let mut lines: Vec<String> = headline.cloned().into_iter().collect();
-    lines.push(format!("Compared with {}:", against.from));
-    lines.extend(table.lines());
-    lines.extend(rest.iter().cloned());
-    lines.push(String::new());
-    lines
+    table.lines()
 }

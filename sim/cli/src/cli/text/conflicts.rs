@@ -47,6 +47,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
         }
     }
     let mut lines = against(report.against.as_ref(), paint);
+    lines.extend([report.headline.clone(), String::new()]);
     lines.extend(table.lines());
     if report.points.iter().any(|point| !point.reached) {
         lines.push(format!("{} as many bursts as allowed, whose intervals do not decide yet", paint.warn("*")));

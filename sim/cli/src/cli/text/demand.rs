@@ -6,7 +6,7 @@ use ipam_reports::human;
 use ipam_reports::reference;
 
 use super::Paint;
-use super::against::against;
+use super::against::{against, what_if};
 use super::table::{Align, Table};
 
 /// The whole report.
@@ -24,7 +24,9 @@ pub fn demand(report: &DemandReport, paint: Paint) -> String {
         last = &trial.form;
     }
     let mut lines = against(report.against.as_ref(), paint);
+    lines.extend([report.headline.clone(), String::new()]);
     lines.extend(table.lines());
+    lines.extend(what_if(&report.what_if, paint));
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));

@@ -8,7 +8,7 @@ use ipam_reports::spread::Margin;
 use ipam_reports::statistics::Estimate;
 
 use super::Paint;
-use super::against::against;
+use super::against::{against, what_if};
 use super::table::{Align, Table};
 
 /// The whole report.
@@ -24,9 +24,11 @@ pub fn leaks(report: &LeaksReport, paint: Paint) -> String {
         last = &group.scenario;
     }
     let mut lines = against(report.against.as_ref(), paint);
+    lines.extend([report.headline.clone(), String::new()]);
     if !report.groups.is_empty() {
         lines.extend(table.lines());
     }
+    lines.extend(what_if(&report.what_if, paint));
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));

@@ -294,6 +294,27 @@ impl Default for SpiderDraft {
     }
 }
 
+impl SpiderDraft {
+    /// The pods of its trace, once it was read; `None` = it has none.
+    pub fn trace_rows(&self) -> Option<&TraceRows> {
+        self.trace.is_some().then_some(&*self.rows)
+    }
+
+    /// Puts other pods in the place of those of its trace.
+    ///
+    /// # Errors
+    /// How many operations they make, if that is more than a run may have.
+    pub fn set_trace_rows(&mut self, rows: TraceRows) -> Result<(), u64> {
+        match rows.too_many(self.trace_replication) {
+            Some(operations) => Err(operations),
+            None => {
+                self.rows = Arc::new(rows);
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Draft for SpiderDraft {
     type Plan = SpiderPlan;
 

@@ -71,7 +71,7 @@ pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
 pub use subnets::drawn::{IpNumber, SubnetChange};
 pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};
-pub use trace::{TraceRows, TraceSize};
+pub use trace::{Arrivals, TraceRows, TraceSize};
 
 /// The policy that these deviations make of the hardened one. Deviations of other systems are none of its business.
 pub fn policy_of(deviations: &[DeviationName]) -> Policy {

@@ -164,7 +164,7 @@ pub(super) fn report(args: &ConflictsArgs, progress: &dyn Progress) -> Result<Co
     let scenarios: Vec<String> = all.iter().map(|one| toml::to_string(&one.planned.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("advice {precision:?} {} {}", args.seeds, scenarios.concat()));
     let question = page::question(args.sharing.system).to_owned();
-    let made = Made { question, command: args.command(), build: build().to_owned(), config, from: None };
+    let made = Made { question, command: args.command(), build: build().to_owned(), config, ..Made::default() };
     let sheets = [Sheet { name: BURSTS, head: bursts_head().into_bytes() }, Sheet { name: "tried.csv", head: b"policy,bursts\n".to_vec() }];
     let (mut ledger, _) = Ledger::open(&out, &made, &sheets, &["policy"], args.output.force)?;
     let known = known(&fs::read_to_string(out.join(BURSTS)).unwrap_or_default())?;

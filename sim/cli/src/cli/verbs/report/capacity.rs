@@ -109,9 +109,10 @@ pub(super) fn redraw(
         build: table.build,
         config: table.config,
         from: Some(again.name()),
+        ..Made::default()
     };
-    let mut report = ConflictsReport::with_answers(made, answers, points, false);
-    report.searched = Some(Searched { objectives: told(&objectives), curves });
+    let searched = Searched { objectives: told(&objectives), curves };
+    let mut report = ConflictsReport::searching(made, searched, answers, points, false);
     compare(&mut report, old)?;
     may_draw_in(out, args.output.force)?;
     report.unwritten = drawings::unwritten(drawings::write(&report, out))?;
@@ -228,10 +229,9 @@ fn search(
     answers.extend(limits_of(args.sharing.system));
     let points = by_curve(search.tried);
     let question = question(args.sharing.system, &objectives);
-    let made = Made { question, command: args.command(), build: build().to_owned(), config, from: None };
-    let mut report = ConflictsReport::with_answers(made, answers, points, interrupted);
-    report.searched = Some(Searched { objectives: told(&objectives), curves });
-    Ok(report)
+    let made = Made { question, command: args.command(), build: build().to_owned(), config, ..Made::default() };
+    let searched = Searched { objectives: told(&objectives), curves };
+    Ok(ConflictsReport::searching(made, searched, answers, points, interrupted))
 }
 
 /// The objectives, all of which are about bursts.

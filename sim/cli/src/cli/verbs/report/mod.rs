@@ -11,6 +11,7 @@
 
 mod advise;
 mod agents;
+mod assumed;
 mod baseline;
 mod bursts;
 mod calibrate;
@@ -25,6 +26,7 @@ mod reclaim;
 mod servers;
 mod sweep_point;
 mod unfinished;
+mod what_if;
 
 use ipam_reports::against::Baseline;
 use ipam_reports::conflicts::against::{OldConflicts, comparable};
@@ -54,7 +56,13 @@ pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<C
             _ => demand::redraw(args, &again, &of_pods, baseline::read(against)?.as_ref()).map(CapacityReport::Pods),
         });
     }
-    match args.scenario.is_some() || args.trace.trace.is_some() {
+    let of_pods_asked = args.scenario.is_some() || args.trace.trace.is_some();
+    let asked = [("--resample", args.others.resample.is_some()), ("--growth", args.others.growth.is_some())];
+    if let Some((option, _)) = asked.into_iter().find(|(_, asked)| *asked && !of_pods_asked) {
+        return Err(CliError::usage(format!("{option} is about the pods of a trace, and none is named"))
+            .hint("name one with --trace, or a scenario with `workload.trace`"));
+    }
+    match of_pods_asked {
         true => demand::report(args, &of_pods, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Pods),
         false => capacity::report(args, &of_bursts, baseline::read(against)?.as_ref(), progress).map(CapacityReport::Bursts),
     }

@@ -215,6 +215,10 @@ pub(super) fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
         return Err(CliError::usage("`service` says how long servers of a width are busy; add e.g. `--vary width=2`".to_owned()));
     }
     match vary.iter().find(|one| !one.is_for(system)) {
+        Some(one) if one.is_setting() => {
+            let wrong = format!("`{}` is a key of a scenario, and these are bursts at one pool", one.key());
+            Err(CliError::usage(wrong).hint("vary it with `report capacity SCENARIO` or `report reclaim SCENARIO`"))
+        }
         Some(one) => Err(CliError::usage(format!("`{}` is not varied with --system {}", one.key(), system.name()))),
         None => Ok(()),
     }

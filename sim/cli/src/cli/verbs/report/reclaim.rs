@@ -7,10 +7,10 @@ use ipam_reports::Made;
 use ipam_reports::leaks::against::{OldLeaks, comparable};
 use ipam_reports::leaks::{self, Found, LeaksReport};
 use ipam_reports::rows::Rows;
-use sim_config::Source;
+use sim_config::{Setting, Source};
 use sim_harness::check::Checks;
 use sim_harness::engine::build;
-use sim_harness::engine::load::{self, Ready};
+use sim_harness::engine::load::{self, LoadOptions, Ready};
 use sim_harness::engine::run::{record_of, run_plan};
 use sim_harness::engine::thread_pool::{ThreadPool, jobs};
 use sim_harness::engine::{Progress, output};
@@ -18,10 +18,13 @@ use sim_harness::plan::hash_text;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 
+use super::assumed;
 use super::baseline;
+use super::demand;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
+use super::what_if::{self, Change};
 use crate::cli::CliError;
 use crate::cli::report::args::ReclaimArgs;
 
@@ -46,7 +49,8 @@ pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) ->
     let (mut report, found) = match &args.output.from {
         Some(from) => Again::read(from, |again| {
             let found = leaks::read(again.text).map_err(|error| again.misread(&error))?;
-            let made = Made { from: Some(again.name()), config: "that of the table".to_owned(), ..made };
+            let assumed = demand::assumed(&again)?;
+            let made = Made { from: Some(again.name()), config: "that of the table".to_owned(), assumed, ..made };
             let mut report = LeaksReport::new(made, &found, None, false);
             compare(&mut report)?;
             may_draw_in(out, args.output.force)?;
@@ -83,7 +87,11 @@ fn simulate(
 ) -> Result<(LeaksReport, Vec<Found>), CliError> {
     let texts: Vec<String> = ready.iter().map(|ready| toml::to_string(&ready.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
-    let made = Made { config, ..made };
+    // That of all of them, if they are alike.
+    let mut assumed: Vec<String> = ready.iter().map(|ready| assumed::of(&ready.scenario)).collect();
+    assumed.dedup();
+    let assumed = if assumed.len() == 1 { assumed.remove(0) } else { String::new() };
+    let made = Made { config, assumed, ..made };
     let heads = Rows::heads();
     let sheets = [Sheet { name: "reclaims.csv", head: heads.reclaims }, Sheet { name: "runs.csv", head: heads.runs }];
     let (mut ledger, known) = Ledger::open(out, &made, &sheets, &["scenario", "seed"], args.output.force)?;
@@ -130,15 +138,25 @@ fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
     }))
 }
 
-/// The scenarios that are asked for. Their claims are the business of `run`.
+/// The scenarios that are asked for, each by itself and with what is varied. Their claims are the business of `run`.
 fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
-    let mut all = match &args.scenario {
-        Some(file) => load::scenarios(&args.form.load_options(file))?,
-        None => {
-            let each = Scenario::parse_each(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT), |_| true)?;
-            each.into_iter().map(|(_, one)| Ready::new(DEFAULT_FILE, one)).collect::<Result<Vec<_>, _>>()?
+    let base = loaded(args, &args.form.set)?;
+    let mut changed: Vec<Vec<(Change, Ready)>> = base.iter().map(|_| Vec::new()).collect();
+    for change in what_if::changes(&args.vary)? {
+        let set = change.with(&args.form.set);
+        for ((mut ready, of), original) in loaded(args, &set).map_err(|error| change.told(error))?.into_iter().zip(&mut changed).zip(&base)
+        {
+            ready.scenario.name = leaks::changed_name(&original.scenario.name, &change.name);
+            of.push((change.clone(), ready));
         }
-    };
+    }
+    let mut all = Vec::new();
+    for (original, changed) in base.into_iter().zip(changed) {
+        let file = Path::new(&original.file).to_owned();
+        let changed = what_if::effective(&file, &original.scenario, changed, |ready| &ready.scenario)?;
+        all.push(original);
+        all.extend(changed.into_iter().map(|(_, ready)| ready));
+    }
     for ready in &mut all {
         if ready.scenario.draw(0).workload.get().and_then(|plans: &sim_spiderpool::Plans| plans.cluster().reclaims()).is_none() {
             let wrong = format!("{}: nothing in `{}` reclaims addresses", ready.file, ready.scenario.name);
@@ -147,4 +165,16 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
         ready.scenario.check = Checks::default();
     }
     Ok(all)
+}
+
+/// The scenarios of the file, or the usual ones, with this set in them.
+fn loaded(args: &ReclaimArgs, set: &[Setting]) -> Result<Vec<Ready>, CliError> {
+    match &args.scenario {
+        Some(file) => Ok(load::scenarios(&LoadOptions { set: set.to_vec(), ..args.form.load_options(file) })?),
+        None => {
+            let source = Source::new(DEFAULT_FILE, DEFAULT).with(set);
+            let each = Scenario::parse_each(Path::new(DEFAULT_FILE), source, |_| true)?;
+            each.into_iter().map(|(_, one)| Ready::new(DEFAULT_FILE, one).map_err(CliError::from)).collect()
+        }
+    }
 }

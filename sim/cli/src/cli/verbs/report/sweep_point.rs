@@ -121,6 +121,7 @@ impl Values {
             Values::Retry(values) => values.len(),
             Values::Update(values) | Values::Selection(values) | Values::Start(values) | Values::Policy(values) => values.len(),
             Values::Throttle(values) => values.len(),
+            Values::Setting(values) => values.len(),
         }
     }
 
@@ -132,7 +133,13 @@ impl Values {
         }
         !matches!(
             self,
-            Values::Start(_) | Values::Policy(_) | Values::Retry(_) | Values::Update(_) | Values::Selection(_) | Values::Throttle(_)
+            Values::Start(_)
+                | Values::Policy(_)
+                | Values::Retry(_)
+                | Values::Update(_)
+                | Values::Selection(_)
+                | Values::Throttle(_)
+                | Values::Setting(_)
         )
     }
 
@@ -154,6 +161,8 @@ impl Values {
             Values::Selection(values) => (selection_name(values[number]).to_owned(), SweepPoint { first: values[number], ..point }),
             Values::Width(values) => (width_name(values[number]), SweepPoint { width: values[number], ..point }),
             Values::Service(values) => (values[number].to_string(), SweepPoint { service: values[number], ..point }),
+            // No point has such a thing, and whoever asks for one is told so before.
+            Values::Setting(values) => (values[number].clone(), point),
             Values::Throttle(values) => (name_of(&values[number]), SweepPoint { throttle: values[number], ..point }),
         }
     }

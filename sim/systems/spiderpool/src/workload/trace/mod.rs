@@ -3,6 +3,7 @@
 mod audit;
 pub mod audit_log;
 mod lives;
+mod resample;
 mod snapshot;
 mod time;
 
@@ -16,6 +17,7 @@ use sim_harness::plan::OPS_MAX;
 
 pub use self::audit::from_audit;
 pub use self::lives::{Life, Lives, Since, Until};
+pub use self::resample::Arrivals;
 pub use self::snapshot::from_pods;
 use self::time::Times;
 use super::ops::{AppKind, ApplyApp, NAMESPACE};

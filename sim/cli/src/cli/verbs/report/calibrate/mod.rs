@@ -51,7 +51,7 @@ pub(super) fn report(args: &CalibrateArgs) -> Result<CalibrateReport, CliError> 
         command: args.command(),
         build: build().to_owned(),
         config: hash_text(&settings),
-        from: None,
+        ..Made::default()
     };
     let file = out.join(SETTINGS).display().to_string();
     let mut report = CalibrateReport::new(made, log.facts.clone(), fit, times::groups(&log), levels, args.network.is_some(), &file);

@@ -4,7 +4,7 @@ use ipam_reports::demand;
 use serde_json::Value;
 
 use super::demand::{LOST, scenario};
-use super::{Folder, done, file, refused};
+use super::{Folder, cut, done, file, refused};
 
 /// Thirty pods in ten minutes, three at a time and one more that stays, each of them for 40 s, in a folder of its own.
 fn trace(folder: &Folder) -> String {
@@ -21,7 +21,7 @@ fn json(folder: &Folder) -> Value {
 
 #[test]
 fn resampled_traces_say_how_far_the_recorded_one_carries() {
-    let (input, out, other) = (Folder::new("resample-in"), Folder::new("resample-out"), Folder::new("resample-two"));
+    let (input, out, other) = (Folder::missing("resample-in"), Folder::new("resample-out"), Folder::new("resample-two"));
     let asked = format!("--trace {} --objective refused<1% --seeds 1 --resample 20", trace(&input));
     let said = done("capacity", &format!("{asked} --jobs 2"), &out.0);
     let headline = said.lines().next().unwrap();
@@ -51,10 +51,10 @@ fn resampled_traces_say_how_far_the_recorded_one_carries() {
     // Threads, interruptions and drawing again change nothing.
     done("capacity", &format!("{asked} --jobs 1"), &other.0);
     assert_eq!(other.text("resamples.csv"), out.text("resamples.csv"));
-    out.cut("resamples.csv", 8);
+    cut(&out, "resamples.csv", 8);
     assert_eq!(done("capacity", &asked, &out.0), said);
     assert_eq!(other.text("resamples.csv"), out.text("resamples.csv"));
-    let again = Folder::new("resample-again");
+    let again = Folder::missing("resample-again");
     assert_eq!(done("capacity", &format!("--from {}", out.0.join("sizes.csv").display()), &again.0), said);
     // Longer blocks are another question.
     refused("capacity", &format!("{asked} --block 2m"), &out.0, "holds a report on something else");
@@ -62,7 +62,7 @@ fn resampled_traces_say_how_far_the_recorded_one_carries() {
 
 #[test]
 fn more_pods_need_more_addresses_and_fewer_need_fewer() {
-    let (input, out) = (Folder::new("growth-in"), Folder::new("growth-out"));
+    let (input, out) = (Folder::missing("growth-in"), Folder::new("growth-out"));
     std::fs::create_dir_all(&input.0).unwrap();
     let pods: String = (0..8).map(|number| format!("p{number},{},\n", 10 * number)).collect();
     let path = input.0.join("all-stay.csv");
@@ -83,7 +83,7 @@ fn more_pods_need_more_addresses_and_fewer_need_fewer() {
 
 #[test]
 fn a_setting_of_the_scenario_is_varied_beside_the_scenario_as_it_is() {
-    let (input, out) = (Folder::new("vary-in"), Folder::new("vary-out"));
+    let (input, out) = (Folder::missing("vary-in"), Folder::new("vary-out"));
     let six = scenario(&input, LOST);
     let asked = format!("{six} --objective refused<1% --vary workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=0,100");
     let said = done("capacity", &asked, &out.0);
@@ -98,13 +98,13 @@ fn a_setting_of_the_scenario_is_varied_beside_the_scenario_as_it_is() {
         "leaks of `a` and `b` are gone when `e` and `f` come"
     );
     assert!(out.text("index.html").contains("What if"));
-    let again = Folder::new("vary-again");
+    let again = Folder::missing("vary-again");
     assert_eq!(done("capacity", &format!("--from {}", out.0.join("sizes.csv").display()), &again.0), said);
 }
 
 #[test]
 fn pool_shape_and_size_of_the_servers_are_varied_in_every_combination() {
-    let (input, out) = (Folder::new("shape-in"), Folder::new("shape-out"));
+    let (input, out) = (Folder::missing("shape-in"), Folder::new("shape-out"));
     let six = scenario(&input, "");
     let asked = "--objective refused<1% --seeds 1 --vary workload.pools=1,2 --vary cluster.capacity.width=1,2";
     let said = done("capacity", &format!("{six} {asked} --set workload.default_pools=2"), &out.0);
@@ -112,13 +112,13 @@ fn pool_shape_and_size_of_the_servers_are_varied_in_every_combination() {
     assert_eq!(names, ["as it is", "pools 1, width 1", "pools 1, width 2", "pools 2, width 1", "pools 2, width 2"]);
     let two = json(&out)["forms"].as_array().unwrap().iter().find(|form| form["name"] == "pools 2, width 1").unwrap().clone();
     assert_eq!((&two["step"], two["smallest"].as_u64().unwrap() % 2), (&2.into(), 0), "both pools have as many: {said}");
-    let again = Folder::new("shape-again");
+    let again = Folder::missing("shape-again");
     assert_eq!(done("capacity", &format!("--from {}", out.0.join("sizes.csv").display()), &again.0), said);
 }
 
 #[test]
 fn a_delay_of_reclaim_is_varied_beside_the_usual_one() {
-    let out = Folder::new("reclaim-vary");
+    let out = Folder::missing("reclaim-vary");
     let said = done("reclaim", "--seeds 6 --vary workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=30", &out.0);
     let headline = said.lines().next().unwrap();
     assert!(
@@ -134,13 +134,13 @@ fn a_delay_of_reclaim_is_varied_beside_the_usual_one() {
     let change = report["what_if"].as_array().unwrap().iter().find(half).unwrap();
     let (old, new) = (change["old"]["value"].as_f64().unwrap(), change["new"]["value"].as_f64().unwrap());
     assert!((29.0..31.0).contains(&(new - old)) && change["significant"] == true, "{change}");
-    let again = Folder::new("reclaim-vary-again");
+    let again = Folder::missing("reclaim-vary-again");
     assert_eq!(done("reclaim", &format!("--from {}", out.0.join("reclaims.csv").display()), &again.0), said);
 }
 
 #[test]
 fn every_answer_begins_with_one_number_its_confidence_and_what_it_rests_on() {
-    let out = Folder::new("headline-conflicts");
+    let out = Folder::missing("headline-conflicts");
     let said = done("conflicts", "--vary instances=8 --vary retry=default-backoff --vary width=2 --seeds 100", &out.0);
     let headline = said.lines().next().unwrap();
     assert!(
@@ -151,7 +151,7 @@ fn every_answer_begins_with_one_number_its_confidence_and_what_it_rests_on() {
     );
     assert_eq!(json(&out)["headline"], headline);
     assert!(out.text("index.html").contains("<p class=\"headline\">With 8 adaptors "));
-    let out = Folder::new("headline-capacity");
+    let out = Folder::missing("headline-capacity");
     let said = done("capacity", "--objective exhausted<1% --vary instances=2..8 --vary retry=default-backoff --seeds 500", &out.0);
     let expected = "Up to 4 adaptors can share one pool so that exhausted < 1 % holds, with 95 % confidence (all at once, servers without \
                     a queue, as all move in lock step).";
@@ -161,7 +161,7 @@ fn every_answer_begins_with_one_number_its_confidence_and_what_it_rests_on() {
 
 #[test]
 fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
-    let (input, out) = (Folder::new("what-if-wrong-in"), Folder::new("what-if-wrong-out"));
+    let (input, out) = (Folder::missing("what-if-wrong-in"), Folder::new("what-if-wrong-out"));
     let (six, waves) = (scenario(&input, ""), trace(&input));
     let write = |name: &str, rows: &str| {
         let path = input.0.join(name);
@@ -226,7 +226,7 @@ fn write_drawn(folder: &Folder) -> String {
 
 #[test]
 fn agents_meet_at_the_servers_that_are_named() {
-    let (servers, plain, sized) = (Folder::new("agents-servers"), Folder::new("agents-plain"), Folder::new("agents-sized"));
+    let (servers, plain, sized) = (Folder::missing("agents-servers"), Folder::new("agents-plain"), Folder::new("agents-sized"));
     done("calibrate", &format!("{} --network 300us", file("scenarios/traces/requests.jsonl")), &servers.0);
     let asked = "--system spiderpool --vary nodes=8 --vary pods=2 --vary start=together --vary policy=hardened --seeds 12";
     done("conflicts", asked, &plain.0);

@@ -21,7 +21,7 @@ fn json(folder: &Folder) -> Value {
 
 #[test]
 fn resampled_traces_say_how_far_the_recorded_one_carries() {
-    let (input, out, other) = (Folder::missing("resample-in"), Folder::new("resample-out"), Folder::new("resample-two"));
+    let (input, out, other) = (Folder::missing("resample-in"), Folder::missing("resample-out"), Folder::missing("resample-two"));
     let asked = format!("--trace {} --objective refused<1% --seeds 1 --resample 20", trace(&input));
     let said = done("capacity", &format!("{asked} --jobs 2"), &out.0);
     let headline = said.lines().next().unwrap();
@@ -62,7 +62,7 @@ fn resampled_traces_say_how_far_the_recorded_one_carries() {
 
 #[test]
 fn more_pods_need_more_addresses_and_fewer_need_fewer() {
-    let (input, out) = (Folder::missing("growth-in"), Folder::new("growth-out"));
+    let (input, out) = (Folder::missing("growth-in"), Folder::missing("growth-out"));
     std::fs::create_dir_all(&input.0).unwrap();
     let pods: String = (0..8).map(|number| format!("p{number},{},\n", 10 * number)).collect();
     let path = input.0.join("all-stay.csv");
@@ -83,7 +83,7 @@ fn more_pods_need_more_addresses_and_fewer_need_fewer() {
 
 #[test]
 fn a_setting_of_the_scenario_is_varied_beside_the_scenario_as_it_is() {
-    let (input, out) = (Folder::missing("vary-in"), Folder::new("vary-out"));
+    let (input, out) = (Folder::missing("vary-in"), Folder::missing("vary-out"));
     let six = scenario(&input, LOST);
     let asked = format!("{six} --objective refused<1% --vary workload.settings.SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY=0,100");
     let said = done("capacity", &asked, &out.0);
@@ -104,7 +104,7 @@ fn a_setting_of_the_scenario_is_varied_beside_the_scenario_as_it_is() {
 
 #[test]
 fn pool_shape_and_size_of_the_servers_are_varied_in_every_combination() {
-    let (input, out) = (Folder::missing("shape-in"), Folder::new("shape-out"));
+    let (input, out) = (Folder::missing("shape-in"), Folder::missing("shape-out"));
     let six = scenario(&input, "");
     let asked = "--objective refused<1% --seeds 1 --vary workload.pools=1,2 --vary cluster.capacity.width=1,2";
     let said = done("capacity", &format!("{six} {asked} --set workload.default_pools=2"), &out.0);
@@ -161,7 +161,7 @@ fn every_answer_begins_with_one_number_its_confidence_and_what_it_rests_on() {
 
 #[test]
 fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
-    let (input, out) = (Folder::missing("what-if-wrong-in"), Folder::new("what-if-wrong-out"));
+    let (input, out) = (Folder::missing("what-if-wrong-in"), Folder::missing("what-if-wrong-out"));
     let (six, waves) = (scenario(&input, ""), trace(&input));
     let write = |name: &str, rows: &str| {
         let path = input.0.join(name);
@@ -226,7 +226,7 @@ fn write_drawn(folder: &Folder) -> String {
 
 #[test]
 fn agents_meet_at_the_servers_that_are_named() {
-    let (servers, plain, sized) = (Folder::missing("agents-servers"), Folder::new("agents-plain"), Folder::new("agents-sized"));
+    let (servers, plain, sized) = (Folder::missing("agents-servers"), Folder::missing("agents-plain"), Folder::missing("agents-sized"));
     done("calibrate", &format!("{} --network 300us", file("scenarios/traces/requests.jsonl")), &servers.0);
     let asked = "--system spiderpool --vary nodes=8 --vary pods=2 --vary start=together --vary policy=hardened --seeds 12";
     done("conflicts", asked, &plain.0);

@@ -14,22 +14,22 @@ use crate::object::Obj;
 /// What became of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Became {
-    /// It is new.
+    /// There was no object of its name before.
     Created,
-    /// It was there before, and is.
+    /// It was there before, and still is.
     Updated,
-    /// It is gone.
+    /// It is gone for good, not only marked.
     Deleted,
 }
 
 /// Changes of some objects, of which the `nth` is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeStep {
-    /// The type.
+    /// The type that all of them are of.
     pub kind: KindId,
     /// The keys, as `NAMESPACE/NAME` or `NAME`, in which `*` stands for any text.
     pub key: String,
-    /// Only these; unset = any change.
+    /// Only changes of this sort; unset = of any.
     pub became: Option<Became>,
     /// Only those that give this field a value which it did not have: a JSON Pointer such as `/spec/nodeName`.
     pub sets: Option<String>,
@@ -58,7 +58,7 @@ impl ChangeStep {
 /// A fault that waits for changes, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangePoint {
-    /// The fault of the plan.
+    /// The number of the fault in its plan.
     pub fault: u32,
     /// Each is waited for when the one before it was reached. Never empty.
     pub steps: Vec<ChangeStep>,

@@ -22,7 +22,8 @@ use kube_machinery::api::WatchEvent;
 use kube_machinery::{Backlog, Object};
 use sim_config::time::SimTime;
 
-use super::watch::{Element, Watcher};
+use super::watch::Watcher;
+use super::watch_element::Element;
 use super::watch_stream::event_of;
 use super::{Fabric, State};
 use crate::kinds::Served;

@@ -29,6 +29,7 @@ mod server_time;
 pub mod store;
 mod wait;
 mod watch;
+mod watch_element;
 mod watch_open;
 mod watch_stream;
 mod watchers;

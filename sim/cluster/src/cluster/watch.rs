@@ -4,7 +4,6 @@
 //! change is committed (or when a frozen cache goes on), so an idle watch costs nothing and a delivery costs one timer.
 //! It costs none if the reader has deferred its deliveries: see [`deferred`](super::deferred).
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,10 +18,10 @@ use super::State;
 use super::connection::{CutOff, KEEPALIVE, Obstacle};
 use super::deferred::Deferral;
 use super::server::{ApiServer, Samplers};
-use super::store::{Change, Revision, in_namespace};
-use crate::kinds::{KindId, Registry, TypeDef};
+use super::store::{Revision, in_namespace};
+use super::watch_element::{Element, convert, trigger_of};
+use crate::kinds::{KindId, Registry};
 use crate::net::Network;
-use crate::object::{Obj, make_mut};
 use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
 use crate::trace::WatchKind;
@@ -33,18 +32,6 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long events stay in a server's history at least (K §2.5).
 const HISTORY_AGE: Duration = Duration::from_secs(75);
-
-/// One element on its way to a client.
-#[derive(Clone, Debug)]
-pub struct Element {
-    pub what: WatchKind,
-    pub revision: Revision,
-    pub object: Option<Obj>,
-    pub status: Option<Box<Status>>,
-    pub initial_events_end: bool,
-    /// The number of the change of its type that it tells of; `None` = it tells of none.
-    pub change: Option<u64>,
-}
 
 /// Where a stream begins.
 pub enum Start {
@@ -252,32 +239,6 @@ pub enum Next {
     End(End),
     /// Nothing yet: the reader has been registered.
     Wait,
-}
-
-/// The event that a change means to a watcher, if any (K §2.4).
-fn convert(def: &TypeDef, selector: &Selector, change: &Change, index: u64) -> Option<Element> {
-    let plain = selector.is_everything();
-    let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
-    let (had, has) = (matches(&change.before), matches(&change.after));
-    let (what, object) = match (had, has) {
-        (false, true) => (WatchKind::Added, change.after.clone()),
-        (true, true) => (WatchKind::Modified, change.after.clone()),
-        (true, false) => (WatchKind::Deleted, change.tombstone.clone().or_else(|| Some(last_seen(change)))),
-        (false, false) => return None,
-    };
-    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false, change: Some(index) })
-}
-
-/// The value of an object's trigger field, if its type has one.
-fn trigger_of<'a>(def: &TypeDef, object: &'a Option<Obj>) -> Option<Cow<'a, str>> {
-    Some((def.field)(&**object.as_ref()?, def.trigger?))
-}
-
-/// An object that ceased to match: its old content with the new revision (K047).
-fn last_seen(change: &Change) -> Obj {
-    let mut object = change.before.clone().unwrap_or_else(|| unreachable!("an object that matched before existed before"));
-    make_mut(&mut object).meta_mut().resource_version = Some(change.revision.to_string());
-    object
 }
 
 impl State {

@@ -8,7 +8,8 @@ use kube_machinery::{ApiError, Backlog, Object, WatchStream};
 
 use super::client::SimClient;
 use super::deferred::SimBacklog;
-use super::watch::{Element, End, Next};
+use super::watch::{End, Next};
+use super::watch_element::Element;
 use crate::kinds::{KindId, Served};
 use crate::object::{AnyObject, Obj};
 use crate::rt::ProcessId;

@@ -23,7 +23,7 @@ pub type ObjectChangeDraft = Change<Choice<u32>>;
 pub struct Change<N> {
     /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; `*` stands for any text: `spiderippools/*`.
     pub object: String,
-    /// What becomes of it.
+    /// What becomes of it; any change counts unless it is said.
     #[serde(default, skip_serializing_if = "ChangeKind::is_any")]
     pub change: ChangeKind,
     /// Only changes that give this field a value which it did not have, as a JSON Pointer: `/spec/nodeName` is set when a pod is bound.
@@ -38,16 +38,16 @@ fn first<N: From<u32>>() -> N {
     N::from(1)
 }
 
-/// What becomes of an object.
+/// What becomes of an object by a change of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
     /// It is created, updated or deleted.
     #[default]
     Any,
-    /// It is new.
+    /// There was no object of its name before.
     Created,
-    /// It was there before, and is.
+    /// It was there before, and still is.
     Updated,
     /// It is gone: not when its deletion begins, when it ends.
     Deleted,

@@ -1,7 +1,7 @@
 //! When the faults of a plan begin and end.
 //!
-//! A fault begins at its time, or at the change or request that it waits for, and applies its effects. They are reverted when its time is over, at the
-//! latest when the faults heal. What several faults keep in one state is reverted by the last of them.
+//! A fault begins at its time, or at the change or request that it waits for, and applies its effects. They are reverted when its time is
+//! over, at the latest when the faults heal. What several faults keep in one state is reverted by the last of them.
 
 use std::sync::Arc;
 use std::time::Duration;

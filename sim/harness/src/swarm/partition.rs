@@ -23,9 +23,9 @@ pub enum Shape {
     Halves,
     /// Each process reaches two API servers that are next to each other.
     Ring,
-    /// Two parts and an API server that both reach.
+    /// Two parts and one API server, the bridge, that both reach.
     Bridge,
-    /// One process on its own.
+    /// One process on its own, which reaches nobody.
     Node,
     /// Several processes, cut off one after the other; they come back in another order.
     Swizzle,

@@ -22,7 +22,7 @@ pub enum Pattern {
     UnobservedState,
     /// A process crashes at several writes in a row, each time in the middle of the same change.
     IntermediateState,
-    /// A partition of this shape.
+    /// Processes and API servers are parted in this shape.
     Partition(Shape),
 }
 

@@ -16,8 +16,8 @@ const SURELY_OLDER: SignedDuration = SignedDuration::from_secs(60);
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is
 /// not, also where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of
 /// nodes that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, whose workload is not there, that tried pools that have too few free addresses for its NICs, or that has for one of them
-/// only pools that overlap others and are not surely the older ones: those are withheld until somebody takes one away (A W18). Nor is one whose
+/// the rules, whose workload is not there, that tried pools that have too few free addresses for its NICs, or that has for one of them only
+/// pools that overlap others and are not surely the older ones: those are withheld until somebody takes one away (A W18). Nor is one whose
 /// predecessor's endpoint is being deleted while addresses are recorded for that pod, which is gone: its DEL was lost, and without reclaim
 /// nobody knows whether its sandbox is.
 ///

@@ -1,0 +1,49 @@
+//! The elements of a watch stream, and the one that a change of an object is to a watcher (K §2.4).
+
+use std::borrow::Cow;
+
+use kube_machinery::Status;
+
+use super::store::{Change, Revision};
+use crate::kinds::TypeDef;
+use crate::object::{Obj, make_mut};
+use crate::selector::Selector;
+use crate::trace::WatchKind;
+
+/// One element on its way to a client.
+#[derive(Clone, Debug)]
+pub struct Element {
+    pub what: WatchKind,
+    pub revision: Revision,
+    pub object: Option<Obj>,
+    pub status: Option<Box<Status>>,
+    pub initial_events_end: bool,
+    /// The number of the change of its type that it tells of; `None` = it tells of none.
+    pub change: Option<u64>,
+}
+
+/// The event that a change means to a watcher, if any (K §2.4).
+pub(super) fn convert(def: &TypeDef, selector: &Selector, change: &Change, index: u64) -> Option<Element> {
+    let plain = selector.is_everything();
+    let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
+    let (had, has) = (matches(&change.before), matches(&change.after));
+    let (what, object) = match (had, has) {
+        (false, true) => (WatchKind::Added, change.after.clone()),
+        (true, true) => (WatchKind::Modified, change.after.clone()),
+        (true, false) => (WatchKind::Deleted, change.tombstone.clone().or_else(|| Some(last_seen(change)))),
+        (false, false) => return None,
+    };
+    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false, change: Some(index) })
+}
+
+/// The value of an object's trigger field, if its type has one.
+pub(super) fn trigger_of<'a>(def: &TypeDef, object: &'a Option<Obj>) -> Option<Cow<'a, str>> {
+    Some((def.field)(&**object.as_ref()?, def.trigger?))
+}
+
+/// An object that ceased to match: its old content with the new revision (K047).
+fn last_seen(change: &Change) -> Obj {
+    let mut object = change.before.clone().unwrap_or_else(|| unreachable!("an object that matched before existed before"));
+    make_mut(&mut object).meta_mut().resource_version = Some(change.revision.to_string());
+    object
+}

@@ -46,7 +46,7 @@ pub(crate) fn alternate<const N: usize>(rounds: usize, mut works: [&mut dyn FnMu
     times
 }
 
-/// Nanoseconds per item.
+/// Of each measurement of `count` items, how many nanoseconds one took.
 pub(crate) fn per(count: u64, times: &[Duration]) -> Vec<f64> {
     times.iter().map(|time| time.as_nanos() as f64 / count as f64).collect()
 }

@@ -243,9 +243,7 @@ impl Fabric {
                 let result = state.unless_crashed(server, result);
                 state.finish(self, server, ticket, result, now);
                 if let Some(fault) = after {
-                    // Whoever runs now comes to rest first.
-                    let fabric = self.clone();
-                    self.rt.at(now, move || fabric.fire(fault, client));
+                    self.fire_soon(fault, client);
                 }
                 if state.pending_server_crashes.is_empty() {
                     return Some(state);

@@ -19,6 +19,7 @@ use sim_harness::world::Stage;
 use super::baseline;
 use super::bursts::{self, Enough};
 use super::drawings;
+use super::ended::Ended;
 use super::folder::{Again, Folder, may_draw_in};
 use super::limits;
 use super::points::{self, Line, Planned};
@@ -29,18 +30,6 @@ use crate::cli::report::args::{CAPACITY_BURSTS_MAX, CapacityArgs};
 const FIRST_LOOK: u64 = 500;
 /// How many seeds are looked through for a burst that misses an objective.
 const PROOF_SEEDS: u64 = 500;
-
-/// Why a search ends early.
-enum Ended {
-    Stopped,
-    Failed(CliError),
-}
-
-impl From<CliError> for Ended {
-    fn from(error: CliError) -> Self {
-        Ended::Failed(error)
-    }
-}
 
 /// Searches every curve and draws what it found.
 pub(super) fn report(

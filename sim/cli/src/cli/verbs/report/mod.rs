@@ -18,6 +18,7 @@ mod calibrate;
 mod capacity;
 mod demand;
 mod drawings;
+mod ended;
 mod folder;
 mod ledger;
 mod limits;

@@ -27,6 +27,7 @@ use self::resamples::{RESAMPLES, Resampling};
 use super::assumed;
 use super::baseline;
 use super::drawings;
+use super::ended::Ended;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
 use super::limits;
@@ -55,18 +56,6 @@ struct Search<'a> {
     known: Vec<Trial>,
     trials: Vec<Trial>,
     progress: &'a dyn Progress,
-}
-
-/// Why a search ends early.
-enum Ended {
-    Stopped,
-    Failed(CliError),
-}
-
-impl From<CliError> for Ended {
-    fn from(error: CliError) -> Self {
-        Ended::Failed(error)
-    }
 }
 
 /// `report capacity` of a scenario.

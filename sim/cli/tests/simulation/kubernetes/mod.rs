@@ -19,6 +19,7 @@ mod patch;
 mod quorum;
 mod recorded;
 mod support;
+mod transports;
 mod update;
 mod validation;
 mod watch;

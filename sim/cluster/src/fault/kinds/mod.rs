@@ -16,6 +16,7 @@ mod crash;
 mod discovery_fails;
 mod etcd;
 mod etcd_cut;
+mod event_lost;
 mod external_host;
 mod forbidden;
 mod history_lost;
@@ -30,6 +31,7 @@ mod request_fault;
 mod requests;
 mod revision_jump;
 mod sandbox_lost;
+mod unauthorized;
 mod watch_closed;
 mod watch_lag;
 mod webhooks;
@@ -196,6 +198,7 @@ faults! {
     // API servers.
     "api-server-crash" => api_server_crash::ApiServerCrash,
     "api-server-freeze" => api_server_freeze::ApiServerFreeze,
+    "event-lost" => event_lost::EventLost,
     "api-server-slow" => api_server_slow::ApiServerSlow,
     "too-many-requests" => requests::TooManyRequests,
     "server-error" => requests::ServerError,
@@ -205,6 +208,7 @@ faults! {
     "duplicate-request" => requests::DuplicateRequest,
     "request-fault" => request_fault::RequestFault,
     "forbidden" => forbidden::Forbidden,
+    "unauthorized" => unauthorized::Unauthorized,
     // Watches and caches.
     "watch-closed" => watch_closed::WatchClosed,
     "watch-lag" => watch_lag::WatchLag,

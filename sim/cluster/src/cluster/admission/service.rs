@@ -1,10 +1,10 @@
 //! The Service behind which the processes stand that serve webhooks.
 //!
 //! ```text
-//!   call ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
+//!   new connection ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
 //! ```
 //! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe
-//! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
+//! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint whenever it dials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,8 @@ struct Endpoint {
     process: ProcessId,
     /// What it does with calls; unset while it does not listen.
     handler: Option<Handler>,
+    /// How often it has begun to listen.
+    life: u32,
     /// Since when it has not been serving; unset while it serves.
     away_since: Option<SimTime>,
     /// The probe with which it comes back, or came.
@@ -72,7 +74,7 @@ impl Service {
 
     /// One process that serves whenever it is up, and that is called whether it is or not.
     pub fn of(process: ProcessId, handler: Handler) -> Arc<Self> {
-        let endpoint = Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO };
+        let endpoint = Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO };
         Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
     }
 
@@ -90,10 +92,11 @@ impl Service {
             match position {
                 Some(position) => {
                     endpoints[position].comes_back(now, self.unready_after);
+                    endpoints[position].life += 1;
                     endpoints[position].handler.replace(handler)
                 }
                 None => {
-                    endpoints.push(Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO });
+                    endpoints.push(Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO });
                     // The choice among endpoints does not depend on who was up first.
                     endpoints.sort_by_key(|endpoint| endpoint.process);
                     None
@@ -104,15 +107,18 @@ impl Service {
         drop(old);
     }
 
-    /// `process` does not listen any more.
+    /// `process` does not listen any more, and closes its connections.
     pub fn stop(&self, process: ProcessId, now: SimTime) {
-        if self.unready_after.is_some() {
-            let handler = self.with(process, |endpoint| {
-                endpoint.away_since.get_or_insert(now);
-                endpoint.handler.take()
-            });
-            drop(handler);
-        }
+        let is_only_one = self.unready_after.is_none();
+        let handler = self.with(process, |endpoint| {
+            if is_only_one {
+                endpoint.life += 1;
+                return None;
+            }
+            endpoint.away_since.get_or_insert(now);
+            endpoint.handler.take()
+        });
+        drop(handler);
     }
 
     /// Takes in what became of a process.
@@ -146,9 +152,14 @@ impl Service {
         }
     }
 
-    /// What `process` does with a call; `None` = it does not listen.
-    pub(super) fn handler(&self, process: ProcessId) -> Option<Handler> {
-        self.with(process, |endpoint| endpoint.handler.clone()).flatten()
+    /// In which of its lives `process` listens; `None` = it does not.
+    pub(super) fn life(&self, process: ProcessId) -> Option<u32> {
+        self.with(process, |endpoint| endpoint.handler.is_some().then_some(endpoint.life)).flatten()
+    }
+
+    /// What `process` does with a call on a connection that was made in its life `life`; `None` = that is over.
+    pub(super) fn handler(&self, process: ProcessId, life: u32) -> Option<Handler> {
+        self.with(process, |endpoint| endpoint.handler.clone().filter(|_| endpoint.life == life)).flatten()
     }
 
     /// Nobody serves any more. Handlers may hold what holds the Service.
@@ -187,12 +198,13 @@ mod tests {
         service.serve(one, handler(), SimTime::ZERO);
         assert_eq!(seen(&service, 1), [one, two].into());
         service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(5));
-        assert!(service.handler(one).is_none() && service.handler(two).is_some());
+        assert!(service.handler(one, 1).is_none() && service.handler(two, 1).is_some());
         assert_eq!(seen(&service, 14), [one, two].into());
         assert_eq!(seen(&service, 15), [two].into());
         service.process_changed(one, ProcessChange::Started, SimTime::from_secs(20));
         assert_eq!(seen(&service, 20), [two].into(), "it starts, and does not listen yet");
         service.serve(one, handler(), SimTime::from_secs(21));
+        assert!(service.handler(one, 1).is_none() && service.life(one) == Some(2), "connections of its earlier life are gone");
         assert_eq!(seen(&service, 29), [two].into(), "its probe has not seen yet that it is ready");
         assert_eq!(seen(&service, 30), [one, two].into());
         service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(31));
@@ -216,5 +228,6 @@ mod tests {
         let service = Service::of(ProcessId(3), handler());
         service.process_changed(ProcessId(3), ProcessChange::Crashed, SimTime::ZERO);
         assert_eq!(seen(&service, 100), [ProcessId(3)].into());
+        assert!(service.handler(ProcessId(3), 1).is_none(), "its connections broke");
     }
 }

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::Verb;
 use kube_machinery::{ApiError, ClientExt};
 use kube_sim::cluster::SimClient;
-use kube_sim::cluster::admission::{Part, Review, Rule, Service, Verdict, Webhook};
-use kube_sim::fault::{FaultKind, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice};
+use kube_sim::cluster::admission::{FailurePolicy, Part, Review, Rule, Service, Verdict, Webhook};
+use kube_sim::fault::{CertificateProblem, FaultKind, WebhookCertificate, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice};
 use kube_sim::object::make_mut;
 use kube_sim::rt::ProcessId;
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -19,6 +19,10 @@ use super::{ALWAYS, SECOND, create, stored, strike, target, took};
 
 /// A webhook for new ConfigMaps, served by `hook-0` and `hook-1`, that counts in an annotation how often it was asked about one.
 fn hooked(bed: &Testbed) -> [ProcessId; 2] {
+    hooked_with(bed, FailurePolicy::Fail)
+}
+
+fn hooked_with(bed: &Testbed, failure_policy: FailurePolicy) -> [ProcessId; 2] {
     let count = |review: Review| -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
         let mut object = review.object.expect("only creates are asked about");
         let annotations = make_mut(&mut object).meta_mut().annotations.get_or_insert_default();
@@ -31,6 +35,7 @@ fn hooked(bed: &Testbed) -> [ProcessId; 2] {
     processes.iter().for_each(|process| service.serve(*process, Arc::new(count), SimTime::ZERO));
     bed.fabric.add_webhook(Webhook {
         rules: vec![Rule { operations: vec![Verb::Create], kinds: vec![bed.kind::<ConfigMap>()], part: Part::Main }],
+        failure_policy,
         ..Webhook::new("count.example.com", true, service)
     });
     processes
@@ -155,4 +160,61 @@ fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_ever
         });
     }
     assert!(refused > 2 && admitted > 2, "{refused} and {admitted}");
+}
+
+/// What creates end with before, in and after the fault. `patient`: whether the connection of the first is idle too long by then.
+fn with_certificate(problem: CertificateProblem, failure_policy: FailurePolicy, patient: bool) -> [Result<String, String>; 3] {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        hooked_with(&bed, failure_policy);
+        let outcome = async |name: &str| match create(&client, name).await {
+            Ok(map) => Ok(map.metadata.annotations.clone().unwrap_or_default().get("asked").cloned().unwrap_or_default()),
+            Err(error) => Err(failure(Err(error))),
+        };
+        let before = outcome("before").await;
+        bed.wait(60 * SECOND).await;
+        let fault = WebhookCertificate { process: target("hook-*"), problem };
+        strike(&bed, 100 * SECOND, FaultKind::WebhookCertificate(fault)).await;
+        bed.wait(if patient { 95 * SECOND } else { SECOND }).await;
+        let meanwhile = outcome("meanwhile").await;
+        bed.wait(100 * SECOND).await;
+        [before, meanwhile, outcome("after").await]
+    })
+}
+
+#[test]
+fn k198_a_certificate_that_is_not_accepted_fails_new_connections_at_once_and_none_that_is_there() {
+    let call = "Internal error occurred: failed calling webhook \"count.example.com\": failed to call webhook: ";
+    let post = "Post \"https://hooks.default.svc:443/mutate-count.example.com?timeout=10s\": ";
+    let asked = |times: &str| Ok(times.to_owned());
+    for (problem, why) in [
+        (
+            CertificateProblem::Expired,
+            // The run began at 00:00:00; the API server connects 95 s after the fault.
+            "certificate has expired or is not yet valid: current time 2026-01-01T00:02:40Z is after 2026-01-01T00:01:05Z",
+        ),
+        (CertificateProblem::UnknownAuthority, "certificate signed by unknown authority"),
+    ] {
+        let error = Err(format!("{call}{post}tls: failed to verify certificate: x509: {why}"));
+        assert_eq!(with_certificate(problem, FailurePolicy::Fail, true), [asked("1"), error, asked("1")]);
+        assert_eq!(with_certificate(problem, FailurePolicy::Ignore, true), [asked("1"), asked(""), asked("1")]);
+        assert_eq!(with_certificate(problem, FailurePolicy::Fail, false), [asked("1"), asked("1"), asked("1")], "it is connected");
+    }
+}
+
+#[test]
+fn k198_whose_clock_is_behind_goes_on_to_accept_a_certificate_that_has_expired() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client_on("client", 0);
+        hooked(&bed);
+        let behind = bed.rt.host_of(bed.fabric.server_process(0));
+        bed.rt.adjust_clock(behind, |clock, _| clock.step_wall(-3_600_000_000));
+        let fault = WebhookCertificate { process: target("hook-*"), problem: CertificateProblem::Expired };
+        strike(&bed, 100 * SECOND, FaultKind::WebhookCertificate(fault)).await;
+        bed.wait(SECOND).await;
+        create(&client, "a").await.unwrap();
+        let other = bed.client_on("other", 1);
+        let failed = failure(create(&other, "b").await.map(drop));
+        assert!(failed.contains("x509: certificate has expired"), "{failed}");
+    });
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
 use ipam_spiderpool::select::Settings;
-use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::Object;
 use kube_machinery::api::Verb;
 use kube_machinery::race::{Either, race};
@@ -43,16 +43,17 @@ impl SpiderPlan {
 /// Registers the webhooks with the API servers, as upstream's chart does: two configurations, in both the types in this order; each with
 /// `failurePolicy: Fail` and `sideEffects: None`. Of selectors, conditions, the time-out and reinvocation the chart says nothing, and so
 /// they are Kubernetes' defaults. Nobody serves them yet.
-pub(super) fn register(fabric: &Fabric) -> Arc<Service> {
+pub(super) fn register(fabric: &Fabric, policy: &Policy) -> Arc<Service> {
     let service = Service::new(SERVICE);
-    register_for::<SpiderSubnet>(fabric, &service, true);
-    register_for::<SpiderIPPool>(fabric, &service, true);
-    register_for::<SpiderReservedIP>(fabric, &service, false);
+    let failure_policy = if policy.webhooks_fail_open { FailurePolicy::Ignore } else { FailurePolicy::Fail };
+    register_for::<SpiderSubnet>(fabric, &service, failure_policy, true);
+    register_for::<SpiderIPPool>(fabric, &service, failure_policy, true);
+    register_for::<SpiderReservedIP>(fabric, &service, failure_policy, false);
     service
 }
 
 /// `deletes`: whether the validating webhook is asked about deletions, too.
-fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, deletes: bool) {
+fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, failure_policy: FailurePolicy, deletes: bool) {
     let kind = K::kind(&()).to_lowercase();
     for mutating in [true, false] {
         let also = (deletes && !mutating).then_some(Verb::Delete);
@@ -61,7 +62,7 @@ fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, deletes: boo
         fabric.add_webhook(admission::Webhook {
             configuration: SERVICE.into(),
             rules: vec![Rule { operations, kinds: vec![fabric.registry.id::<K>()], part: Part::Main }],
-            failure_policy: FailurePolicy::Fail,
+            failure_policy,
             side_effects: SideEffects::None,
             url: format!("{URL}/{path}-spiderpool-spidernet-io-v2beta1-{kind}").into(),
             ..admission::Webhook::new(&format!("{kind}.spiderpool.spidernet.io"), mutating, service.clone())

@@ -22,6 +22,8 @@ use crate::trace::{EventKind, FaultChange};
 
 /// How long an idle connection is kept (K199).
 const IDLE_MAX: Duration = Duration::from_secs(90);
+/// How many idle connections are kept; those that become idle beyond that are closed (K199).
+const IDLE_MOST: usize = 25;
 
 /// A connection of an API server.
 #[derive(Clone, Debug)]
@@ -96,7 +98,10 @@ impl Fabric {
     pub(super) fn keep(&self, server: usize, hook: &Webhook, connection: Connection) {
         let idle_since = self.rt.now();
         let mut state = self.lock();
-        state.hook_pool.idle.entry((server, hook.url.clone())).or_default().push(Connection { idle_since, ..connection });
+        let idle = state.hook_pool.idle.entry((server, hook.url.clone())).or_default();
+        if idle.len() < IDLE_MOST {
+            idle.push(Connection { idle_since, ..connection });
+        }
     }
 
     /// Dials one of the endpoints of the Service. Where nobody answers it goes on until its caller gives up.
@@ -127,7 +132,7 @@ impl Fabric {
             let fate = {
                 let mut state = self.lock();
                 let silent = state.net.is_cut(to, from) || state.is_dark(self, to);
-                if silent { Err(Obstacle::Dial) } else { Obstacle::passes(state.net.send(from, to, since).0) }
+                if silent { Err(Obstacle::Dial) } else { Obstacle::passes(state.net.send(from, to, self.rt.now()).0) }
             };
             match fate {
                 Ok((after, _)) => return after,

@@ -9,7 +9,9 @@ use kube_machinery::api::Verb;
 use kube_machinery::{ApiError, ClientExt};
 use kube_sim::cluster::SimClient;
 use kube_sim::cluster::admission::{FailurePolicy, Part, Review, Rule, Service, Verdict, Webhook};
-use kube_sim::fault::{CertificateProblem, FaultKind, WebhookCertificate, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice};
+use kube_sim::fault::{
+    CertificateProblem, Crash, FaultKind, HostDown, WebhookCertificate, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice,
+};
 use kube_sim::object::make_mut;
 use kube_sim::rt::ProcessId;
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -217,4 +219,29 @@ fn k198_whose_clock_is_behind_goes_on_to_accept_a_certificate_that_has_expired()
         let failed = failure(create(&other, "b").await.map(drop));
         assert!(failed.contains("x509: certificate has expired"), "{failed}");
     });
+}
+
+#[test]
+fn k200_a_host_without_power_lets_calls_time_out_and_one_whose_processes_crash_does_not() {
+    // First on the connection that is there, then on those that are dialled until the Service has no endpoint left.
+    let down = |host: &str| FaultKind::HostDown(HostDown { host: target(host) });
+    let crash = |process: &str| FaultKind::Crash(Crash { process: target(process), down: Span::secs(300) });
+    for (powerless, calls) in [(true, 5), (false, 0)] {
+        for seed in 0..5 {
+            Testbed::run(seed, async |bed| {
+                let client = bed.client("client");
+                hooked(&bed);
+                create(&client, "first").await.unwrap();
+                strike(&bed, 300 * SECOND, if powerless { down("hook-*") } else { crash("hook-*") }).await;
+                for number in 0..8 {
+                    let (lasted, created) = took(&bed, create(&client, &format!("c-{number}"))).await;
+                    let failed = failure(created.map(drop));
+                    let hangs = number < calls;
+                    let why = if hangs { "context deadline exceeded" } else { "connection refused" };
+                    assert!(failed.ends_with(why), "call {number}: {failed}");
+                    assert_eq!(lasted >= 10 * SECOND, hangs, "{lasted:?}");
+                }
+            });
+        }
+    }
 }

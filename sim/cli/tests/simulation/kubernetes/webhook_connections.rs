@@ -180,7 +180,7 @@ fn k199_calls_share_connections_that_last_until_they_were_idle_for_90_s() {
 fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_costs_each_a_time_out() {
     for seed in SEEDS {
         // How many connections there are; the process at the other end is cut off, stands still, or its host is down.
-        for (connections, form) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 2), (30, 2)] {
+        for (connections, form) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 2), (30, 0)] {
             Testbed::run(seed, async |bed| {
                 let client = bed.client_on("writer", 0);
                 let served = Served::new(&bed, 1);
@@ -211,8 +211,8 @@ fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_cos
                 if form == 0 {
                     served.service.stop(dead, bed.rt.now());
                 }
-                // The probe notices, and the Service sends nobody there any more; connections that are there are not asked.
-                bed.wait(secs(11)).await;
+                // The probe notices, or the Node is given up, and the Service sends nobody there any more; connections that are there stay.
+                bed.wait(secs(if form == 2 { 51 } else { 11 })).await;
                 // No more are kept than 25.
                 for number in 0..connections.min(25) {
                     let (error, took) = create(&bed, &client, &format!("never-{number}")).await;

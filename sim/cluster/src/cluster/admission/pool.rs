@@ -73,6 +73,9 @@ impl Fabric {
     /// A host loses its power: it closes no connection, and refuses none.
     pub fn darken(&self, host: HostId) {
         let mut state = self.lock();
+        for process in self.rt.processes_of(host) {
+            state.webhooks.iter().for_each(|hook| hook.service.host_lost(process));
+        }
         state.hook_pool.dark.push(host);
         let idle = state.hook_pool.idle.values_mut().flatten();
         idle.filter(|connection| self.rt.host_of(connection.endpoint) == host).for_each(|connection| connection.lost = true);

@@ -245,7 +245,7 @@ impl State {
             (None, object) => object.and_then(|object| object.meta().namespace.clone()).unwrap_or_default(),
         };
         let Some(kind) = self.namespaces else { return Ok(matches(&name, None)) };
-        let key = ObjectKey::cluster(&*name);
+        let key = ObjectKey::cluster(&name);
         match self.store.table(kind).get(&key) {
             Some(namespace) => Ok(matches(&name, Some(namespace.meta()))),
             None => Err(Status::about(Reason::NotFound, "", "namespaces", &key, "").into()),

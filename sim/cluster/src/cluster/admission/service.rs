@@ -3,7 +3,8 @@
 //! ```text
 //!   new connection ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
 //! ```
-//! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe
+//! An endpoint that does not listen any more stays in the Service until its probe has noticed, or with its host until the Node is given
+//! up, and then comes back with the first probe
 //! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint whenever it dials.
 
 use std::sync::Arc;
@@ -22,6 +23,10 @@ const PROBE_PERIOD: Duration = Duration::from_secs(10);
 
 /// How long a Service keeps an endpoint that does not serve any more, by default: one period of a readiness probe.
 pub const UNREADY_AFTER: Duration = PROBE_PERIOD;
+
+/// How long a Service keeps an endpoint on a host without power. Nobody probes it there: it goes when its Node is found silent, after the
+/// grace of the node lifecycle controller (K §6.1).
+const LOST_AFTER: Duration = Duration::from_secs(50);
 
 /// Processes that serve the same webhooks.
 pub struct Service {
@@ -43,11 +48,14 @@ struct Endpoint {
     away_since: Option<SimTime>,
     /// The probe with which it comes back, or came.
     back_at: SimTime,
+    /// Whether its host has no power.
+    lost: bool,
 }
 
 impl Endpoint {
     /// Whether the Service still sends calls to it.
     fn is_ready(&self, now: SimTime, unready_after: Option<Duration>) -> bool {
+        let unready_after = unready_after.map(|after| if self.lost { LOST_AFTER } else { after });
         now >= self.back_at && self.away_since.zip(unready_after).is_none_or(|(since, after)| now < since + after)
     }
 
@@ -56,7 +64,7 @@ impl Endpoint {
         if !self.is_ready(now, unready_after) {
             self.back_at = self.back_at.max(next_probe(now));
         }
-        self.away_since = None;
+        (self.away_since, self.lost) = (None, false);
     }
 }
 
@@ -74,7 +82,7 @@ impl Service {
 
     /// One process that serves whenever it is up, and that is called whether it is or not.
     pub fn of(process: ProcessId, handler: Handler) -> Arc<Self> {
-        let endpoint = Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO };
+        let endpoint = Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO, lost: false };
         Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
     }
 
@@ -96,7 +104,14 @@ impl Service {
                     endpoints[position].handler.replace(handler)
                 }
                 None => {
-                    endpoints.push(Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO });
+                    endpoints.push(Endpoint {
+                        process,
+                        handler: Some(handler),
+                        life: 1,
+                        away_since: None,
+                        back_at: SimTime::ZERO,
+                        lost: false,
+                    });
                     // The choice among endpoints does not depend on who was up first.
                     endpoints.sort_by_key(|endpoint| endpoint.process);
                     None
@@ -119,6 +134,11 @@ impl Service {
             endpoint.handler.take()
         });
         drop(handler);
+    }
+
+    /// The host of `process` has no power any more.
+    pub(super) fn host_lost(&self, process: ProcessId) {
+        self.with(process, |endpoint| endpoint.lost = true);
     }
 
     /// Takes in what became of a process.
@@ -210,6 +230,19 @@ mod tests {
         service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(31));
         service.serve(one, handler(), SimTime::from_secs(33));
         assert_eq!(seen(&service, 33), [one, two].into(), "nobody noticed");
+    }
+
+    #[test]
+    fn an_endpoint_without_power_stays_until_its_node_is_given_up() {
+        let one = ProcessId(1);
+        let service = Service::new("hooks");
+        service.serve(one, handler(), SimTime::ZERO);
+        service.host_lost(one);
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(1));
+        assert_eq!((seen(&service, 50).len(), seen(&service, 51).len()), (1, 0));
+        service.serve(one, handler(), SimTime::from_secs(60));
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(70));
+        assert_eq!((seen(&service, 79).len(), seen(&service, 80).len()), (1, 0), "its probe notices a crash");
     }
 
     #[test]

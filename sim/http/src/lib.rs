@@ -43,6 +43,7 @@ mod scale;
 mod schema;
 mod types;
 mod user;
+mod webhooks;
 
 pub use frontend::Frontend;
 pub use response::{Lines, Response};

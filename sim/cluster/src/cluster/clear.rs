@@ -71,7 +71,7 @@ impl Fabric {
         let state = self.lock();
         let now = self.rt.now();
         state.servers.iter().all(|server| server.is_well(kinds, now) && state.net.is_untouched(client, server.process))
-            && !state.webhooks.iter().any(|hook| meets(&hook.kinds, kinds))
+            && !state.webhooks.iter().any(|hook| hook.concerns(kinds))
             && !state.obstructions.present.iter().any(|(_, obstruction)| obstruction.concerns(client, kinds))
     }
 }
@@ -117,6 +117,6 @@ impl Fabric {
             && !state.forbidden.iter().any(|rule| rule.clients.contains(client) && meets(&rule.kinds, kinds))
             && !state.unauthorized.iter().any(|(_, clients)| clients.contains(client))
             && !state.cache_lags.iter().any(|lag| lag.concerns(client, kinds))
-            && !state.webhooks.iter().any(|hook| meets(&hook.kinds, kinds))
+            && !state.webhooks.iter().any(|hook| hook.concerns(kinds))
     }
 }

@@ -34,7 +34,7 @@ const HANG_UP: Duration = Duration::from_millis(40);
 /// A closed connection goes on sending what is in its buffer for so long: until after the try that comes 51 s after the first (K159).
 const GOES_ON: Duration = Duration::from_secs(60);
 /// A handshake, in messages of one way: two round trips, of TCP and of TLS 1.3 (K161).
-const HANDSHAKE: u32 = 4;
+pub(super) const HANDSHAKE: u32 = 4;
 
 /// Which API server a client turns to when its connection broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -348,11 +348,17 @@ impl Fabric {
         self.lock().default_toleration = Some((kind, i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX)));
     }
 
-    /// Registers a webhook; they are called in the order of their names.
+    /// Registers a webhook, behind those of its configuration that are there already (K194).
     pub fn add_webhook(&self, webhook: Webhook) {
         let mut state = self.lock();
-        let position = state.webhooks.partition_point(|known| known.name <= webhook.name);
+        let position = state.webhooks.partition_point(|known| known.configuration <= webhook.configuration);
         state.webhooks.insert(position, webhook);
+    }
+
+    /// The mutating or the validating webhooks of the configuration with this name are these from now on.
+    pub fn configure_webhooks(&self, configuration: &str, mutating: bool, webhooks: Vec<Webhook>) {
+        self.lock().webhooks.retain(|known| known.mutating != mutating || *known.configuration != *configuration);
+        webhooks.into_iter().for_each(|webhook| self.add_webhook(webhook));
     }
 
     /// Something befalls calls of webhooks from now on.

@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use admission::{Forbidden, HookFault, Webhook};
+use admission::{Forbidden, HookFault, Pool, Webhook};
 use capacity::{Capacity, Load, ServerWork, Size};
 use jiff::Timestamp;
 use kube_machinery::{FxHashMap, Object, ObjectKey};
@@ -223,6 +223,7 @@ pub struct State {
     pub(crate) etcd: etcd::Etcd,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) hook_faults: Vec<HookFault>,
+    pub(crate) hook_pool: Pool,
     pub(crate) forbidden: Vec<Forbidden>,
     /// Whose tokens are not accepted, each with the fault that is to blame.
     pub(crate) unauthorized: Vec<(u32, Side)>,
@@ -273,6 +274,7 @@ impl Fabric {
             etcd: etcd::Etcd::default(),
             webhooks: Vec::new(),
             hook_faults: Vec::new(),
+            hook_pool: Pool::default(),
             forbidden: Vec::new(),
             unauthorized: Vec::new(),
             discovery_faults: Vec::new(),

@@ -29,3 +29,5 @@ mod watch_end;
 mod watch_history;
 mod watch_initial;
 mod watch_selector;
+mod webhook_connections;
+mod webhooks;

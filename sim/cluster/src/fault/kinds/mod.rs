@@ -34,6 +34,7 @@ mod sandbox_lost;
 mod unauthorized;
 mod watch_closed;
 mod watch_lag;
+mod webhook_certificate;
 mod webhooks;
 
 use std::sync::Arc;
@@ -49,6 +50,7 @@ use crate::cluster::Fabric;
 
 pub use conflicting_writer::WriterMode;
 pub use request_fault::{RequestEffect, RequestVerb};
+pub use webhook_certificate::CertificateProblem;
 
 macro_rules! faults {
     ( $( $name:literal => $module:ident::$Fault:ident ),+ $(,)? ) => {
@@ -230,6 +232,7 @@ faults! {
     "webhook-denies" => webhooks::WebhookDenies,
     "webhook-down" => webhooks::WebhookDown,
     "webhook-twice" => webhooks::WebhookTwice,
+    "webhook-certificate" => webhook_certificate::WebhookCertificate,
     // Clocks.
     "clock-offset" => clock_offset::ClockOffset,
     "clock-drift" => clock_drift::ClockDrift,

@@ -2,6 +2,7 @@
 //! statement, each with the statement's number in its name.
 
 mod admission;
+mod against_rules;
 mod ambiguity;
 mod capacity;
 mod config_map;

@@ -43,6 +43,7 @@ mod scale;
 mod schema;
 mod types;
 mod user;
+mod yaml;
 
 pub use frontend::Frontend;
 pub use response::{Lines, Response};

@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_machinery::api::{Dry, Reason, Verb};
+use kube_machinery::api::{Dry, PatchKind, Reason, Verb};
 use kube_machinery::{ApiError, ObjectKey};
 
 use super::commit::{Intent, Loaded, Transaction};
@@ -96,9 +96,8 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Whether the webhook is called for a request.
-    pub fn matches(&self, kind: KindId, op: &Op) -> bool {
-        let verb = if op.verb() == Verb::Patch { Verb::Update } else { op.verb() };
+    /// Whether the webhook is called for a request that `verb` tells what it does to its object.
+    pub fn matches(&self, kind: KindId, op: &Op, verb: Verb) -> bool {
         op.subresource().is_none() && self.kinds.contains(&kind) && self.verbs.contains(&verb)
     }
 }
@@ -129,7 +128,22 @@ impl State {
 
     /// Whether webhooks want to see a request.
     pub(super) fn is_hooked(&self, request: &ApiRequest) -> bool {
-        !self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.matches(request.kind, &request.op))
+        if self.webhooks.is_empty() {
+            return false;
+        }
+        let verb = self.admitted_as(request);
+        self.webhooks.iter().any(|hook| hook.matches(request.kind, &request.op, verb))
+    }
+
+    /// What webhooks take a write for: a patch is an update, and an apply patch of what is not there a create (K166).
+    fn admitted_as(&self, request: &ApiRequest) -> Verb {
+        match &request.op {
+            Op::Patch { key, patch, .. } if patch.kind == PatchKind::Apply && self.store.table(request.kind).get(key).is_none() => {
+                Verb::Create
+            }
+            Op::Patch { .. } => Verb::Update,
+            op => op.verb(),
+        }
     }
 }
 
@@ -139,8 +153,6 @@ impl Fabric {
     pub(super) async fn write_with_admission(self: &Arc<Self>, work: &Work, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         let intent = Intent::of(request);
         let Work { server, deadline, .. } = *work;
-        let (mutating, validating): (Vec<Webhook>, Vec<Webhook>) =
-            self.lock().webhooks.iter().filter(|hook| hook.matches(intent.kind, &request.op)).cloned().partition(|hook| hook.mutating);
         loop {
             // A create is first looked at by admission; everything else begins with the stored object.
             if intent.verb != Verb::Create
@@ -148,9 +160,17 @@ impl Fabric {
             {
                 return Err(error);
             }
-            let mut loaded = self.lock().load(self, intent.kind, request.op.clone()).map_err(ApiError::Status)?;
+            let (mut loaded, (mutating, validating)) = {
+                let state = self.lock();
+                let verb = state.admitted_as(request);
+                let asked = state.webhooks.iter().filter(|hook| hook.matches(intent.kind, &request.op, verb)).cloned();
+                let hooks: (Vec<Webhook>, Vec<Webhook>) = asked.partition(|hook| hook.mutating);
+                (state.load(self, server, request.clone()).map_err(ApiError::Status)?, hooks)
+            };
+            // Who asks sees a create as one, too.
+            let verb = if intent.verb == Verb::Patch && loaded.base().is_none() { Verb::Create } else { intent.verb };
             for hook in &mutating {
-                if let Some(changed) = self.call_webhook(server, hook, review(intent, &loaded), deadline).await? {
+                if let Some(changed) = self.call_webhook(server, hook, review(intent, verb, &loaded), deadline).await? {
                     match &mut loaded {
                         Loaded::Create { body, .. } | Loaded::Update { body, .. } => {
                             *body = self.registry.get(intent.kind).stored(changed);
@@ -174,7 +194,7 @@ impl Fabric {
                 _ => None,
             };
             let dry = intent.dry == Dry::Run;
-            let review = Review { verb: intent.verb, mutating: false, kind: intent.kind, key: Some(key.clone()), object, old, dry };
+            let review = Review { verb, mutating: false, kind: intent.kind, key: Some(key.clone()), object, old, dry };
             let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone(), deadline)).collect();
             for verdict in join_all(calls).await {
                 verdict?;
@@ -213,7 +233,7 @@ impl Fabric {
 }
 
 /// What a mutating webhook sees.
-fn review(intent: Intent, loaded: &Loaded) -> Review {
+fn review(intent: Intent, verb: Verb, loaded: &Loaded) -> Review {
     let (key, object, old) = match loaded {
         Loaded::Create { namespace, body } => {
             let name = body.meta().name.as_deref().filter(|name| !name.is_empty());
@@ -226,7 +246,7 @@ fn review(intent: Intent, loaded: &Loaded) -> Review {
         Loaded::Update { key, body, current, .. } => (Some(key.clone()), Some(body.clone()), Some(current.clone())),
         Loaded::Delete { key, current, .. } => (Some(key.clone()), None, Some(current.clone())),
     };
-    Review { verb: intent.verb, mutating: true, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
+    Review { verb, mutating: true, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
 }
 
 /// Runs futures concurrently and returns their results in order.

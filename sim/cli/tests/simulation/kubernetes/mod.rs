@@ -3,6 +3,7 @@
 
 mod admission;
 mod ambiguity;
+mod apply;
 mod capacity;
 mod config_map;
 mod connection;

@@ -200,6 +200,9 @@ pub struct Policy {
     /// `re-add-changes-owner`: an ADD for a further sandbox of a pod writes into the endpoint whose the pod is now, so that the place of a
     /// pod that was an orphan for a while is lost (A §6.1, §6.2). No behaviour of upstream.
     pub re_add_changes_owner: bool,
+    /// `webhooks-fail-open`: the webhooks are registered with the `failurePolicy` Ignore, so that writes pass by them while none answers
+    /// (A §9, K121). No behaviour of upstream.
+    pub webhooks_fail_open: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,
 }
@@ -283,6 +286,7 @@ impl Policy {
         "reuse-in-first-range-only" false reuse_in_first_range_only;
         "dropped-nic-frees-all" false dropped_nic_frees_all;
         "re-add-changes-owner" false re_add_changes_owner;
+        "webhooks-fail-open" false webhooks_fail_open;
     };
 
     /// The documented behaviour, made safe.

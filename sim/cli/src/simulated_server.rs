@@ -27,8 +27,8 @@ const BEFORE: u64 = 1_000;
 /// How long a request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(45);
 
-/// What the simulated server has of what cases need. It calls webhooks of a simulation, none over HTTP.
-const HAS: [Need; 3] = [Need::Auth, Need::Rbac, Need::Etcd];
+/// What the simulated server has of what cases need. Of webhooks these are some at which nobody listens.
+const HAS: [Need; 4] = [Need::Auth, Need::Rbac, Need::Webhooks, Need::Etcd];
 
 /// Runs all cases of a kit against a simulated API server. Gives the records, and what went wrong before the first case, a sentence each.
 pub fn record(kit: &Kit) -> (Vec<Record>, Vec<String>) {

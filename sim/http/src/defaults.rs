@@ -45,6 +45,8 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
         "StatefulSet" => stateful_set(fields),
         "Deployment" => deployment(fields),
         "Namespace" => namespace(fields),
+        "MutatingWebhookConfiguration" => webhooks(fields, true),
+        "ValidatingWebhookConfiguration" => webhooks(fields, false),
         "ConfigMap" => ["data", "binaryData"].iter().for_each(|name| drop_if_empty(fields, name)),
         _ => {}
     }
@@ -143,6 +145,22 @@ fn deployment(fields: &mut Map<String, Value>) {
 fn namespace(fields: &mut Map<String, Value>) {
     if let Some(spec) = child(fields, "spec") {
         drop_if_empty(spec, "finalizers");
+    }
+}
+
+fn webhooks(fields: &mut Map<String, Value>, mutating: bool) {
+    let webhooks = fields.get_mut("webhooks").and_then(Value::as_array_mut);
+    for webhook in webhooks.into_iter().flatten().filter_map(Value::as_object_mut) {
+        default(webhook, "failurePolicy", json!("Fail"));
+        default(webhook, "matchPolicy", json!("Equivalent"));
+        default(webhook, "namespaceSelector", json!({}));
+        default(webhook, "objectSelector", json!({}));
+        default(webhook, "timeoutSeconds", json!(10));
+        if mutating {
+            default(webhook, "reinvocationPolicy", json!("Never"));
+        }
+        let rules = webhook.get_mut("rules").and_then(Value::as_array_mut);
+        rules.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|rule| default(rule, "scope", json!("*")));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::path::{Path, ResourcePath};
 use crate::query::{FieldValidation, Query};
 use crate::response::{Lines, Response, bare_refusal, failure, json_response, refusal, warn};
 use crate::user::{User, is_public};
-use crate::{body, defaults, delete_options, discovery, eviction, scale, yaml};
+use crate::{body, defaults, delete_options, discovery, eviction, scale, webhooks, yaml};
 
 /// The HTTP interface of the API server that a client is connected to.
 pub struct Frontend {
@@ -410,9 +410,14 @@ impl Frontend {
         }
     }
 
-    /// Serves what a definition defines from now on.
+    /// Serves what a definition defines from now on, and calls the webhooks that a configuration registers.
     fn learn(&self, asked: &Asked<'_>, reply: &ApiReply, dry: Dry) {
         let Some(object) = reply.object().filter(|_| dry == Dry::No) else { return };
+        if let Some(mutating) = webhooks::is_mutating(asked.def) {
+            let (configuration, registry) = (object.to_value(), &self.fabric().registry);
+            let name = object.meta().name.as_deref().unwrap_or_default();
+            self.fabric().configure_webhooks(name, mutating, webhooks::webhooks_of(&configuration, mutating, registry));
+        }
         let Some(crd) = object.as_any().downcast_ref::<CustomResourceDefinition>() else { return };
         debug_assert_eq!(asked.def.plural, "customresourcedefinitions");
         let place = (crd.spec.group.clone(), crd.spec.names.plural.clone());
@@ -429,8 +434,11 @@ impl Frontend {
         }
     }
 
-    /// Serves a type no longer whose definition is gone.
+    /// Serves a type no longer whose definition is gone, nor calls the webhooks of a configuration that is gone.
     fn forget(&self, asked: &Asked<'_>, name: &str) {
+        if let Some(mutating) = webhooks::is_mutating(asked.def) {
+            self.fabric().configure_webhooks(name, mutating, Vec::new());
+        }
         if asked.def.plural == "customresourcedefinitions"
             && let Some((plural, group)) = name.split_once('.')
             && let Some(defined) = self.defined.lock().get_mut(&(group.to_owned(), plural.to_owned()))

@@ -43,6 +43,7 @@ mod scale;
 mod schema;
 mod types;
 mod user;
+mod webhooks;
 mod yaml;
 
 pub use frontend::Frontend;

@@ -1,8 +1,10 @@
 //! Types that clients of the API meet and that the simulation has no use for itself.
 
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_machinery::api::Cause;
 use kube_sim::kinds::{Stored, TypeDef};
 
 /// Says that this crate declares the rules.
@@ -43,6 +45,40 @@ impl Stored<Here> for CustomResourceDefinition {
     kube_sim::status_subresource!(initial: None);
 }
 
+impl Stored<Here> for MutatingWebhookConfiguration {
+    const NAMESPACED: bool = false;
+
+    fn validate(&self) -> Vec<Cause> {
+        self.webhooks
+            .iter()
+            .flatten()
+            .enumerate()
+            .filter_map(|(number, webhook)| with_side_effects(number, &webhook.side_effects))
+            .collect()
+    }
+}
+
+impl Stored<Here> for ValidatingWebhookConfiguration {
+    const NAMESPACED: bool = false;
+
+    fn validate(&self) -> Vec<Cause> {
+        self.webhooks
+            .iter()
+            .flatten()
+            .enumerate()
+            .filter_map(|(number, webhook)| with_side_effects(number, &webhook.side_effects))
+            .collect()
+    }
+}
+
+/// What is wrong with a webhook that may have side effects on dry runs (K195).
+fn with_side_effects(number: usize, side_effects: &str) -> Option<Cause> {
+    let message = format!("Unsupported value: {side_effects:?}: supported values: \"None\", \"NoneOnDryRun\"");
+    let field = format!("webhooks[{number}].sideEffects");
+    let cause = Cause { reason: "FieldValueNotSupported".into(), message: message.into(), field: field.into() };
+    (!matches!(side_effects, "None" | "NoneOnDryRun")).then_some(cause)
+}
+
 /// The registrations of types that only clients over HTTP meet.
 pub fn types() -> Vec<TypeDef> {
     vec![
@@ -51,5 +87,7 @@ pub fn types() -> Vec<TypeDef> {
         TypeDef::by::<Here, Service>(),
         TypeDef::by::<Here, PodDisruptionBudget>(),
         TypeDef::by::<Here, CustomResourceDefinition>(),
+        TypeDef::by::<Here, MutatingWebhookConfiguration>(),
+        TypeDef::by::<Here, ValidatingWebhookConfiguration>(),
     ]
 }

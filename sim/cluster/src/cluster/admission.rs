@@ -1,20 +1,27 @@
 //! Admission webhooks (K §8.3) and permissions: what is registered, and how a write passes the webhooks.
 //!
-//! The server sends a write here when some webhook wants to see it; permissions are looked at by its filters. Who serves a webhook is said
-//! by its [`Service`].
+//! The server sends a write here when a rule of some webhook is about it; permissions are looked at by its filters.
+//!
+//! ```text
+//!  Webhook (registration) ──► is it asked? ──► call ──► connection (pool) ──► Service ──► a process
+//!                                               └──► verdict, or failurePolicy; a change ──► reinvocation
+//! ```
 
 mod call;
+mod pool;
+mod registration;
+mod reinvocation;
 mod service;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_machinery::api::{Dry, PatchKind, Reason, Verb};
+use kube_machinery::api::{Dry, PatchKind, Reason, Subresource, Verb};
 use kube_machinery::{ApiError, ObjectKey};
+use sim_config::time::SimTime;
 
 use super::commit::{Intent, Loaded, Transaction};
 use super::request::{ApiReply, ApiRequest, Op};
@@ -27,8 +34,13 @@ use crate::net::Side;
 use crate::node::taints;
 use crate::object::{Obj, make_mut, resource_version};
 
-pub use call::{Hitch, HookFault};
+pub use call::{Certificate, Hitch, HookFault};
+pub use pool::Pool;
+pub use registration::{Condition, FailurePolicy, MatchCondition, Part, ReinvocationPolicy, Rule, SideEffects, Webhook};
 pub use service::{Service, UNREADY_AFTER};
+
+use registration::operation;
+use reinvocation::Reinvocation;
 
 /// What a webhook is asked.
 #[derive(Clone, Debug)]
@@ -39,6 +51,9 @@ pub struct Review {
     pub mutating: bool,
     /// The type.
     pub kind: KindId,
+    /// Which part of the object is written, if not the whole. The object is given as a whole all the same, also where a real server shows
+    /// a `Binding`.
+    pub subresource: Option<Subresource>,
     /// The object; its name is empty while a generated one is not yet known (K123).
     pub key: Option<ObjectKey>,
     /// The object as it would be stored, of the stored type; unset for deletes.
@@ -67,41 +82,6 @@ pub type Verdict = Result<Option<Obj>, Denial>;
 /// The code of a webhook. It may read through a client of its own process, and what it reads may be stale (K124).
 pub type Handler = Arc<dyn Fn(Review) -> Pin<Box<dyn Future<Output = Verdict> + Send>> + Send + Sync>;
 
-/// What happens when a webhook does not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailurePolicy {
-    /// The request fails with 500.
-    Fail,
-    /// The request goes on as if the webhook did not exist.
-    Ignore,
-}
-
-/// A registered webhook. Its rules name no subresource: it is not called for writes of `/status` (K §8.2).
-#[derive(Clone)]
-pub struct Webhook {
-    /// Its name, as in messages; webhooks are called in the order of their names.
-    pub name: Arc<str>,
-    /// Whether it may change the object.
-    pub mutating: bool,
-    /// The types it is called for.
-    pub kinds: Vec<KindId>,
-    /// Which of create, update and delete it is called for.
-    pub verbs: Vec<Verb>,
-    /// What happens when it does not answer.
-    pub failure_policy: FailurePolicy,
-    /// How long the API server waits; 1 to 30 s, 10 s by default.
-    pub timeout: Duration,
-    /// Who serves it; a process that is down or cut off does not answer.
-    pub service: Arc<Service>,
-}
-
-impl Webhook {
-    /// Whether the webhook is called for a request that `verb` tells what it does to its object.
-    pub fn matches(&self, kind: KindId, op: &Op, verb: Verb) -> bool {
-        op.subresource().is_none() && self.kinds.contains(&kind) && self.verbs.contains(&verb)
-    }
-}
-
 /// Requests that are refused with 403 (K §9.2 A11).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forbidden {
@@ -126,23 +106,22 @@ impl State {
         }
     }
 
-    /// Whether webhooks want to see a request.
+    /// Whether webhooks may want to see a request.
     pub(super) fn is_hooked(&self, request: &ApiRequest) -> bool {
         if self.webhooks.is_empty() {
             return false;
         }
-        let verb = self.admitted_as(request);
-        self.webhooks.iter().any(|hook| hook.matches(request.kind, &request.op, verb))
+        let operation = self.operation(request);
+        self.webhooks.iter().any(|hook| hook.has_rule_for(request.kind, &request.op, operation))
     }
 
-    /// What webhooks take a write for: a patch is an update, and an apply patch of what is not there a create (K166).
-    fn admitted_as(&self, request: &ApiRequest) -> Verb {
+    /// What admission calls a write: an apply patch of what is not there is a create (K166).
+    fn operation(&self, request: &ApiRequest) -> Verb {
         match &request.op {
             Op::Patch { key, patch, .. } if patch.kind == PatchKind::Apply && self.store.table(request.kind).get(key).is_none() => {
                 Verb::Create
             }
-            Op::Patch { .. } => Verb::Update,
-            op => op.verb(),
+            op => operation(op),
         }
     }
 }
@@ -153,6 +132,7 @@ impl Fabric {
     pub(super) async fn write_with_admission(self: &Arc<Self>, work: &Work, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         let intent = Intent::of(request);
         let Work { server, deadline, .. } = *work;
+        let def = self.registry.get(intent.kind);
         loop {
             // A create is first looked at by admission; everything else begins with the stored object.
             if intent.verb != Verb::Create
@@ -160,25 +140,14 @@ impl Fabric {
             {
                 return Err(error);
             }
-            let (mut loaded, (mutating, validating)) = {
+            let (operation, mut loaded, (mutating, validating)) = {
                 let state = self.lock();
-                let verb = state.admitted_as(request);
-                let asked = state.webhooks.iter().filter(|hook| hook.matches(intent.kind, &request.op, verb)).cloned();
+                let operation = state.operation(request);
+                let asked = state.webhooks.iter().filter(|hook| hook.has_rule_for(intent.kind, &request.op, operation)).cloned();
                 let hooks: (Vec<Webhook>, Vec<Webhook>) = asked.partition(|hook| hook.mutating);
-                (state.load(self, server, request.clone()).map_err(ApiError::Status)?, hooks)
+                (operation, state.load(self, server, request.clone()).map_err(ApiError::Status)?, hooks)
             };
-            // Who asks sees a create as one, too.
-            let verb = if intent.verb == Verb::Patch && loaded.base().is_none() { Verb::Create } else { intent.verb };
-            for hook in &mutating {
-                if let Some(changed) = self.call_webhook(server, hook, review(intent, verb, &loaded), deadline).await? {
-                    match &mut loaded {
-                        Loaded::Create { body, .. } | Loaded::Update { body, .. } => {
-                            *body = self.registry.get(intent.kind).stored(changed);
-                        }
-                        Loaded::Delete { .. } => {}
-                    }
-                }
-            }
+            self.mutate(server, intent, operation, &mutating, &mut loaded, deadline).await?;
             let old = match &loaded {
                 Loaded::Update { current, .. } | Loaded::Delete { current, .. } => Some(current.clone()),
                 Loaded::Create { .. } => None,
@@ -193,12 +162,17 @@ impl Fabric {
                 }
                 _ => None,
             };
+            let Intent { kind, subresource, .. } = intent;
             let dry = intent.dry == Dry::Run;
-            let review = Review { verb, mutating: false, kind: intent.kind, key: Some(key.clone()), object, old, dry };
-            let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone(), deadline)).collect();
-            for verdict in join_all(calls).await {
-                verdict?;
+            let review = Review { verb: operation, mutating: false, kind, subresource, key: Some(key.clone()), object, old, dry };
+            let mut calls = Vec::new();
+            for hook in &validating {
+                let asked = self.lock().is_asked(def, hook, &review)?;
+                if asked {
+                    calls.push(self.call_webhook(server, hook, review.clone(), deadline));
+                }
             }
+            first_error(calls).await?;
             drop(review);
             if let Ending::Fails = work.ending {
                 return Err(etcd_error("etcdserver: request timed out"));
@@ -232,6 +206,41 @@ impl Fabric {
     }
 }
 
+impl Fabric {
+    /// Asks the mutating webhooks, one after the other; each sees what those before it made (K194).
+    async fn mutate(
+        self: &Arc<Self>,
+        server: usize,
+        intent: Intent,
+        operation: Verb,
+        hooks: &[Webhook],
+        loaded: &mut Loaded,
+        deadline: SimTime,
+    ) -> Result<(), ApiError> {
+        let def = self.registry.get(intent.kind);
+        let mut reinvocation = Reinvocation::default();
+        loop {
+            for (number, hook) in hooks.iter().enumerate() {
+                let review = review(intent, operation, loaded);
+                let asked = self.lock().is_asked(def, hook, &review)?;
+                if !asked || !reinvocation.asks(number) {
+                    continue;
+                }
+                let before = review.object.clone();
+                let after = self.call_webhook(server, hook, review, deadline).await?.map(|changed| def.stored(changed));
+                let changed = before.zip(after.as_ref()).is_some_and(|(before, after)| !before.same(&**after));
+                reinvocation.was_asked(number, hook, changed);
+                if let (Some(after), Loaded::Create { body, .. } | Loaded::Update { body, .. }) = (after, &mut *loaded) {
+                    *body = after;
+                }
+            }
+            if !reinvocation.begins_again() {
+                return Ok(());
+            }
+        }
+    }
+}
+
 /// What a mutating webhook sees.
 fn review(intent: Intent, verb: Verb, loaded: &Loaded) -> Review {
     let (key, object, old) = match loaded {
@@ -246,24 +255,27 @@ fn review(intent: Intent, verb: Verb, loaded: &Loaded) -> Review {
         Loaded::Update { key, body, current, .. } => (Some(key.clone()), Some(body.clone()), Some(current.clone())),
         Loaded::Delete { key, current, .. } => (Some(key.clone()), None, Some(current.clone())),
     };
-    Review { verb, mutating: true, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
+    let Intent { kind, subresource, .. } = intent;
+    Review { verb, mutating: true, kind, subresource, key, object, old, dry: intent.dry == Dry::Run }
 }
 
-/// Runs futures concurrently and returns their results in order.
-async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
-    let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+/// Runs futures concurrently to their end. The error is that of the one which failed first (K196).
+async fn first_error<T, E>(futures: Vec<impl Future<Output = Result<T, E>>>) -> Result<(), E> {
+    let mut running: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut first = Ok(());
     std::future::poll_fn(|cx| {
-        let mut waiting = false;
-        for (future, result) in &mut futures {
-            if result.is_none() {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(value) => *result = Some(value),
-                    Poll::Pending => waiting = true,
+        running.retain_mut(|future| match future.as_mut().poll(cx) {
+            Poll::Ready(Err(error)) => {
+                if first.is_ok() {
+                    first = Err(error);
                 }
+                false
             }
-        }
-        if waiting { Poll::Pending } else { Poll::Ready(()) }
+            Poll::Ready(Ok(_)) => false,
+            Poll::Pending => true,
+        });
+        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    futures.into_iter().map(|(_, result)| result.unwrap_or_else(|| unreachable!("every future is ready"))).collect()
+    first
 }

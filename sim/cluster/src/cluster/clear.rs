@@ -71,7 +71,7 @@ impl Fabric {
         let state = self.lock();
         let now = self.rt.now();
         state.servers.iter().all(|server| server.is_well(kinds, now) && state.net.is_untouched(client, server.process))
-            && !state.webhooks.iter().any(|hook| meets(&hook.kinds, kinds))
+            && !state.webhooks.iter().any(|hook| hook.concerns(kinds))
             && !state.obstructions.present.iter().any(|(_, obstruction)| obstruction.concerns(client, kinds))
     }
 }
@@ -102,7 +102,7 @@ impl Fabric {
         let is_held = |server: &ApiServer| {
             let stands_still = |kind: &KindId| {
                 let cache = &server.caches[usize::from(kind.0)];
-                cache.frozen || !cache.extra_lag.is_zero()
+                cache.frozen || !cache.extra_lag.is_zero() || cache.lost_events.is_wrong()
             };
             server.etcd_cut || server.degraded || kinds.iter().any(stands_still)
         };
@@ -115,7 +115,8 @@ impl Fabric {
             && state.servers.iter().all(|server| state.net.is_untouched(client, server.process))
             && !state.api_faults.iter().any(|fault| fault.clients.contains(client) && meets(&fault.kinds, kinds))
             && !state.forbidden.iter().any(|rule| rule.clients.contains(client) && meets(&rule.kinds, kinds))
+            && !state.unauthorized.iter().any(|(_, clients)| clients.contains(client))
             && !state.cache_lags.iter().any(|lag| lag.concerns(client, kinds))
-            && !state.webhooks.iter().any(|hook| meets(&hook.kinds, kinds))
+            && !state.webhooks.iter().any(|hook| hook.concerns(kinds))
     }
 }

@@ -11,10 +11,11 @@ use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 
 use super::Fabric;
-use super::connection::{Attached, Connection, Obstacle, Reconnect};
+use super::connection::{Attached, Connection, Message, Obstacle, Reconnect};
 use super::exchange::{Reply as Answered, Ticket};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::request_point::{Disturbance, Until};
+use super::transport::Transport;
 use super::watch_stream::{AnyWatch, SimWatch};
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
@@ -27,20 +28,21 @@ pub struct SimClient {
     pub(super) fabric: Arc<Fabric>,
     pub(super) process: ProcessId,
     pub(super) connection: Arc<Connection>,
-    pub(super) reconnect: Reconnect,
     streams_lists: bool,
 }
 
 /// Hands the request over when the caller goes away before the answer.
 struct Guard<'a> {
-    fabric: &'a Arc<Fabric>,
+    client: &'a SimClient,
+    attached: Attached,
     id: Option<Ticket>,
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            self.fabric.abandon(id);
+            self.client.fabric.abandon(id);
+            self.client.hang_up(self.attached);
         }
     }
 }
@@ -58,26 +60,47 @@ enum Sent {
 }
 
 impl SimClient {
-    /// A client of `process`, connected to a server of its own choice.
+    /// A client of `process`, as the programs of Kubernetes have it: client-go over HTTP/2, connected to a server of its own choice. All
+    /// clients of a process in one of its lives share what client-go shares: the connection.
     pub fn new(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
+        Self::with(fabric, process, Transport::default(), Reconnect::default())
+    }
+
+    /// The client of a program that is not part of Kubernetes: of the kind that the run has drawn for the process.
+    pub fn of_program(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
+        let (transport, reconnect) = {
+            let state = fabric.lock();
+            let shares = state.knobs.client_shares();
+            // A number of its own, as below.
+            shares.draw(Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX - 1)))
+        };
+        Self::with(fabric, process, transport, reconnect)
+    }
+
+    /// A client of `process` with this transport and this way to reconnect, unless the process has one in its present life.
+    pub fn with(fabric: &Arc<Fabric>, process: ProcessId, transport: Transport, reconnect: Reconnect) -> Self {
         let servers = fabric.servers();
         assert!(servers > 0, "a client needs an API server to connect to");
-        let streams_lists = {
+        let incarnation = fabric.rt.incarnation(process);
+        let (streams_lists, known) = {
             let state = fabric.lock();
             // A number of its own, beyond those of the choices of a server.
             let mut draw = Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX));
-            draw.chance(state.knobs.watch_list_clients.get())
+            let known = state.connections.get(&process).filter(|connection| connection.is_of(incarnation)).cloned();
+            (draw.chance(state.knobs.watch_list_clients.get()), known)
         };
-        let (connection, reconnect) = (Arc::default(), Reconnect::default());
-        let client = Self { fabric: fabric.clone(), process, connection, reconnect, streams_lists };
-        client.connect();
+        let is_new = known.is_none();
+        let connection = known.unwrap_or_else(|| Arc::new(Connection::new(transport, reconnect, incarnation)));
+        let client = Self { fabric: fabric.clone(), process, connection, streams_lists };
+        if is_new {
+            client.connect();
+        }
         client
     }
 
-    /// The same client with another way to reconnect.
-    pub fn reconnecting(mut self, reconnect: Reconnect) -> Self {
-        self.reconnect = reconnect;
-        self
+    /// Which kind of HTTP client it is.
+    pub fn transport(&self) -> Transport {
+        self.connection.transport()
     }
 
     /// Connects to server `number` from the next request on.
@@ -237,7 +260,7 @@ impl SimClient {
         let deadline = self.deadline(timeout);
         let result = self.exchange_until(request, attached, deadline).await;
         if let Err(ApiError::Transport(error)) = &result
-            && *error != TransportError::Deadline
+            && (*error != TransportError::Deadline || !self.transport().multiplexes())
         {
             self.reconnect(attached.breaks, *error);
         }
@@ -268,7 +291,7 @@ impl SimClient {
                     return if deadline < at { gave_up() } else { Err(error.into()) };
                 }
                 Sent::Waits(obstacle) => {
-                    if let Some(error) = self.wait_for_way(obstacle, since, deadline, attached).await {
+                    if let Some(error) = self.wait_for_way(Message::Request, obstacle, since, deadline, attached).await {
                         // What no connection was made for was never sent.
                         let was_sent =
                             matches!(error, TransportError::Deadline | TransportError::ConnectionLost) && obstacle != Obstacle::Dial;
@@ -280,7 +303,7 @@ impl SimClient {
                 }
             }
         };
-        let mut guard = Guard { fabric, id: Some(id) };
+        let mut guard = Guard { client: self, attached, id: Some(id) };
         let own = match at {
             Some(at) if deadline < at => {
                 rt.sleep_until(deadline).await;
@@ -315,7 +338,7 @@ impl SimClient {
                     return if deadline < at { gave_up() } else { broke.map_or(result, |error| Err(error.into())) };
                 }
                 Err(obstacle) => {
-                    if let Some(error) = self.wait_for_way(obstacle, since, deadline, attached).await {
+                    if let Some(error) = self.wait_for_way(Message::Answer, obstacle, since, deadline, attached).await {
                         return Err(error.into());
                     }
                     left = left.max(rt.now());

@@ -1,8 +1,10 @@
-//! The connection of a client to an API server: HTTP/2 over TCP, with all of its requests and watches on it (K §3.1, §4.4).
+//! The connections of a client to API servers: over HTTP/2 one with all of its requests and watches on it (K §3.1, §4.4), over HTTP/1.1 one
+//! for each (K180).
 //!
 //! ```text
 //!  cut shorter than 25 s:  what was sent waits in its host's buffer ──► sent again ──► arrives late, also if its caller gave up
-//!  cut longer than that:   pings without an answer ──► everything on the connection ends ──► a new one is dialled
+//!  cut longer than that,
+//!  over HTTP/2:            pings without an answer ──► everything on the connection ends ──► a new one is dialled
 //!                          (until 51 s after the first time even then what was sent may arrive)
 //! ```
 
@@ -18,13 +20,12 @@ use sim_config::time::SimTime;
 
 use super::client::{SimClient, until};
 use super::request::ApiRequest;
+use super::transport::Transport;
 use super::watch::End;
 use super::{Fabric, State};
 use crate::net::{Block, Fate, Retransmission};
 use crate::rt::ProcessId;
 
-/// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
-pub const KEEPALIVE: Duration = Duration::from_secs(45);
 /// How long a connection attempt to a silent address takes to fail (K §4.4).
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a server has got to etcd within this time is not stopped by the news that its caller hung up, if both were sent at once: the news
@@ -33,7 +34,7 @@ const HANG_UP: Duration = Duration::from_millis(40);
 /// A closed connection goes on sending what is in its buffer for so long: until after the try that comes 51 s after the first (K159).
 const GOES_ON: Duration = Duration::from_secs(60);
 /// A handshake, in messages of one way: two round trips, of TCP and of TLS 1.3 (K161).
-const HANDSHAKE: u32 = 4;
+pub(super) const HANDSHAKE: u32 = 4;
 
 /// Which API server a client turns to when its connection broke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -42,13 +43,17 @@ pub enum Reconnect {
     /// Any that is in service, at random: a load balancer, or the `kubernetes` service (K155).
     #[default]
     Random,
-    /// The same one: a client that is configured with an address.
+    /// The same one, as long as it is in service: a load balancer with affinity.
     Sticky,
 }
 
-/// Where the requests of a process go.
-#[derive(Default)]
+/// Where the requests of a process go, in one of its lives. Clients that were made from the same configuration share it.
 pub struct Connection {
+    /// How it finds out that it is dead, and what shares it.
+    transport: Transport,
+    reconnect: Reconnect,
+    /// The life of the process that it belongs to.
+    incarnation: u32,
     /// The number of the server that it leads to.
     server: AtomicUsize,
     /// How often a server was chosen.
@@ -60,13 +65,14 @@ pub struct Connection {
     line: Mutex<Line>,
 }
 
-/// The TCP connection itself.
-#[derive(Clone, Copy, Default)]
+/// The TCP connection itself; over HTTP/1.1 that which is at hand for the next request.
+#[derive(Default)]
 struct Line {
     /// When its handshake is over; `None` = it is yet to be dialled.
     ready_at: Option<SimTime>,
-    /// Since when its client's pings get no answer, in whichever direction they are lost.
-    silent_since: Option<SimTime>,
+    /// The servers that do not answer what keeps connections alive, in whichever direction it is lost, and since when. Over HTTP/2 it is
+    /// the one that the connection leads to.
+    silent: Vec<(usize, SimTime)>,
     /// Why the one before broke.
     broke: Option<TransportError>,
 }
@@ -79,6 +85,15 @@ pub(super) struct Attached {
     /// Names the connection to [`SimClient::reconnect`].
     pub breaks: usize,
     severed: usize,
+}
+
+/// What is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// From the client, who notices that it is not acknowledged.
+    Request,
+    /// From the server. Its client has nothing to send.
+    Answer,
 }
 
 /// Why a message cannot leave.
@@ -122,6 +137,30 @@ impl Obstacle {
 }
 
 impl Connection {
+    /// The connection of a process in its life number `incarnation`, not yet made.
+    pub(super) fn new(transport: Transport, reconnect: Reconnect, incarnation: u32) -> Self {
+        Self {
+            transport,
+            reconnect,
+            incarnation,
+            server: AtomicUsize::default(),
+            attempts: AtomicUsize::default(),
+            breaks: AtomicUsize::default(),
+            severed: AtomicUsize::default(),
+            line: Mutex::default(),
+        }
+    }
+
+    /// What kind of client it is of.
+    pub fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    /// Whether it is of the present life of its process.
+    pub(super) fn is_of(&self, incarnation: u32) -> bool {
+        self.incarnation == incarnation
+    }
+
     /// The number of the server that it leads to.
     pub fn server(&self) -> usize {
         self.server.load(Ordering::Relaxed)
@@ -130,7 +169,7 @@ impl Connection {
     /// It leads to server `number` from the next request on.
     pub fn lead_to(&self, number: usize) {
         self.server.store(number, Ordering::Relaxed);
-        self.line.lock().silent_since = None;
+        self.line.lock().silent.clear();
     }
 
     /// A new connection to server `number` takes its place; what is on the present one goes on, as after a GOAWAY.
@@ -140,15 +179,21 @@ impl Connection {
         self.line.lock().ready_at = None;
     }
 
-    /// When the client finds it dead.
-    fn dead_at(&self) -> SimTime {
-        self.line.lock().silent_since.map_or(SimTime::NEVER, |since| since + KEEPALIVE)
+    /// When the client finds dead what leads to `server`.
+    fn dead_at(&self, server: usize) -> SimTime {
+        self.line.lock().silent_since(server).map_or(SimTime::NEVER, |since| self.transport.dead_at(since))
     }
 
     /// How what `attached` it ended, if everything on it broke since.
     fn broke_under(&self, attached: Attached) -> Option<TransportError> {
         let severed = self.severed.load(Ordering::Relaxed) != attached.severed;
         severed.then(|| self.line.lock().broke.unwrap_or(TransportError::Reset))
+    }
+}
+
+impl Line {
+    fn silent_since(&self, server: usize) -> Option<SimTime> {
+        self.silent.iter().find(|(silent, _)| *silent == server).map(|&(_, since)| since)
     }
 }
 
@@ -163,18 +208,23 @@ impl State {
     pub(super) fn check_connections(&mut self, now: SimTime) {
         let State { connections, servers, net, exchanges, .. } = &*self;
         for (&client, connection) in connections.iter() {
-            let server = &servers[connection.server()];
-            let silent = server.paused || net.blocks(client, server.process) || net.blocks(server.process, client);
-            let mut line = connection.line.lock();
-            match line.silent_since {
-                None if silent && line.ready_at.is_some() => {
-                    line.silent_since = Some(now);
-                    // Who waits for an answer will not wait longer than the connection lasts.
-                    exchanges.wake(client);
+            let Connection { transport, line, .. } = &**connection;
+            let leads_to = connection.server();
+            let mut line = line.lock();
+            for (number, server) in servers.iter().enumerate().filter(|&(number, _)| number == leads_to || !transport.multiplexes()) {
+                let silent = server.paused && transport.pings() || net.blocks(client, server.process) || net.blocks(server.process, client);
+                match line.silent_since(number) {
+                    None if silent && (line.ready_at.is_some() || !transport.multiplexes()) => {
+                        line.silent.push((number, now));
+                        // Who waits for an answer will not wait longer than the connection lasts.
+                        exchanges.wake(client);
+                    }
+                    // Found dead meanwhile, although nobody has needed it since: it stays what it is until then.
+                    Some(since) if !silent && (now < transport.dead_at(since) || !transport.multiplexes()) => {
+                        line.silent.retain(|(silent, _)| *silent != number);
+                    }
+                    _ => {}
                 }
-                // Found dead meanwhile, although nobody has needed it since: it stays what it is until then.
-                Some(since) if !silent && now < since + KEEPALIVE => line.silent_since = None,
-                _ => {}
             }
         }
     }
@@ -196,7 +246,7 @@ impl State {
 }
 
 impl SimClient {
-    /// The first connection of a process.
+    /// The first connection of a process in its present life.
     pub(super) fn connect(&self) {
         self.choose_server();
         let now = self.fabric.rt.now();
@@ -207,10 +257,17 @@ impl SimClient {
         state.connections.insert(self.process, self.connection.clone());
     }
 
+    /// A request was given up by its caller: over HTTP/1.1 that closes the connection that it is on.
+    pub(super) fn hang_up(&self, attached: Attached) {
+        if !self.connection.transport.multiplexes() {
+            self.reconnect(attached.breaks, TransportError::Deadline);
+        }
+    }
+
     /// The connection for the next request, a new one if the present one was found dead.
     pub(super) fn attach(&self) -> Attached {
         let connection = &self.connection;
-        if connection.dead_at() <= self.fabric.rt.now() {
+        if connection.transport.multiplexes() && connection.dead_at(connection.server()) <= self.fabric.rt.now() {
             self.reconnect(connection.breaks.load(Ordering::Relaxed), TransportError::ConnectionLost);
         }
         let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
@@ -227,17 +284,21 @@ impl SimClient {
         let broke = if error == TransportError::Refused { TransportError::Reset } else { error };
         let was_connected = {
             let mut line = connection.line.lock();
-            let was_connected = line.ready_at.is_some();
-            *line = Line { broke: if was_connected { Some(broke) } else { line.broke }, ..Line::default() };
+            let was_connected = line.ready_at.is_some() && connection.transport.multiplexes();
+            line.ready_at = None;
+            if was_connected {
+                line.broke = Some(broke);
+            }
+            if connection.transport.multiplexes() {
+                line.silent.clear();
+            }
             was_connected
         };
         if was_connected {
             connection.severed.fetch_add(1, Ordering::Relaxed);
             self.fabric.lock().sever(self.process, broke, self.fabric.rt.now());
         }
-        if self.reconnect == Reconnect::Random {
-            self.choose_server();
-        }
+        self.choose_server();
     }
 
     fn choose_server(&self) {
@@ -247,7 +308,11 @@ impl SimClient {
         };
         // The n-th choice of a process depends on nothing else that happens in the run.
         let nth = self.connection.attempts.fetch_add(1, Ordering::Relaxed);
-        let mut draw = Draw::new(seed, Concern::World, u64::from(self.process.0 + 1) << 32 | nth as u64);
+        if nth > 0 && self.connection.reconnect == Reconnect::Sticky && servers.contains(&self.connection.server()) {
+            return;
+        }
+        let nth = u64::from(self.connection.incarnation) << 16 | nth as u64;
+        let mut draw = Draw::new(seed, Concern::World, u64::from(self.process.0 + 1) << 32 | nth);
         self.connection.server.store(servers[draw.below(servers.len() as u64) as usize], Ordering::Relaxed);
     }
 
@@ -268,7 +333,10 @@ impl SimClient {
             None => {
                 let shakes = after * HANDSHAKE;
                 let mut line = self.connection.line.lock();
-                (line.ready_at, line.silent_since) = (Some(now + shakes), to.paused.then_some(now));
+                line.ready_at = Some(now + shakes);
+                if to.paused && self.connection.transport.pings() {
+                    line.silent = vec![(server, now)];
+                }
                 shakes
             }
         };
@@ -279,13 +347,19 @@ impl SimClient {
     /// that: its caller gives up at `deadline`, or the connection is given up.
     pub(super) async fn wait_for_way(
         &self,
+        message: Message,
         obstacle: Obstacle,
         since: SimTime,
         deadline: SimTime,
         attached: Attached,
     ) -> Option<TransportError> {
         let rt = &self.fabric.rt;
-        let dead_at = || if obstacle == Obstacle::Dial { since + DIAL_TIMEOUT } else { self.connection.dead_at() };
+        let transport = self.connection.transport;
+        let dead_at = || match obstacle {
+            Obstacle::Dial => since + DIAL_TIMEOUT,
+            _ if message == Message::Request && !transport.multiplexes() => transport.gives_up_at(since),
+            _ => self.connection.dead_at(attached.server),
+        };
         let (mut again, mut lasts_until) = (SimTime::NEVER, dead_at());
         loop {
             let wake_at = again.min(deadline).min(lasts_until);
@@ -302,7 +376,7 @@ impl SimClient {
                 return Some(TransportError::Deadline);
             }
             if now >= lasts_until {
-                return Some(if obstacle == Obstacle::Dial { TransportError::Refused } else { TransportError::ConnectionLost });
+                return Some(if obstacle == Obstacle::Dial { TransportError::Refused } else { transport.lost() });
             }
             if now >= again {
                 return None;
@@ -326,8 +400,8 @@ impl SimClient {
         if let Some(error) = self.connection.broke_under(attached) {
             return (self.fabric.rt.now(), error);
         }
-        let dead_at = self.connection.dead_at();
-        if dead_at < deadline { (dead_at, TransportError::ConnectionLost) } else { (deadline, TransportError::Deadline) }
+        let dead_at = self.connection.dead_at(attached.server);
+        if dead_at < deadline { (dead_at, self.connection.transport.lost()) } else { (deadline, TransportError::Deadline) }
     }
 
     /// How what is on the connection ended, if everything on it broke.
@@ -351,7 +425,7 @@ impl SimClient {
                     return Ok(());
                 }
                 Err(obstacle) => {
-                    if let Some(error) = self.wait_for_way(obstacle, since, SimTime::NEVER, attached).await {
+                    if let Some(error) = self.wait_for_way(Message::Answer, obstacle, since, SimTime::NEVER, attached).await {
                         return Err(error);
                     }
                 }

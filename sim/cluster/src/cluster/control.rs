@@ -14,6 +14,7 @@ use super::store::Revision;
 use super::watch::End;
 use super::{Fabric, State, WritePoint};
 use crate::kinds::KindId;
+use crate::net::Side;
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, ProcessChange};
 
@@ -121,6 +122,17 @@ impl Fabric {
             }
         }
         state.catch_up(self, server);
+    }
+
+    /// The next change of a type never reaches the watch cache of one server (K §9.2 B15).
+    pub fn lose_event(&self, server: usize, kind: KindId) {
+        self.lock().lose_next_event(server, kind, true);
+    }
+
+    /// A watch cache that has lost changes, or was to, begins again.
+    pub fn repair_cache(self: &Arc<Self>, server: usize, kind: KindId) {
+        self.lock().lose_next_event(server, kind, false);
+        self.forget_history(server, Some(kind));
     }
 
     /// Adds to the lag of the watch cache of one type (or of all) on one server (K §9.2 B2).
@@ -319,6 +331,16 @@ impl Fabric {
         self.lock().forbidden.retain(|known| known.fault != fault);
     }
 
+    /// Refuses the requests of some clients with 401, on behalf of a fault of the plan.
+    pub fn reject_tokens(&self, fault: u32, clients: Side) {
+        self.lock().unauthorized.push((fault, clients));
+    }
+
+    /// Accepts the tokens again that `fault` had rejected.
+    pub fn accept_tokens(&self, fault: u32) {
+        self.lock().unauthorized.retain(|(known, _)| *known != fault);
+    }
+
     /// New pods bear lost nodes for so long if they do not say it themselves, in whole seconds: the DefaultTolerationSeconds plugin, which
     /// is off unless this is called (K §6.2).
     pub fn tolerate_by_default(&self, lasts: Duration) {
@@ -326,11 +348,17 @@ impl Fabric {
         self.lock().default_toleration = Some((kind, i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX)));
     }
 
-    /// Registers a webhook; they are called in the order of their names.
+    /// Registers a webhook, behind those of its configuration that are there already (K194).
     pub fn add_webhook(&self, webhook: Webhook) {
         let mut state = self.lock();
-        let position = state.webhooks.partition_point(|known| known.name <= webhook.name);
+        let position = state.webhooks.partition_point(|known| known.configuration <= webhook.configuration);
         state.webhooks.insert(position, webhook);
+    }
+
+    /// The mutating or the validating webhooks of the configuration with this name are these from now on.
+    pub fn configure_webhooks(&self, configuration: &str, mutating: bool, webhooks: Vec<Webhook>) {
+        self.lock().webhooks.retain(|known| known.mutating != mutating || *known.configuration != *configuration);
+        webhooks.into_iter().for_each(|webhook| self.add_webhook(webhook));
     }
 
     /// Something befalls calls of webhooks from now on.

@@ -164,7 +164,8 @@ impl State {
         let Exchange { client, server, answer, phase, .. } = self.exchanges.remove(ticket)?;
         let Phase::Done { result, at } = phase else { unreachable!("just checked") };
         let from = self.servers[server].process;
-        Some(Reply { result, at: at + answer, fate: self.net.send(from, client, at + answer).0 })
+        let left = at + answer + self.answer_of(server, &result);
+        Some(Reply { result, at: left, fate: self.net.send(from, client, left).0 })
     }
 
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.
@@ -238,7 +239,9 @@ impl Fabric {
             self.fire(fault, client);
             return None;
         }
-        match state.serve(self, server, request, block, now) {
+        // Where requests wait for processors, nobody has noted when etcd was asked.
+        let asked_at = proposed.min(now);
+        match state.serve(self, server, request, block, asked_at, now) {
             Served::Now(result) => {
                 let result = state.unless_crashed(server, result);
                 state.finish(self, server, ticket, result, now);

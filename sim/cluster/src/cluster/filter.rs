@@ -1,4 +1,4 @@
-//! What every request and watch passes first (K §8.1): overload, then permission, and the faults that answer in the server's place.
+//! What every request and watch passes first (K §8.1): whose it is, overload, then permission, and the faults that answer in the server's place.
 
 use kube_machinery::api::{Reason, Subresource, Verb};
 use kube_machinery::{ApiError, ObjectKey, Status};
@@ -86,7 +86,7 @@ impl State {
         fault.is_some()
     }
 
-    /// What the filters of K §8.1 say: overload before permission, permission before everything else.
+    /// What the filters of K §8.1 say: who it is before overload, overload before permission, permission before everything else.
     pub(super) fn filter(
         &mut self,
         fabric: &Fabric,
@@ -97,6 +97,11 @@ impl State {
     ) -> Result<Option<Mishap>, ApiError> {
         let verb = asked.verb;
         let mut mishap = None;
+        if let Some(&(index, _)) = self.unauthorized.iter().find(|(_, clients)| clients.contains(asked.client)) {
+            let fired = EventKind::Fault { index, change: FaultChange::Fired };
+            self.recorder.observe_of(Part { call: asked.call, object: None }, now, fired);
+            return Err(Status::new(Reason::Unauthorized, "Unauthorized").into());
+        }
         if !self.api_faults.is_empty() || self.request_points.has_struck() {
             let process = self.servers[server].process;
             mishap = self.mishap(asked, process, block, now);

@@ -20,6 +20,7 @@ pub mod discovery;
 mod etcd;
 mod exchange;
 mod filter;
+mod lost_events;
 mod read;
 mod request;
 mod request_point;
@@ -27,6 +28,7 @@ mod serve;
 pub mod server;
 mod server_time;
 pub mod store;
+mod transport;
 mod wait;
 mod watch;
 mod watch_element;
@@ -39,7 +41,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use admission::{Forbidden, HookFault, Webhook};
+use admission::{Forbidden, HookFault, Pool, Webhook};
 use capacity::{Capacity, Load, ServerWork, Size};
 use jiff::Timestamp;
 use kube_machinery::{FxHashMap, Object, ObjectKey};
@@ -53,7 +55,7 @@ use slab::Slab;
 use store::Store;
 
 use crate::kinds::{KindId, Registry};
-use crate::net::{LinkDelays, Network};
+use crate::net::{LinkDelays, Network, Side};
 use crate::node::Nodes;
 use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
@@ -64,10 +66,11 @@ use crate::trace::{EventKind, Note};
 pub use change_point::{Became, ChangePoint, ChangeStep};
 pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
-pub use connection::{KEEPALIVE, Reconnect};
+pub use connection::Reconnect;
 pub use etcd::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
+pub use transport::{KEEPALIVE, Transport};
 pub use watch_stream::{AnyWatch, SimWatch};
 
 /// Wall-clock time at the beginning of every run, before offsets.
@@ -102,6 +105,17 @@ pub struct Knobs {
     /// process.
     #[serde(skip_serializing_if = "is_never")]
     pub watch_list_clients: Probability,
+    /// How many programs have client-go over HTTP/1.1, behind a proxy or without HTTP/2 (K180); drawn for each process. Those of Kubernetes
+    /// itself have client-go over HTTP/2.
+    #[serde(skip_serializing_if = "is_never")]
+    pub http1_clients: Probability,
+    /// How many programs have kube-rs (K181); drawn for each process, and before the other.
+    #[serde(skip_serializing_if = "is_never")]
+    pub kube_rs_clients: Probability,
+    /// How many programs stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for each
+    /// process.
+    #[serde(skip_serializing_if = "is_never")]
+    pub sticky_clients: Probability,
     /// How many events of a type a server keeps at least, however old.
     pub history_events: u32,
     /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
@@ -121,11 +135,20 @@ impl Default for Knobs {
             generate_name_retries: true,
             watch_list: true,
             watch_list_clients: Probability::NEVER,
+            http1_clients: Probability::NEVER,
+            kube_rs_clients: Probability::NEVER,
+            sticky_clients: Probability::NEVER,
             history_events: 100,
             watch_buffer: 100,
             burned_revisions: 0,
             managed_fields: false,
         }
+    }
+}
+
+impl Knobs {
+    fn client_shares(&self) -> transport::ClientShares {
+        transport::ClientShares { http1: self.http1_clients, kube_rs: self.kube_rs_clients, sticky: self.sticky_clients }
     }
 }
 
@@ -210,7 +233,10 @@ pub struct State {
     pub(crate) etcd: etcd::Etcd,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) hook_faults: Vec<HookFault>,
+    pub(crate) hook_pool: Pool,
     pub(crate) forbidden: Vec<Forbidden>,
+    /// Whose tokens are not accepted, each with the fault that is to blame.
+    pub(crate) unauthorized: Vec<(u32, Side)>,
     pub(crate) discovery_faults: Vec<discovery::DiscoveryFault>,
     pub(crate) api_faults: Vec<ApiFault>,
     pub(crate) names: Draw,
@@ -259,7 +285,9 @@ impl Fabric {
             etcd: etcd::Etcd::default(),
             webhooks: Vec::new(),
             hook_faults: Vec::new(),
+            hook_pool: Pool::default(),
             forbidden: Vec::new(),
+            unauthorized: Vec::new(),
             discovery_faults: Vec::new(),
             api_faults: Vec::new(),
             names: Draw::new(config.seed, Concern::Names, 0),

@@ -83,9 +83,16 @@ pub struct ListPlan {
     limit: usize,
     /// The limit as it was asked for; 0 = none.
     asked: usize,
+    /// When the server asked etcd how new a consistent list has to be.
+    asked_at: SimTime,
 }
 
 impl ListPlan {
+    /// The same list of a server that asked etcd at `asked_at` how new it has to be.
+    pub(super) fn asked_at(self, asked_at: SimTime) -> Self {
+        Self { asked_at, ..self }
+    }
+
     /// Whether a cache that is not initialised lets this list through to etcd: one that takes no more than a page of it.
     fn passes_an_unready_cache(&self) -> bool {
         self.asked > 0 && self.selector.is_everything()
@@ -174,7 +181,7 @@ pub(crate) fn plan_list(def: &TypeDef, options: &ListOptions) -> Answer<ListPlan
             (Some(version), _) => Freshness::AtLeast(parse_version(version)?),
         }
     };
-    Ok(ListPlan { freshness, selector, start, limit, asked: options.limit as usize })
+    Ok(ListPlan { freshness, selector, start, limit, asked: options.limit as usize, asked_at: SimTime::NEVER })
 }
 
 /// 504: this server has not seen that revision (K022).
@@ -208,6 +215,20 @@ impl State {
         taken.then(|| cache.reaches(revision).max(now))
     }
 
+    /// The revision with which the cache of `kind` answers a consistent list: the server asked etcd at `asked_at` how new it has to be.
+    /// `None` = it has not come so far (K §2.2, KEP-2340).
+    pub fn consistent(&mut self, server: usize, kind: KindId, asked_at: SimTime, now: SimTime) -> Option<Revision> {
+        let latest = self.store.revision();
+        let wanted = if self.cache_reaches(server, kind, latest, now) == Some(now) { latest } else { self.store.revision_at(asked_at) };
+        if self.cache_reaches(server, kind, wanted, now) != Some(now) {
+            return None;
+        }
+        // A consistent list is how a cache learns that it has everything up to here.
+        let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+        cache.advance(wanted);
+        Some(cache.visible(now))
+    }
+
     /// Whether a cache has its initial list.
     pub fn is_ready(&self, server: usize, kind: KindId, now: SimTime) -> bool {
         let server = &self.servers[server];
@@ -229,7 +250,9 @@ impl State {
         let table = self.store.table(kind);
         let found = match freshness {
             Freshness::Any | Freshness::AtLeast(_) if ready => {
-                table.get_at(key, self.servers[server].caches[usize::from(kind.0)].visible(now))
+                let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+                let visible = cache.visible(now);
+                cache.get(table, key, visible)
             }
             Freshness::AtLeast(wanted) if *wanted > latest => return Err(too_large(*wanted, latest)),
             // A cache that is not initialised lets the read through to etcd.
@@ -262,11 +285,9 @@ impl State {
         let (state_at, revision) = match plan.freshness {
             _ if unready => (latest, latest),
             Freshness::Latest => {
-                // A consistent list is how a cache learns that it has everything up to here.
-                if self.knobs.consistent_list_from_cache && self.cache_reaches(server, kind, latest, now) == Some(now) {
-                    self.servers[server].caches[usize::from(kind.0)].advance(latest);
-                }
-                (latest, latest)
+                let cached = if from_cache { self.consistent(server, kind, plan.asked_at, now) } else { None };
+                let revision = cached.unwrap_or(latest);
+                (revision, revision)
             }
             Freshness::Any => {
                 let visible = self.servers[server].caches[usize::from(kind.0)].visible(now);
@@ -303,7 +324,10 @@ impl State {
                 remaining += 1;
             }
         };
-        if state_at >= latest {
+        let cache = &self.servers[server].caches[usize::from(kind.0)];
+        if from_cache && !unready && cache.lost_events.is_wrong() {
+            cache.all(table, state_at).into_iter().filter(wanted).for_each(|(key, object)| take(key, object));
+        } else if state_at >= latest {
             table.range(Bound::Unbounded).filter(wanted).for_each(|(key, object)| take(key, object));
         } else {
             table.at(state_at).into_iter().filter(wanted).for_each(|(key, object)| take(key, object));

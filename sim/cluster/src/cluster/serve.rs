@@ -88,7 +88,7 @@ impl State {
         now: SimTime,
     ) {
         let permitted = matches!(self.filter(fabric, server, Asked::of(&request), &block, now), Ok(None));
-        if !permitted || !request.op.verb().is_write() || self.must_wait(fabric, server, &request, now) {
+        if !permitted || !request.op.verb().is_write() || self.must_wait(fabric, server, &request, now, now) {
             return;
         }
         let Ok(transaction) = self.transaction(fabric, server, request) else { return };
@@ -115,8 +115,8 @@ impl State {
         hung_up && !self.net.is_cut(client, self.servers[server].process)
     }
 
-    /// Answers a request, or finds that it has to wait.
-    pub fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) -> Served {
+    /// Answers a request, or finds that it has to wait. `asked_at`: when etcd was asked, if it was.
+    pub fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, asked_at: SimTime, now: SimTime) -> Served {
         let mishap = match self.filter(fabric, server, Asked::of(&request), &block, now) {
             Ok(mishap) => mishap,
             Err(error) => return Served::Now(Err(error)),
@@ -128,10 +128,10 @@ impl State {
         if let Some(answer) = self.stale_answer(fabric, server, &request, now) {
             return Served::Now(answer);
         }
-        if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, now) {
+        if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, asked_at, now) {
             return Served::Later(request, mishap);
         }
-        Served::Now(self.answer(fabric, server, request, now))
+        Served::Now(self.answer(fabric, server, request, asked_at, now))
     }
 
     /// What a cache answers that has not seen the last changes, if that befalls this request. A read that does not ask for whatever a cache
@@ -168,7 +168,7 @@ impl State {
     }
 
     /// Whether a request needs something that is not there yet.
-    fn must_wait(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> bool {
+    fn must_wait(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, asked_at: SimTime, now: SimTime) -> bool {
         let kind = request.kind;
         let ready = self.is_ready(server, kind, now);
         match &request.op {
@@ -183,11 +183,8 @@ impl State {
                     Freshness::Any => false,
                     Freshness::Exact(_) => !self.reaches_etcd(server),
                     Freshness::Latest => {
-                        let revision = self.store.revision();
                         !self.reaches_etcd(server)
-                            || (ready
-                                && self.knobs.consistent_list_from_cache
-                                && self.cache_reaches(server, kind, revision, now) != Some(now))
+                            || ready && self.knobs.consistent_list_from_cache && self.consistent(server, kind, asked_at, now).is_none()
                     }
                 },
                 Err(_) => false,
@@ -197,7 +194,14 @@ impl State {
     }
 
     /// Answers a request whose needs are met, without webhooks.
-    fn answer(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, now: SimTime) -> Result<ApiReply, ApiError> {
+    fn answer(
+        &mut self,
+        fabric: &Fabric,
+        server: usize,
+        request: ApiRequest,
+        asked_at: SimTime,
+        now: SimTime,
+    ) -> Result<ApiReply, ApiError> {
         let def = fabric.registry.get(request.kind);
         let boxed = |status: Box<Status>| ApiError::Status(status);
         match request.op {
@@ -206,7 +210,7 @@ impl State {
                 self.get(def, server, request.kind, &key, &freshness, now).map(ApiReply::Object).map_err(boxed)
             }
             Op::List { namespace, options } => {
-                let plan = plan_list(def, &options).map_err(boxed)?;
+                let plan = plan_list(def, &options).map_err(boxed)?.asked_at(asked_at);
                 self.list(server, request.kind, namespace.as_ref(), &plan, def, now).map_err(boxed)
             }
             _ => {
@@ -260,7 +264,7 @@ impl Fabric {
 
     /// Waits for what the request needs and answers it.
     async fn work(self: &Arc<Self>, work: &Work, request: ApiRequest) -> Result<ApiReply, ApiError> {
-        let server = work.server;
+        let (server, asked_at) = (work.server, self.rt.now());
         let def = self.registry.get(request.kind);
         match &request.op {
             Op::Get { resource_version, .. } => {
@@ -290,12 +294,12 @@ impl Fabric {
                     drop(state);
                     return Err(self.send_without_answer(work, transaction));
                 }
-                return state.answer(self, server, request, now);
+                return state.answer(self, server, request, now, now);
             }
         }
         let mut state = self.lock();
         let now = self.rt.now();
-        state.answer(self, server, request, now)
+        state.answer(self, server, request, asked_at, now)
     }
 
     /// Sends a transaction to etcd whose answer is an error, and which commits after that. The server need not live so long.

@@ -9,6 +9,7 @@ use sim_config::draw::{Concern, Draw};
 use sim_config::time::{SimTime, Span};
 
 use super::capacity::Load;
+use super::lost_events::LostEvents;
 use super::store::Revision;
 use super::watchers::Watchers;
 use crate::kinds::KindId;
@@ -30,6 +31,8 @@ pub struct ServerDelays {
     pub commit_answer: Delay,
     /// The same for a quorum read.
     pub quorum_read_answer: Delay,
+    /// What each object of a list takes more, until the answer leaves.
+    pub list_object: Span,
     /// From a commit until a server's watch cache has it.
     pub cache_lag: Delay,
     /// From the watch cache to the client's connection; the network comes on top.
@@ -46,6 +49,7 @@ impl Default for ServerDelays {
             quorum_read: Delay::lognormal_us(1_500, 12_000, 200_000),
             commit_answer: Delay::Constant(Span::micros(0)),
             quorum_read_answer: Delay::Constant(Span::micros(0)),
+            list_object: Span::micros(20),
             cache_lag: Delay::lognormal_us(2_000, 30_000, 1_000_000),
             watch_lag: Delay::lognormal_us(700, 28_000, 1_000_000),
             webhook: Delay::lognormal_us(5_000, 100_000, 10_000_000),
@@ -62,6 +66,7 @@ impl ServerDelays {
             quorum_read: Delay::lognormal_us(20_000, 1_000_000, 7_000_000),
             commit_answer: Delay::Constant(Span::micros(0)),
             quorum_read_answer: Delay::Constant(Span::micros(0)),
+            list_object: Span::micros(200),
             cache_lag: Delay::lognormal_us(100_000, 5_000_000, 30_000_000),
             watch_lag: Delay::lognormal_us(50_000, 5_000_000, 30_000_000),
             webhook: Delay::lognormal_us(500_000, 10_000_000, 10_000_000),
@@ -77,6 +82,7 @@ pub struct Samplers {
     pub(crate) quorum_read: Sampler,
     pub(crate) commit_answer: Sampler,
     pub(crate) quorum_read_answer: Sampler,
+    pub(crate) list_object: Duration,
     pub(crate) cache_lag: Sampler,
     pub(crate) watch_lag: Sampler,
     pub(crate) webhook: Sampler,
@@ -90,6 +96,7 @@ impl Samplers {
             quorum_read: delays.quorum_read.sampler(),
             commit_answer: delays.commit_answer.sampler(),
             quorum_read_answer: delays.quorum_read_answer.sampler(),
+            list_object: delays.list_object.0,
             cache_lag: delays.cache_lag.sampler(),
             watch_lag: delays.watch_lag.sampler(),
             webhook: delays.webhook.sampler(),
@@ -198,6 +205,8 @@ pub struct Cache {
     pub frozen: bool,
     /// Whether it has to begin again and waits for etcd to list from (K §2.5, re-initialisation).
     pub lost: bool,
+    /// The changes that it lacks.
+    pub(crate) lost_events: LostEvents,
     /// Additional lag of every change.
     pub extra_lag: Duration,
     pub(crate) lag: Draw,
@@ -215,6 +224,7 @@ impl Cache {
             last_due: SimTime::ZERO,
             frozen: false,
             lost: false,
+            lost_events: LostEvents::default(),
             extra_lag: Duration::ZERO,
             lag: Draw::new(seed, Concern::CacheLag, u64::from(server) << 32 | u64::from(kind.0)),
             watchers: Watchers::default(),
@@ -257,6 +267,7 @@ impl Cache {
         self.visible = initial;
         self.frozen = false;
         self.lost = false;
+        self.lost_events.forget();
     }
 }
 

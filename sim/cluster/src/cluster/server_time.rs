@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use kube_machinery::ApiError;
+
 use super::State;
-use super::request::Op;
+use super::request::{ApiReply, Op};
 use crate::net::{Block, high, low};
 
 /// The steps of a request on its server.
@@ -17,6 +19,15 @@ pub(crate) struct ServerTime {
 }
 
 impl State {
+    /// How long an answer takes to be written, by what is in it. A server with a capacity counts that as work.
+    pub(super) fn answer_of(&self, server: usize, result: &Result<ApiReply, ApiError>) -> Duration {
+        let samplers = if self.servers[server].degraded { &self.degraded_samplers } else { &self.samplers };
+        match result {
+            Ok(ApiReply::List { items, .. }) if self.size.is_none() => samplers.list_object.saturating_mul(items.len() as u32),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// How long the steps of a request take on `server`, by the draws of its message.
     pub(super) fn server_time(&self, server: usize, op: &Op, block: &Block) -> ServerTime {
         let degraded = self.servers[server].degraded;

@@ -159,6 +159,16 @@ impl Store {
         self.revision
     }
 
+    /// The last revision that an object had taken at `at`.
+    pub fn revision_at(&self, at: SimTime) -> Revision {
+        let of = |table: &Table| {
+            let after = table.log.partition_point(|change| change.at <= at);
+            // What is forgotten was long before.
+            after.checked_sub(1).map_or(0, |last| table.log[last].revision)
+        };
+        self.tables.iter().map(of).max().unwrap_or(0).max(self.compacted)
+    }
+
     /// Revisions up to this one can no longer be read exactly.
     pub fn compacted(&self) -> Revision {
         self.compacted

@@ -15,10 +15,11 @@ use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
 use super::State;
-use super::connection::{CutOff, KEEPALIVE, Obstacle};
+use super::connection::{CutOff, Obstacle};
 use super::deferred::Deferral;
 use super::server::{ApiServer, Samplers};
 use super::store::{Revision, in_namespace};
+use super::transport::Transport;
 use super::watch_element::{Element, convert, trigger_of};
 use crate::kinds::{KindId, Registry};
 use crate::net::Network;
@@ -73,10 +74,16 @@ pub(crate) struct Watcher {
     stalled: bool,
     /// What a cut has stopped.
     cut_off: Option<CutOff>,
-    /// Since when the client's pings get no answer, in whichever direction they are lost.
+    /// What finds out that the connection is dead.
+    transport: Transport,
+    /// How long it was asked to last.
+    life: Duration,
+    /// Since when what keeps the connection alive gets no answer, in whichever direction it is lost.
     silent: Option<SimTime>,
     /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
     pub(super) end: Option<(SimTime, End)>,
+    /// How its server has ended it, as long as the news cannot get through; `end` is then what its client finds out by itself.
+    cut_end: Option<End>,
     /// The server's own time-out.
     expires: SimTime,
     bookmarks: bool,
@@ -101,7 +108,8 @@ impl Watcher {
         element: Arc<Element>,
         now: SimTime,
     ) {
-        if self.end.is_some() || ready >= self.expires {
+        // What was accepted before it expired is on its way, whenever it arrives.
+        if self.end.is_some() || ready >= self.expires && buffer < usize::MAX {
             return;
         }
         if self.is_full(buffer, now) {
@@ -113,11 +121,7 @@ impl Watcher {
         let due = match Obstacle::passes(fate) {
             Ok((delay, _)) if !self.stalled => (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due),
             passes => {
-                if passes == Err(Obstacle::Cut) && self.cut_off.is_none_or(|cut_off| cut_off.again <= now) {
-                    self.cut_off = Some(CutOff { since: now, again: SimTime::NEVER });
-                }
-                self.stalled = true;
-                self.silent.get_or_insert(now);
+                self.stalls(passes.err(), now);
                 SimTime::NEVER
             }
         };
@@ -130,8 +134,29 @@ impl Watcher {
         let is_cut = due == SimTime::NEVER;
         let wakes = if self.deferral.is_some() { is_cut || !self.is_deferred() } else { self.queue.len() == 1 };
         if wakes {
-            self.arm(rt, if is_cut { now + KEEPALIVE } else { due });
+            self.arm(rt, if is_cut { self.dead_at() } else { due });
         }
+    }
+
+    /// Something cannot leave: for this obstacle on its way, or because its server stands still.
+    fn stalls(&mut self, obstacle: Option<Obstacle>, now: SimTime) {
+        if obstacle == Some(Obstacle::Cut) && self.cut_off.is_none_or(|cut_off| cut_off.again <= now) {
+            self.cut_off = Some(CutOff { since: now, again: SimTime::NEVER });
+        }
+        self.stalled = true;
+        if obstacle.is_some() || self.transport.pings() {
+            self.silent.get_or_insert(now);
+        }
+    }
+
+    /// When its client finds the connection dead; never, as long as it is not silent.
+    fn dead_at(&self) -> SimTime {
+        self.silent.map_or(SimTime::NEVER, |since| self.transport.watch_dead_at(since, self.last_due, self.life))
+    }
+
+    /// How its client learns that the connection is dead, at `at`.
+    fn dies(&self, at: SimTime) -> Option<(SimTime, End)> {
+        Some((at, End::Broken(self.transport.lost())))
     }
 
     /// When the last of its elements arrives, if its client has deferred them; else never.
@@ -139,14 +164,22 @@ impl Watcher {
         self.deferral.as_ref().and(self.queue.back()).map_or(SimTime::NEVER, |&(due, _)| due)
     }
 
-    /// Ends the stream: the client learns of it when the news has travelled, or by its own keep-alive.
+    /// Ends the stream: the client learns of it when the news has travelled, which is sent again after a cut, or by its own keep-alive.
     fn finish(&mut self, net: &mut Network, rt: &Rt, server: ProcessId, end: End, now: SimTime) {
-        if self.end.is_some() {
-            return;
+        if self.end.is_none() {
+            self.end_after(rt, net, server, now, end, now);
         }
+    }
+
+    /// The news that the stream has ended leaves the server at `ready`.
+    fn end_after(&mut self, rt: &Rt, net: &mut Network, server: ProcessId, ready: SimTime, end: End, now: SimTime) {
         let (at, end) = match Obstacle::passes(net.send(server, self.client, now).0) {
-            Ok((delay, _)) if !self.stalled => ((now + delay).max(self.last_due), end),
-            _ => (self.silent.unwrap_or(now) + KEEPALIVE, End::Broken(TransportError::ConnectionLost)),
+            Ok((delay, _)) if !self.stalled => ((ready + delay).max(self.last_due), end),
+            passes => {
+                self.stalls(passes.err(), now);
+                self.cut_end = Some(end);
+                (self.dead_at(), End::Broken(self.transport.lost()))
+            }
         };
         self.end = Some((at, end));
         self.arm(rt, at);
@@ -163,23 +196,29 @@ impl Watcher {
     /// Looks at both directions of the connection, after either may have changed. A client that gets no answer to its
     /// pings gives the connection up, even if nothing was to be said (K §2.5, §4.4).
     fn check(&mut self, rt: &Rt, net: &mut Network, server: &ApiServer, samplers: &Samplers, now: SimTime) {
-        if self.end.is_some() {
+        if self.end.is_some_and(|(at, _)| self.cut_end.is_none() || at <= now) {
             return;
+        }
+        let cut_end = self.cut_end.take();
+        if cut_end.is_some() {
+            self.end = None;
         }
         let stalled = server.paused || net.is_cut(server.process, self.client);
         // What was sent again by now has arrived, and says nothing about the next cut.
         self.cut_off = self.cut_off.filter(|cut_off| cut_off.again > now);
         let ready = self.cut_off.map_or(now, |cut_off| Obstacle::Cut.passed(cut_off.since, now));
-        if stalled || net.is_cut(self.client, server.process) {
-            let since = *self.silent.get_or_insert(now);
-            self.arm(rt, since + KEEPALIVE);
-        } else if let Some(since) = self.silent.take()
-            && ready >= since + KEEPALIVE
-        {
-            // Given up long ago, although the reader has not looked since; or it will be, before anything is sent again.
-            self.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
-            self.arm(rt, since + KEEPALIVE);
-            return;
+        let is_cut = net.is_cut(server.process, self.client) || net.is_cut(self.client, server.process);
+        if is_cut || stalled && self.transport.pings() {
+            self.silent.get_or_insert(now);
+            self.arm(rt, self.dead_at());
+        } else {
+            let dead_at = self.dead_at();
+            if self.silent.take().is_some() && ready >= dead_at {
+                // Given up long ago, although the reader has not looked since; or it will be, before anything is sent again.
+                self.end = self.dies(dead_at);
+                self.arm(rt, dead_at);
+                return;
+            }
         }
         if !stalled && std::mem::take(&mut self.stalled) {
             self.cut_off = self.cut_off.map(|cut_off| CutOff { again: ready, ..cut_off });
@@ -204,6 +243,9 @@ impl Watcher {
             cut_off.again = SimTime::NEVER;
             self.last_due = self.last_arrival(now);
         }
+        if let Some(end) = cut_end {
+            self.end_after(rt, net, server.process, ready, end, now);
+        }
     }
 
     /// When the last of its elements arrives that is on its way.
@@ -220,7 +262,8 @@ impl Watcher {
 
     /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
     pub(super) fn arm(&mut self, rt: &Rt, at: SimTime) {
-        if self.armed.last().is_none_or(|&earliest| at < earliest)
+        if at != SimTime::NEVER
+            && self.armed.last().is_none_or(|&earliest| at < earliest)
             && let Some(waker) = &self.waker
         {
             rt.wake_at(waker, at);
@@ -269,6 +312,9 @@ impl State {
             // Visible entries are only pruned by reads; without readers the queue would keep the whole run.
             if cache.incoming.len() > 64 {
                 cache.visible(now);
+            }
+            if cache.lost_events.loses(change) {
+                continue;
             }
             let (before, after) = (trigger_of(def, &change.before), trigger_of(def, &change.after));
             // The element of everybody who takes each object of the type.
@@ -367,8 +413,11 @@ impl State {
             start: 0,
             stalled: false,
             cut_off: None,
+            transport: self.connections.get(&client).map_or_else(Transport::default, |connection| connection.transport()),
+            life: lifetime,
             silent: None,
             end: None,
+            cut_end: None,
             expires: now + lifetime,
             bookmarks: options.allow_bookmarks,
             next_bookmark: now,
@@ -407,7 +456,7 @@ impl State {
             }
             None => {
                 if matches!(from, Start::State) {
-                    for (key, object) in table.at(visible) {
+                    for (key, object) in cache.all(table, visible) {
                         if in_namespace(key, watcher.namespace.as_ref()) && watcher.selector.matches(def, &**object) {
                             let revision = crate::object::resource_version(&**object).parse().unwrap_or(0);
                             let element = Element {
@@ -445,6 +494,9 @@ impl State {
                 {
                     let number = index;
                     index += 1;
+                    if cache.lost_events.has_lost(change.revision) {
+                        continue;
+                    }
                     let due = cache.incoming.iter().find(|(revision, _)| *revision == change.revision).map_or(now, |&(_, due)| due);
                     if in_namespace(&change.key, watcher.namespace.as_ref())
                         && let Some(element) = convert(def, &watcher.selector, change, number)
@@ -490,11 +542,9 @@ impl State {
         let State { servers, watchers, deferred, net, samplers, .. } = self;
         let watcher = &mut watchers[id];
         let server = &mut servers[watcher.server];
-        if let Some(since) = watcher.silent
-            && now >= since + KEEPALIVE
-            && watcher.end.is_none_or(|(at, _)| at > since + KEEPALIVE)
-        {
-            watcher.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
+        let dead_at = watcher.dead_at();
+        if now >= dead_at && watcher.end.is_none_or(|(at, _)| at > dead_at) {
+            watcher.end = watcher.dies(dead_at);
         }
         if watcher.end.is_none() && now >= watcher.expires {
             watcher.finish(net, rt, server.process, End::Clean, watcher.expires);
@@ -540,9 +590,7 @@ impl State {
             if watcher.bookmarks {
                 wake = wake.min(watcher.next_bookmark);
             }
-            if let Some(since) = watcher.silent {
-                wake = wake.min(since + KEEPALIVE);
-            }
+            wake = wake.min(watcher.dead_at());
         }
         if !watcher.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             watcher.waker = Some(waker.clone());

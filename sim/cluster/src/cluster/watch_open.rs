@@ -8,8 +8,8 @@ use kube_machinery::api::{TransportError, Verb, WatchOptions};
 use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
-use super::client::SimClient;
-use super::connection::{Attached, KEEPALIVE};
+use super::client::{SimClient, until};
+use super::connection::{Attached, Message};
 use super::read::{invalid_options, malformed, too_large};
 use super::request_point::Disturbance;
 use super::serve::Asked;
@@ -42,7 +42,7 @@ impl SimClient {
             match sent {
                 Ok((after, _, block)) => break (after, block),
                 Err(obstacle) => {
-                    if let Some(error) = self.wait_for_way(obstacle, since, SimTime::NEVER, attached).await {
+                    if let Some(error) = self.wait_for_way(Message::Request, obstacle, since, SimTime::NEVER, attached).await {
                         return Err(error.into());
                     }
                 }
@@ -63,8 +63,9 @@ impl SimClient {
             let goes_on = async {
                 fabric.in_process(to, Box::pin(async {})).await;
             };
-            if !fabric.in_time(KEEPALIVE, goes_on).await {
-                return Err(TransportError::ConnectionLost.into());
+            let dead_at = if self.transport().pings() { self.transport().dead_at(fabric.rt.now()) } else { SimTime::NEVER };
+            if !until(fabric.rt.sleep_until(dead_at), goes_on, dead_at).await {
+                return Err(self.transport().lost().into());
             }
         }
         if !fabric.lock().servers[server].up {

@@ -92,6 +92,12 @@ impl<'a> Targeting<'a> {
         one(&self.targets.webhooks)
     }
 
+    /// By the [coin](Self::coin) all of the processes that serve webhooks, as they share what is in a Secret, or one of them.
+    pub fn webhooks_alike(&self) -> Option<Choice<Target>> {
+        let all = || (!self.targets.webhooks.is_empty()).then(|| Choice::Is(Target::from_text(&self.targets.webhooks.join(","))));
+        if self.coin { all() } else { self.webhook() }
+    }
+
     /// By the [coin](Self::coin) every type (`*`), or the plural of one.
     pub fn resource(&self) -> Choice<String> {
         let resource = if self.coin { None } else { pick(&self.targets.resources, self.resource) };

@@ -60,6 +60,14 @@ pub struct KnobsDraft {
     /// In how many processes informers ask for a watch-list stream at first, instead of a list (client-go: since 1.35); drawn for each
     /// process.
     pub watch_list_clients: Choice<Probability>,
+    /// How many programs have client-go over HTTP/1.1, behind a proxy or without HTTP/2 (K180); drawn for each process. Those of Kubernetes
+    /// itself have client-go over HTTP/2.
+    pub http1_clients: Choice<Probability>,
+    /// How many programs have kube-rs (K181); drawn for each process, and before the other.
+    pub kube_rs_clients: Choice<Probability>,
+    /// How many programs stay with one API server as long as it is in service, as behind a load balancer with affinity; drawn for each
+    /// process.
+    pub sticky_clients: Choice<Probability>,
     /// How many events of a type a server keeps at least, however old.
     pub history_events: Choice<u32>,
     /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
@@ -73,13 +81,17 @@ pub struct KnobsDraft {
 
 impl Default for KnobsDraft {
     fn default() -> Self {
+        let shares = |values: [f64; 3]| Choice::OneOf(values.into_iter().filter_map(Probability::new).collect());
         let either = || Choice::OneOf(vec![false, true]);
         Self {
             missing_put_with_uid_conflicts: either(),
             consistent_list_from_cache: either(),
             generate_name_retries: either(),
             watch_list: either(),
-            watch_list_clients: Choice::OneOf([0.0, 0.5, 1.0].into_iter().filter_map(Probability::new).collect()),
+            watch_list_clients: shares([0.0, 0.5, 1.0]),
+            http1_clients: shares([0.0, 0.0, 0.5]),
+            kube_rs_clients: shares([0.0, 0.0, 0.5]),
+            sticky_clients: shares([0.0, 0.0, 0.5]),
             history_events: Choice::Is(100),
             watch_buffer: Choice::Between(10, 1_000),
             burned_revisions: Choice::OneOf(vec![0, 3, 100]),
@@ -97,6 +109,9 @@ impl KnobsDraft {
             generate_name_retries: self.generate_name_retries.draw(draw),
             watch_list: self.watch_list.draw(draw),
             watch_list_clients: self.watch_list_clients.draw(clients),
+            http1_clients: self.http1_clients.draw(clients),
+            kube_rs_clients: self.kube_rs_clients.draw(clients),
+            sticky_clients: self.sticky_clients.draw(clients),
             history_events: self.history_events.draw(draw),
             watch_buffer: self.watch_buffer.draw(draw).max(1),
             burned_revisions: self.burned_revisions.draw(draw),

@@ -45,9 +45,9 @@ impl Life {
         SimEnv::new(&self.fabric.rt, self.seed, self.process)
     }
 
-    /// A new client of the API.
+    /// A new client of the API, of the kind that the run has drawn for the process.
     pub fn client(&self) -> SimClient {
-        SimClient::new(&self.fabric, self.process)
+        SimClient::of_program(&self.fabric, self.process)
     }
 
     /// The name of the process.

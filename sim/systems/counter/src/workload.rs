@@ -15,7 +15,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Call, Reply, Request};
 use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
-use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::transparent::Transparent;
 use kube_machinery::{ApiError, Client, Env, ObjectKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -206,7 +206,9 @@ struct Counter {
 impl Counter {
     fn new(life: Life) -> Self {
         let env = life.env();
-        let client = Transparent::new(life.client(), env.clone(), Policy::ClientGo);
+        let plain = life.client();
+        let retries = plain.transport().retries();
+        let client = Transparent::new(plain, env.clone(), retries);
         Self { life, env, client }
     }
 

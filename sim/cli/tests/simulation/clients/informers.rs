@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::DeleteOptions;
 use kube_machinery::informer::{Informer, InformerOptions, ListSemantic, Model, Notification, StoreReader};
 use kube_machinery::{ClientExt, ObjectKey};
-use kube_sim::cluster::{Reconnect, SimClient};
+use kube_sim::cluster::{Reconnect, SimClient, Transport};
 use kube_sim::env::SimEnv;
 use kube_sim::fault;
 use kube_sim::fault::{ApiServerFreeze, FaultKind, HistoryLost, Partition, WatchClosed, WatchLag};
@@ -43,7 +43,7 @@ impl Watching {
             let (fabric, told, store) = (fabric.upgrade(), told.clone(), store.clone());
             async move {
                 let Some(fabric) = fabric else { return };
-                let client = SimClient::new(&fabric, process).reconnecting(Reconnect::Sticky);
+                let client = SimClient::with(&fabric, process, Transport::Http2, Reconnect::Sticky);
                 client.connect_to(servers[life as usize]);
                 let env = SimEnv::new(&fabric.rt, seed, process);
                 let options = InformerOptions { model, namespace: Some("default".into()), ..InformerOptions::default() };

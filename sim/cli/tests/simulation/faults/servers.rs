@@ -1,14 +1,16 @@
 //! Faults of API servers and of single requests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_machinery::api::{Patch, TransportError, WatchOptions};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError, WatchEvent, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, Reason, WatchStream};
+use kube_sim::cluster::SimClient;
 use kube_sim::cluster::server::Failure;
 use kube_sim::fault::{
-    ApiServerCrash, ApiServerFreeze, ApiServerSlow, Delay, DuplicateRequest, FaultKind, Forbidden, LateCommit, LostReply, Partition,
-    ServerError, TooManyRequests, Unavailable,
+    ApiServerCrash, ApiServerFreeze, ApiServerSlow, Delay, DuplicateRequest, EventLost, FaultKind, Forbidden, LateCommit, LostReply,
+    Partition, ServerError, TooManyRequests, Unauthorized, Unavailable,
 };
 use kube_sim::testbed::{Testbed, config_map, key, pod};
 use serde_json::json;
@@ -110,6 +112,76 @@ fn two_freezes_that_overlap_end_with_the_later_one() {
 }
 
 #[test]
+fn k182_a_change_that_one_cache_lost_is_missed_by_its_clients_until_the_object_changes_again_or_the_cache_starts_again() {
+    for seed in 0..10 {
+        Testbed::run(seed, async |bed| {
+            let (deaf, other) = (bed.client_on("deaf", 0), bed.client_on("other", 1));
+            let consistent = async |client: &SimClient| names(client.list::<ConfigMap>(None, ListOptions::default()).await.unwrap().items);
+            let lost = || FaultKind::EventLost(EventLost { server: target("apiserver-0"), resource: "configmaps".into() });
+            create(&other, "a").await.unwrap();
+            create(&other, "b").await.unwrap();
+            bed.wait(2 * SECOND).await;
+            let mut watch = deaf.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();
+
+            // A deletion is lost: its object stays, in lists, reads and new watches, and is gone in etcd.
+            strike(&bed, 60 * SECOND, lost()).await;
+            other.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await.unwrap();
+            other.create(pod("p", "")).await.unwrap();
+            bed.wait(10 * SECOND).await;
+            assert_eq!(cached(&deaf).await.unwrap(), ["a", "b"]);
+            assert_eq!(consistent(&deaf).await, ["a", "b"], "also where the list is consistent: the cache has come so far");
+            deaf.get_cached::<ConfigMap>(&key("a"), "0").await.expect("a ghost");
+            assert!(deaf.get::<ConfigMap>(&key("a")).await.is_err(), "this asks etcd");
+            assert_eq!((cached(&other).await.unwrap(), consistent(&other).await), (vec!["b".to_owned()], vec!["b".to_owned()]));
+            let mut begun = deaf.watch::<ConfigMap>(None, WatchOptions::default()).await.unwrap();
+            assert_eq!([name(begun.next().await), name(begun.next().await)], ["a", "b"]);
+
+            // What comes after that arrives, and the object itself when it changes again.
+            create(&other, "c").await.unwrap();
+            assert_eq!(name(watch.next().await), "c", "nothing was told of the deletion");
+            create(&other, "a").await.unwrap();
+            assert_eq!(name(watch.next().await), "a");
+            bed.wait(2 * SECOND).await;
+            let repaired = deaf.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap();
+            assert_eq!(repaired.metadata.uid, other.get::<ConfigMap>(&key("a")).await.unwrap().metadata.uid);
+            bed.wait(60 * SECOND).await;
+            assert!(watch.next().await.is_none(), "the cache has started again");
+
+            // A creation is lost, and then the cache starts again.
+            strike(&bed, 20 * SECOND, lost()).await;
+            create(&other, "d").await.unwrap();
+            bed.wait(5 * SECOND).await;
+            assert_eq!(consistent(&deaf).await, ["a", "b", "c"]);
+            bed.wait(20 * SECOND).await;
+            assert_eq!(
+                (consistent(&deaf).await, cached(&deaf).await.unwrap()),
+                (strings(["a", "b", "c", "d"]), strings(["a", "b", "c", "d"]))
+            );
+        });
+    }
+}
+
+fn strings<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+fn names(items: Vec<Arc<ConfigMap>>) -> Vec<String> {
+    items.iter().map(|item| item.metadata.name.clone().unwrap()).collect()
+}
+
+fn after(revision: u64) -> WatchOptions {
+    WatchOptions { resource_version: Some(revision.to_string()), ..WatchOptions::default() }
+}
+
+/// The name of the object that an element tells of.
+fn name(element: Option<Result<WatchEvent<ConfigMap>, ApiError>>) -> String {
+    match element {
+        Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => object.metadata.name.clone().unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_slow_api_server_is_slow_for_as_long_as_the_fault_lasts() {
     Testbed::run(1, async |bed| {
         let (slow, other) = (bed.client_on("slow", 0), bed.client_on("other", 1));
@@ -178,6 +250,28 @@ fn forbidden_refuses_one_clients_requests_on_one_resource() {
         strike(&bed, 10 * SECOND, FaultKind::Forbidden(kind)).await;
         assert_eq!(cached(&probe).await.unwrap_err().reason(), Some(Reason::Forbidden));
         probe.create(pod("p", "")).await.expect("other resources are allowed");
+    });
+}
+
+#[test]
+fn a_rejected_token_ends_every_request_with_401_and_no_watch_that_is_open() {
+    Testbed::run(1, async |bed| {
+        let open = bed.client_on("open", 0);
+        let mut watch = open.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();
+        let kind = Unauthorized { client: target("client,open") };
+        let (error, refused) = refused(&bed, FaultKind::Unauthorized(kind.clone())).await;
+        for error in [error, refused] {
+            let ApiError::Status(status) = error else { panic!("{error}") };
+            assert_eq!((status.code, status.reason, &*status.message()), (401, Reason::Unauthorized, "Unauthorized"));
+        }
+        assert_eq!(name(watch.next().await), "b", "who watched before goes on");
+        strike(&bed, 10 * SECOND, FaultKind::Unauthorized(kind)).await;
+        // Whose it is comes before whether there is room for it.
+        let busy = FaultKind::TooManyRequests(TooManyRequests { server: target("*"), client: target("*"), chance: ALWAYS, retry_after: 1 });
+        strike(&bed, 5 * SECOND, busy).await;
+        assert_eq!(cached(&open).await.unwrap_err().reason(), Some(Reason::Unauthorized));
+        bed.wait(10 * SECOND).await;
+        assert_eq!(cached(&open).await.unwrap(), ["a", "b"]);
     });
 }
 

@@ -8,8 +8,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::Verb;
 use kube_machinery::{ApiError, ClientExt};
 use kube_sim::cluster::SimClient;
-use kube_sim::cluster::admission::{FailurePolicy, Review, Service, Verdict, Webhook};
-use kube_sim::fault::{FaultKind, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice};
+use kube_sim::cluster::admission::{FailurePolicy, Part, Review, Rule, Service, Verdict, Webhook};
+use kube_sim::fault::{
+    CertificateProblem, Crash, FaultKind, HostDown, WebhookCertificate, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice,
+};
 use kube_sim::object::make_mut;
 use kube_sim::rt::ProcessId;
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -19,6 +21,10 @@ use super::{ALWAYS, SECOND, create, stored, strike, target, took};
 
 /// A webhook for new ConfigMaps, served by `hook-0` and `hook-1`, that counts in an annotation how often it was asked about one.
 fn hooked(bed: &Testbed) -> [ProcessId; 2] {
+    hooked_with(bed, FailurePolicy::Fail)
+}
+
+fn hooked_with(bed: &Testbed, failure_policy: FailurePolicy) -> [ProcessId; 2] {
     let count = |review: Review| -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
         let mut object = review.object.expect("only creates are asked about");
         let annotations = make_mut(&mut object).meta_mut().annotations.get_or_insert_default();
@@ -30,13 +36,9 @@ fn hooked(bed: &Testbed) -> [ProcessId; 2] {
     let processes = ["hook-0", "hook-1"].map(|name| bed.process(name));
     processes.iter().for_each(|process| service.serve(*process, Arc::new(count), SimTime::ZERO));
     bed.fabric.add_webhook(Webhook {
-        name: "count.example.com".into(),
-        mutating: true,
-        kinds: vec![bed.kind::<ConfigMap>()],
-        verbs: vec![Verb::Create],
-        failure_policy: FailurePolicy::Fail,
-        timeout: 10 * SECOND,
-        service,
+        rules: vec![Rule { operations: vec![Verb::Create], kinds: vec![bed.kind::<ConfigMap>()], part: Part::Main }],
+        failure_policy,
+        ..Webhook::new("count.example.com", true, service)
     });
     processes
 }
@@ -79,9 +81,11 @@ fn a_mistaken_webhook_denies_what_the_other_replica_admits() {
         let client = bed.client("client");
         hooked(&bed);
         let denies = WebhookDenies { process: target("hook-1"), chance: ALWAYS };
-        strike(&bed, 60 * SECOND, FaultKind::WebhookDenies(denies)).await;
+        strike(&bed, 1_900 * SECOND, FaultKind::WebhookDenies(denies)).await;
         let (mut admitted, mut denied) = (0, 0);
         for number in 0..20 {
+            // Longer than an idle connection is kept: each call is sent to whichever the Service chooses (K199).
+            bed.wait(91 * SECOND).await;
             match create(&client, &format!("c-{number}")).await {
                 Ok(_) => admitted += 1,
                 Err(ApiError::Status(status)) if status.code == 403 => {
@@ -92,7 +96,7 @@ fn a_mistaken_webhook_denies_what_the_other_replica_admits() {
             }
         }
         assert!(admitted > 2 && denied > 2, "{admitted} and {denied}");
-        bed.wait(60 * SECOND).await;
+        bed.wait(100 * SECOND).await;
         for number in 20..30 {
             create(&client, &format!("c-{number}")).await.unwrap();
         }
@@ -131,30 +135,113 @@ fn a_webhook_that_is_called_twice_sees_what_it_made() {
 
 #[test]
 fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_every_call_fails() {
-    Testbed::run(1, async |bed| {
-        let client = bed.client("client");
-        let [first, second] = hooked(&bed);
-        bed.fabric.crash(first);
-        let mut refused = 0;
-        for number in 0..20 {
-            match create(&client, &format!("c-{number}")).await {
-                Ok(_) => {}
+    let (mut refused, mut admitted) = (0, 0);
+    for seed in 0..20 {
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("client");
+            let [first, second] = hooked(&bed);
+            bed.fabric.crash(first);
+            // Nobody is connected yet: the Service sends the first call to either.
+            match create(&client, "first").await {
+                Ok(_) => admitted += 1,
                 Err(ApiError::Status(status)) => {
                     assert!(status.code == 500 && status.message().contains("connection refused"), "{status:?}");
                     refused += 1;
                 }
                 other => panic!("{other:?}"),
             }
-        }
-        assert!(refused > 2 && refused < 18, "{refused}");
-        bed.wait(11 * SECOND).await;
-        for number in 20..40 {
-            create(&client, &format!("c-{number}")).await.unwrap();
-        }
-        bed.fabric.crash(second);
-        bed.wait(11 * SECOND).await;
-        let failed = failure(client.create(config_map("none", "k", "v")).await.map(drop));
-        assert!(failed.starts_with("Internal error occurred: failed calling webhook \"count.example.com\""), "{failed}");
-        assert!(failed.contains("no endpoints available for service \"hooks\""), "{failed}");
+            bed.wait(11 * SECOND).await;
+            for number in 0..5 {
+                create(&client, &format!("c-{number}")).await.unwrap();
+            }
+            bed.fabric.crash(second);
+            bed.wait(11 * SECOND).await;
+            let failed = failure(client.create(config_map("none", "k", "v")).await.map(drop));
+            assert!(failed.starts_with("Internal error occurred: failed calling webhook \"count.example.com\""), "{failed}");
+            assert!(failed.ends_with("connect: connection refused"), "{failed}");
+        });
+    }
+    assert!(refused > 2 && admitted > 2, "{refused} and {admitted}");
+}
+
+/// What creates end with before, in and after the fault. `patient`: whether the connection of the first is idle too long by then.
+fn with_certificate(problem: CertificateProblem, failure_policy: FailurePolicy, patient: bool) -> [Result<String, String>; 3] {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        hooked_with(&bed, failure_policy);
+        let outcome = async |name: &str| match create(&client, name).await {
+            Ok(map) => Ok(map.metadata.annotations.clone().unwrap_or_default().get("asked").cloned().unwrap_or_default()),
+            Err(error) => Err(failure(Err(error))),
+        };
+        let before = outcome("before").await;
+        bed.wait(60 * SECOND).await;
+        let fault = WebhookCertificate { process: target("hook-*"), problem };
+        strike(&bed, 100 * SECOND, FaultKind::WebhookCertificate(fault)).await;
+        bed.wait(if patient { 95 * SECOND } else { SECOND }).await;
+        let meanwhile = outcome("meanwhile").await;
+        bed.wait(100 * SECOND).await;
+        [before, meanwhile, outcome("after").await]
+    })
+}
+
+#[test]
+fn k198_a_certificate_that_is_not_accepted_fails_new_connections_at_once_and_none_that_is_there() {
+    let call = "Internal error occurred: failed calling webhook \"count.example.com\": failed to call webhook: ";
+    let post = "Post \"https://hooks.default.svc:443/mutate-count.example.com?timeout=10s\": ";
+    let asked = |times: &str| Ok(times.to_owned());
+    for (problem, why) in [
+        (
+            CertificateProblem::Expired,
+            // The run began at 00:00:00; the API server connects 95 s after the fault.
+            "certificate has expired or is not yet valid: current time 2026-01-01T00:02:40Z is after 2026-01-01T00:01:05Z",
+        ),
+        (CertificateProblem::UnknownAuthority, "certificate signed by unknown authority"),
+    ] {
+        let error = Err(format!("{call}{post}tls: failed to verify certificate: x509: {why}"));
+        assert_eq!(with_certificate(problem, FailurePolicy::Fail, true), [asked("1"), error, asked("1")]);
+        assert_eq!(with_certificate(problem, FailurePolicy::Ignore, true), [asked("1"), asked(""), asked("1")]);
+        assert_eq!(with_certificate(problem, FailurePolicy::Fail, false), [asked("1"), asked("1"), asked("1")], "it is connected");
+    }
+}
+
+#[test]
+fn k198_whose_clock_is_behind_goes_on_to_accept_a_certificate_that_has_expired() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client_on("client", 0);
+        hooked(&bed);
+        let behind = bed.rt.host_of(bed.fabric.server_process(0));
+        bed.rt.adjust_clock(behind, |clock, _| clock.step_wall(-3_600_000_000));
+        let fault = WebhookCertificate { process: target("hook-*"), problem: CertificateProblem::Expired };
+        strike(&bed, 100 * SECOND, FaultKind::WebhookCertificate(fault)).await;
+        bed.wait(SECOND).await;
+        create(&client, "a").await.unwrap();
+        let other = bed.client_on("other", 1);
+        let failed = failure(create(&other, "b").await.map(drop));
+        assert!(failed.contains("x509: certificate has expired"), "{failed}");
     });
+}
+
+#[test]
+fn k200_a_host_without_power_lets_calls_time_out_and_one_whose_processes_crash_does_not() {
+    // First on the connection that is there, then on those that are dialled until the Service has no endpoint left.
+    let down = |host: &str| FaultKind::HostDown(HostDown { host: target(host) });
+    let crash = |process: &str| FaultKind::Crash(Crash { process: target(process), down: Span::secs(300) });
+    for (powerless, calls) in [(true, 5), (false, 0)] {
+        for seed in 0..5 {
+            Testbed::run(seed, async |bed| {
+                let client = bed.client("client");
+                hooked(&bed);
+                create(&client, "first").await.unwrap();
+                strike(&bed, 300 * SECOND, if powerless { down("hook-*") } else { crash("hook-*") }).await;
+                for number in 0..8 {
+                    let (lasted, created) = took(&bed, create(&client, &format!("c-{number}"))).await;
+                    let failed = failure(created.map(drop));
+                    let hangs = number < calls;
+                    let why = if hangs { "context deadline exceeded" } else { "connection refused" };
+                    assert!(failed.ends_with(why), "call {number}: {failed}");
+                    assert_eq!(lasted >= 10 * SECOND, hangs, "{lasted:?}");
+                }
+            });
+        }
+    }
 }

@@ -22,20 +22,29 @@ fn sent_again(first: Duration, cut: Duration) -> Duration {
 }
 
 /// Cuts a client off for so long.
-async fn cut(bed: &Testbed, client: &SimClient, lasts: Duration) {
+pub(super) async fn cut(bed: &Testbed, client: &SimClient, lasts: Duration) {
     let process = || Side::Only(vec![client.process()]);
-    let both = [(process(), Side::Any), (Side::Any, process())];
-    let ids = both.map(|(from, to)| bed.fabric.network(|net| net.add(Rule { from, to, effect: Effect::Cut })));
-    let fabric = bed.fabric.clone();
-    bed.rt.at(bed.rt.now() + lasts, move || ids.into_iter().for_each(|id| fabric.network(|net| net.remove(id))));
+    cut_from(bed, process(), lasts);
+    cut_between(bed, Side::Any, process(), lasts);
 }
 
-fn is_stored(bed: &Testbed, name: &str) -> bool {
+/// Stops for so long what is sent from one side.
+pub(super) fn cut_from(bed: &Testbed, from: Side, lasts: Duration) {
+    cut_between(bed, from, Side::Any, lasts);
+}
+
+fn cut_between(bed: &Testbed, from: Side, to: Side, lasts: Duration) {
+    let id = bed.fabric.network(|net| net.add(Rule { from, to, effect: Effect::Cut }));
+    let fabric = bed.fabric.clone();
+    bed.rt.at(bed.rt.now() + lasts, move || fabric.network(|net| net.remove(id)));
+}
+
+pub(super) fn is_stored(bed: &Testbed, name: &str) -> bool {
     let kind = bed.kind::<ConfigMap>();
     bed.fabric.store(|store| store.table(kind).get(&key(name)).is_some())
 }
 
-async fn create(client: &SimClient, name: &str, timeout: Option<Duration>) -> Result<(), ApiError> {
+pub(super) async fn create(client: &SimClient, name: &str, timeout: Option<Duration>) -> Result<(), ApiError> {
     let call = Call::Create { namespace: Some("default".into()), body: Arc::new(config_map(name, "v", "1")), dry: Default::default() };
     client.send(Request { call, timeout }).await.map(drop)
 }

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Call, DeleteOptions, Dry, Preconditions, Reply, Subresource, Verb, WatchEvent, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, Object, ObjectKey, WatchStream};
 use kube_sim::cluster::SimClient;
-use kube_sim::cluster::admission::{FailurePolicy, Review, Service, Verdict, Webhook};
+use kube_sim::cluster::admission::{FailurePolicy, Part, Review, Rule, Service, Verdict, Webhook};
 use kube_sim::cluster::server::{ApiFault, Failure, Mishap};
 use kube_sim::net::Side;
 use kube_sim::rt::ProcessId;
@@ -333,6 +333,18 @@ pub(crate) fn hook<K: Object, F: Future<Output = Verdict> + Send + 'static>(
     failure_policy: FailurePolicy,
     answer: impl Fn(usize, Review) -> F + Send + Sync + 'static,
 ) -> Hooked {
+    hook_with::<K, F>(bed, name, mutating, failure_policy, |webhook| webhook, answer)
+}
+
+/// The same with a registration that `register` changes.
+pub(crate) fn hook_with<K: Object, F: Future<Output = Verdict> + Send + 'static>(
+    bed: &Testbed,
+    name: &str,
+    mutating: bool,
+    failure_policy: FailurePolicy,
+    register: impl FnOnce(Webhook) -> Webhook,
+    answer: impl Fn(usize, Review) -> F + Send + Sync + 'static,
+) -> Hooked {
     let process = bed.process(name);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = asked.clone();
@@ -344,15 +356,13 @@ pub(crate) fn hook<K: Object, F: Future<Output = Verdict> + Send + 'static>(
         };
         Box::pin(answer(call, review))
     });
-    bed.fabric.add_webhook(Webhook {
-        name: name.into(),
-        mutating,
-        kinds: vec![bed.kind::<K>()],
-        verbs: vec![Verb::Create, Verb::Update, Verb::Delete],
+    let operations = vec![Verb::Create, Verb::Update, Verb::Delete];
+    let webhook = Webhook {
+        rules: vec![Rule { operations, kinds: vec![bed.kind::<K>()], part: Part::Main }],
         failure_policy,
-        timeout: secs(10),
-        service: Service::of(process, handler),
-    });
+        ..Webhook::new(name, mutating, Service::of(process, handler))
+    };
+    bed.fabric.add_webhook(register(webhook));
     Hooked { process, asked }
 }
 

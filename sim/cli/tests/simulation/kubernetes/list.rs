@@ -43,6 +43,33 @@ async fn create_and_delete(client: SimClient, known: Arc<Mutex<Known>>) {
 }
 
 #[test]
+fn k024_a_consistent_list_is_as_old_as_its_request_where_the_cache_lags() {
+    for (from_cache, oldest) in [(true, 5..), (false, 0..)] {
+        let knobs = Knobs { consistent_list_from_cache: from_cache, ..Knobs::default() };
+        let mut ages = Vec::new();
+        Testbed::run_with(ClusterConfig { seed: 1, knobs, ..ClusterConfig::default() }, 1, async |bed| {
+            bed.fabric.set_extra_lag(0, None, millis(100));
+            let (writer, reader) = (bed.client("writer"), bed.client("reader"));
+            let _writes = spawn(&bed, &writer.clone(), async move {
+                for number in 0..200 {
+                    writer.create(config_map(&format!("m-{number}"), "v", "0")).await.unwrap();
+                }
+            });
+            for _ in 0..10 {
+                let sent = bed.revision();
+                let list = reader.list::<ConfigMap>(Some("default"), ListOptions::default()).await.unwrap();
+                let listed: u64 = list.resource_version.parse().unwrap();
+                assert!(sent <= listed && listed <= bed.revision(), "{sent} {listed}");
+                ages.push(bed.revision() - listed);
+            }
+        });
+        // A create takes about 4 ms: so many were committed within the lag of the cache.
+        let typical = ages[ages.len() / 2];
+        assert!(oldest.contains(&typical) && (from_cache || typical < 5), "{ages:?}");
+    }
+}
+
+#[test]
 fn k024_a_list_without_rv_has_what_was_acknowledged_before_it_was_sent() {
     for seed in SEEDS {
         let knobs = Knobs { consistent_list_from_cache: seed % 2 == 0, ..Knobs::default() };

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_machinery::api::Reason;
+use kube_machinery::api::{Cause, Reason};
 use kube_machinery::{ApiError, Status};
 use sim_config::time::SimTime;
 
-use super::{Denial, FailurePolicy, Handler, Review, Verdict, Webhook};
+use super::pool::Connection;
+use super::{Denial, FailurePolicy, Handler, Review, SideEffects, Verdict, Webhook};
 use crate::cluster::{Fabric, State};
 use crate::net::Side;
 use crate::object::Obj;
-use crate::rt::{ProcessId, ProcessState};
+use crate::rt::ProcessId;
 use crate::trace::{EventKind, FaultChange};
 
 /// What befalls calls of webhooks.
@@ -25,6 +26,20 @@ pub enum Hitch {
     Silent,
     /// Each is made once more, with the object that the first one made.
     Twice,
+    /// None is made that needs a new connection.
+    Certificate(Certificate),
+}
+
+/// What is wrong with the certificate that a server of webhooks shows (K198).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// It is out of date by the wall clock of whoever connects.
+    Expired {
+        /// Since when, by a clock that is right.
+        at: jiff::Timestamp,
+    },
+    /// It was signed by an authority that the `caBundle` of the webhook does not have yet, or not any more.
+    UnknownAuthority,
 }
 
 /// Calls that something befalls.
@@ -36,7 +51,7 @@ pub struct HookFault {
     pub servers: Side,
     /// The probability per call.
     pub chance: f64,
-    /// What befalls them.
+    /// What befalls each of them that is hit.
     pub hitch: Hitch,
 }
 
@@ -50,9 +65,16 @@ struct Hitches {
 }
 
 /// How a call ended that brought no verdict.
-enum Failed {
+pub(super) enum Failed {
+    /// Nobody listens at the address.
     Refused,
-    NoEndpoint,
+    /// The connection was closed before an answer came.
+    Eof,
+    /// The host knows nothing of the connection.
+    Reset,
+    /// The certificate is not accepted, for this reason.
+    Certificate(String),
+    /// The API server has waited long enough.
     TimedOut,
 }
 
@@ -65,51 +87,78 @@ impl Fabric {
         review: Review,
         deadline: SimTime,
     ) -> Result<Option<Obj>, ApiError> {
+        if review.dry && matches!(hook.side_effects, SideEffects::Some | SideEffects::Unknown) {
+            let text = format!("admission webhook \"{}\" does not support dry run", hook.name);
+            return Err(Status::new(Reason::BadRequest, text).into());
+        }
         let again = review.clone();
-        let (verdict, twice) = self.ask_webhook(server, hook, review, deadline).await;
-        let changed = heed(hook, verdict)?;
+        let (changed, twice) = self.ask_webhook(server, hook, review, deadline).await;
+        let changed = changed?;
         if !twice {
             return Ok(changed);
         }
         let object = changed.clone().or_else(|| again.object.clone());
-        let (verdict, _) = self.ask_webhook(server, hook, Review { object, ..again }, deadline).await;
-        Ok(heed(hook, verdict)?.or(changed))
+        let (last, _) = self.ask_webhook(server, hook, Review { object, ..again }, deadline).await;
+        Ok(last?.or(changed))
     }
 
-    /// One call. Also tells whether it is to be made again.
+    /// One call, and what the API server makes of it. Also tells whether it is to be made again.
     async fn ask_webhook(
         self: &Arc<Self>,
         server: usize,
         hook: &Webhook,
         review: Review,
         deadline: SimTime,
-    ) -> (Result<Verdict, Failed>, bool) {
-        let picked = hook.service.pick(&mut self.lock().choices, self.rt.now());
-        let Some(endpoint) = picked else { return (Err(Failed::NoEndpoint), false) };
-        let hitches = self.hitches(endpoint);
-        let answer: Arc<parking_lot::Mutex<Option<Verdict>>> = Arc::default();
-        let call = {
-            let (fabric, service, answer) = (self.clone(), hook.service.clone(), answer.clone());
-            let process = self.server_process(server);
-            async move {
-                fabric.travel(process, endpoint).await;
-                let listens = fabric.rt.state(endpoint) != ProcessState::Down;
-                let handler = listens.then(|| service.handler(endpoint)).flatten();
-                if let Some(handler) = handler {
-                    let life = fabric.rt.incarnation(endpoint);
-                    let verdict = fabric.serve_webhook(server, endpoint, handler, review, hitches).await;
-                    let broke = verdict.is_none() || fabric.rt.incarnation(endpoint) != life;
-                    if !broke {
-                        fabric.travel(endpoint, process).await;
+    ) -> (Result<Option<Obj>, ApiError>, bool) {
+        let answer: parking_lot::Mutex<(Option<Result<Verdict, Failed>>, bool)> = parking_lot::Mutex::default();
+        let limit = hook.timeout.min(deadline - self.rt.now());
+        let in_time = self
+            .in_time(limit, async {
+                let connection = match self.connect_to_webhook(server, hook).await {
+                    Ok(connection) => connection,
+                    Err(failed) => {
+                        answer.lock().0 = Some(Err(failed));
+                        return;
                     }
-                    *answer.lock() = verdict.filter(|_| !broke);
+                };
+                let hitches = self.hitches(connection.endpoint);
+                answer.lock().1 = hitches.twice;
+                let verdict = self.exchange(server, hook, &connection, review, hitches).await;
+                if verdict.is_ok() {
+                    self.keep(server, hook, connection);
                 }
+                answer.lock().0 = Some(verdict);
+            })
+            .await;
+        let (verdict, twice) = answer.into_inner();
+        (heed(hook, verdict.filter(|_| in_time).unwrap_or(Err(Failed::TimedOut)), limit), twice)
+    }
+
+    /// Sends a call over a connection and waits for the answer.
+    async fn exchange(
+        self: &Arc<Self>,
+        server: usize,
+        hook: &Webhook,
+        connection: &Connection,
+        review: Review,
+        hitches: Hitches,
+    ) -> Result<Verdict, Failed> {
+        let (process, endpoint) = (self.server_process(server), connection.endpoint);
+        self.travel(process, endpoint).await;
+        let verdict = match hook.service.handler(endpoint, connection.life) {
+            Some(handler) => {
+                let life = self.rt.incarnation(endpoint);
+                let verdict = self.serve_webhook(server, endpoint, handler, review, hitches).await;
+                verdict.filter(|_| self.rt.incarnation(endpoint) == life).ok_or(Failed::Eof)
             }
+            None => Err(Failed::Reset),
         };
-        let in_time = self.in_time(hook.timeout.min(deadline - self.rt.now()), call).await;
-        let verdict = answer.lock().take();
-        let failed = if in_time { Failed::Refused } else { Failed::TimedOut };
-        (verdict.ok_or(failed), hitches.twice)
+        if verdict.is_err() && self.lock().is_dark(self, endpoint) {
+            // Nobody is left who could say that nobody is left.
+            std::future::pending::<()>().await;
+        }
+        self.travel(endpoint, process).await;
+        verdict
     }
 
     /// What a process does with a call. `None` = it died over it.
@@ -143,6 +192,9 @@ impl Fabric {
         let mut state = self.lock();
         let State { hook_faults, choices, recorder, .. } = &mut *state;
         for fault in hook_faults.iter().filter(|fault| fault.servers.contains(endpoint)) {
+            if matches!(fault.hitch, Hitch::Certificate(_)) {
+                continue;
+            }
             if choices.unit() >= fault.chance {
                 continue;
             }
@@ -151,6 +203,7 @@ impl Fabric {
                 Hitch::Denies => hitches.denies = true,
                 Hitch::Silent => hitches.silent = true,
                 Hitch::Twice => hitches.twice = true,
+                Hitch::Certificate(_) => {}
             }
             recorder.observe(self.rt.now(), EventKind::Fault { index: fault.fault, change: FaultChange::Fired });
         }
@@ -158,8 +211,8 @@ impl Fabric {
     }
 }
 
-/// What the API server makes of the end of a call: the object as the webhook changed it, or the error of the request.
-fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>) -> Result<Option<Obj>, ApiError> {
+/// What the API server makes of the end of a call that had `limit`: the object as the webhook changed it, or the error of the request.
+fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>, limit: Duration) -> Result<Option<Obj>, ApiError> {
     match verdict {
         Ok(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
         Ok(Err(Denial { code, reason, message })) => {
@@ -173,13 +226,20 @@ fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>) -> Result<Option<Obj>,
         }
         Err(_) if hook.failure_policy == FailurePolicy::Ignore => Ok(None),
         Err(failed) => {
+            let address = hook.url.split('/').nth(2).unwrap_or_default();
             let why = match failed {
-                Failed::Refused => "connection refused".to_owned(),
-                Failed::NoEndpoint => format!("no endpoints available for service \"{}\"", hook.service.name()),
+                Failed::Refused => format!("dial tcp {address}: connect: connection refused"),
+                Failed::Eof => "EOF".to_owned(),
+                Failed::Reset => format!("read tcp {address}: read: connection reset by peer"),
+                Failed::Certificate(problem) => problem,
                 Failed::TimedOut => "context deadline exceeded".to_owned(),
             };
-            Err(Status::new(Reason::InternalError, format!("failed calling webhook \"{}\": failed to call webhook: {why}", hook.name))
-                .into())
+            // The time that is left, in whole seconds, is what the webhook is told as well.
+            let seconds = limit.as_micros().div_ceil(1_000_000);
+            let post = format!("Post \"{}?timeout={seconds}s\": {why}", hook.url);
+            let text = format!("failed calling webhook \"{}\": failed to call webhook: {post}", hook.name);
+            let cause = Cause { reason: "".into(), message: text.clone().into(), field: "".into() };
+            Err(Status::new(Reason::InternalError, text).cause(cause).into())
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The Service behind which the processes stand that serve webhooks.
 //!
 //! ```text
-//!   call ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
+//!   new connection ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
 //! ```
-//! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe
-//! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
+//! An endpoint that does not listen any more stays in the Service until its probe has noticed, or with its host until the Node is given
+//! up, and then comes back with the first probe
+//! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint whenever it dials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,10 @@ const PROBE_PERIOD: Duration = Duration::from_secs(10);
 /// How long a Service keeps an endpoint that does not serve any more, by default: one period of a readiness probe.
 pub const UNREADY_AFTER: Duration = PROBE_PERIOD;
 
+/// How long a Service keeps an endpoint on a host without power. Nobody probes it there: it goes when its Node is found silent, after the
+/// grace of the node lifecycle controller (K §6.1).
+const LOST_AFTER: Duration = Duration::from_secs(50);
+
 /// Processes that serve the same webhooks.
 pub struct Service {
     /// Its name, as in messages.
@@ -37,15 +42,20 @@ struct Endpoint {
     process: ProcessId,
     /// What it does with calls; unset while it does not listen.
     handler: Option<Handler>,
+    /// How often it has begun to listen.
+    life: u32,
     /// Since when it has not been serving; unset while it serves.
     away_since: Option<SimTime>,
     /// The probe with which it comes back, or came.
     back_at: SimTime,
+    /// Whether its host has no power.
+    lost: bool,
 }
 
 impl Endpoint {
     /// Whether the Service still sends calls to it.
     fn is_ready(&self, now: SimTime, unready_after: Option<Duration>) -> bool {
+        let unready_after = unready_after.map(|after| if self.lost { LOST_AFTER } else { after });
         now >= self.back_at && self.away_since.zip(unready_after).is_none_or(|(since, after)| now < since + after)
     }
 
@@ -54,7 +64,7 @@ impl Endpoint {
         if !self.is_ready(now, unready_after) {
             self.back_at = self.back_at.max(next_probe(now));
         }
-        self.away_since = None;
+        (self.away_since, self.lost) = (None, false);
     }
 }
 
@@ -72,7 +82,7 @@ impl Service {
 
     /// One process that serves whenever it is up, and that is called whether it is or not.
     pub fn of(process: ProcessId, handler: Handler) -> Arc<Self> {
-        let endpoint = Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO };
+        let endpoint = Endpoint { process, handler: Some(handler), life: 1, away_since: None, back_at: SimTime::ZERO, lost: false };
         Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
     }
 
@@ -90,10 +100,18 @@ impl Service {
             match position {
                 Some(position) => {
                     endpoints[position].comes_back(now, self.unready_after);
+                    endpoints[position].life += 1;
                     endpoints[position].handler.replace(handler)
                 }
                 None => {
-                    endpoints.push(Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO });
+                    endpoints.push(Endpoint {
+                        process,
+                        handler: Some(handler),
+                        life: 1,
+                        away_since: None,
+                        back_at: SimTime::ZERO,
+                        lost: false,
+                    });
                     // The choice among endpoints does not depend on who was up first.
                     endpoints.sort_by_key(|endpoint| endpoint.process);
                     None
@@ -104,15 +122,23 @@ impl Service {
         drop(old);
     }
 
-    /// `process` does not listen any more.
+    /// `process` does not listen any more, and closes its connections.
     pub fn stop(&self, process: ProcessId, now: SimTime) {
-        if self.unready_after.is_some() {
-            let handler = self.with(process, |endpoint| {
-                endpoint.away_since.get_or_insert(now);
-                endpoint.handler.take()
-            });
-            drop(handler);
-        }
+        let is_only_one = self.unready_after.is_none();
+        let handler = self.with(process, |endpoint| {
+            if is_only_one {
+                endpoint.life += 1;
+                return None;
+            }
+            endpoint.away_since.get_or_insert(now);
+            endpoint.handler.take()
+        });
+        drop(handler);
+    }
+
+    /// The host of `process` has no power any more.
+    pub(super) fn host_lost(&self, process: ProcessId) {
+        self.with(process, |endpoint| endpoint.lost = true);
     }
 
     /// Takes in what became of a process.
@@ -146,9 +172,14 @@ impl Service {
         }
     }
 
-    /// What `process` does with a call; `None` = it does not listen.
-    pub(super) fn handler(&self, process: ProcessId) -> Option<Handler> {
-        self.with(process, |endpoint| endpoint.handler.clone()).flatten()
+    /// In which of its lives `process` listens; `None` = it does not.
+    pub(super) fn life(&self, process: ProcessId) -> Option<u32> {
+        self.with(process, |endpoint| endpoint.handler.is_some().then_some(endpoint.life)).flatten()
+    }
+
+    /// What `process` does with a call on a connection that was made in its life `life`; `None` = that is over.
+    pub(super) fn handler(&self, process: ProcessId, life: u32) -> Option<Handler> {
+        self.with(process, |endpoint| endpoint.handler.clone().filter(|_| endpoint.life == life)).flatten()
     }
 
     /// Nobody serves any more. Handlers may hold what holds the Service.
@@ -187,17 +218,31 @@ mod tests {
         service.serve(one, handler(), SimTime::ZERO);
         assert_eq!(seen(&service, 1), [one, two].into());
         service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(5));
-        assert!(service.handler(one).is_none() && service.handler(two).is_some());
+        assert!(service.handler(one, 1).is_none() && service.handler(two, 1).is_some());
         assert_eq!(seen(&service, 14), [one, two].into());
         assert_eq!(seen(&service, 15), [two].into());
         service.process_changed(one, ProcessChange::Started, SimTime::from_secs(20));
         assert_eq!(seen(&service, 20), [two].into(), "it starts, and does not listen yet");
         service.serve(one, handler(), SimTime::from_secs(21));
+        assert!(service.handler(one, 1).is_none() && service.life(one) == Some(2), "connections of its earlier life are gone");
         assert_eq!(seen(&service, 29), [two].into(), "its probe has not seen yet that it is ready");
         assert_eq!(seen(&service, 30), [one, two].into());
         service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(31));
         service.serve(one, handler(), SimTime::from_secs(33));
         assert_eq!(seen(&service, 33), [one, two].into(), "nobody noticed");
+    }
+
+    #[test]
+    fn an_endpoint_without_power_stays_until_its_node_is_given_up() {
+        let one = ProcessId(1);
+        let service = Service::new("hooks");
+        service.serve(one, handler(), SimTime::ZERO);
+        service.host_lost(one);
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(1));
+        assert_eq!((seen(&service, 50).len(), seen(&service, 51).len()), (1, 0));
+        service.serve(one, handler(), SimTime::from_secs(60));
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(70));
+        assert_eq!((seen(&service, 79).len(), seen(&service, 80).len()), (1, 0), "its probe notices a crash");
     }
 
     #[test]
@@ -216,5 +261,6 @@ mod tests {
         let service = Service::of(ProcessId(3), handler());
         service.process_changed(ProcessId(3), ProcessChange::Crashed, SimTime::ZERO);
         assert_eq!(seen(&service, 100), [ProcessId(3)].into());
+        assert!(service.handler(ProcessId(3), 1).is_none(), "its connections broke");
     }
 }

@@ -87,8 +87,8 @@ pub(crate) fn track(
     make_mut(body).meta_mut().managed_fields = managers.encode();
 }
 
-/// An object of which the managers alone have other times stays as it is (K075). What the server has put back by then does not count: an apply
-/// to the object that says something of its status is no write.
+/// An object of which the managers alone have other times stays as it is (K075). What the server has put back by then does not count: an
+/// apply to the object that says something of its status is no write.
 pub(super) fn ignore_times(body: &mut Obj, current: &Obj) {
     let (sent, stored) = (&body.meta().managed_fields, &current.meta().managed_fields);
     if sent == stored {

@@ -1,9 +1,13 @@
 //! A host without power.
 
-use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use std::sync::Arc;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
 use crate::fault::{Blocks, Target, Targeting};
+use crate::rt::HostId;
 
 parameters! {
     /// A host with all its processes goes down and comes back.
@@ -35,5 +39,30 @@ pub(super) fn power_off(injection: &Injection<'_>, hosts: &Target) -> Vec<Active
     let cluster = injection.cluster;
     let hosts = hosts.hosts(&cluster.rt);
     hosts.iter().for_each(|&host| cluster.nodes.host_lost(cluster, host));
-    take_down(injection, hosts.into_iter().flat_map(|host| cluster.rt.processes_of(host)).collect(), INITIALIZING)
+    // First the host falls silent, so that none of its connections is closed.
+    let mut effects: Vec<ActiveEffect> = hosts.iter().map(|&host| HostDark(host).into()).collect();
+    effects.extend(take_down(injection, hosts.into_iter().flat_map(|host| cluster.rt.processes_of(host)).collect(), INITIALIZING));
+    effects
+}
+
+/// A host that sends nothing, not even that nobody listens there. API servers feel it when they call webhooks.
+#[derive(Debug)]
+struct HostDark(HostId);
+
+impl Effect for HostDark {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.darken(self.0);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.lighten(self.0);
+    }
+
+    fn excludes(&self, other: &Self) -> Overlap {
+        if self.0 == other.0 { Overlap::SameState } else { Overlap::Separate }
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        false
+    }
 }

@@ -16,6 +16,7 @@ mod crash;
 mod discovery_fails;
 mod etcd;
 mod etcd_cut;
+mod event_lost;
 mod external_host;
 mod forbidden;
 mod history_lost;
@@ -30,8 +31,10 @@ mod request_fault;
 mod requests;
 mod revision_jump;
 mod sandbox_lost;
+mod unauthorized;
 mod watch_closed;
 mod watch_lag;
+mod webhook_certificate;
 mod webhooks;
 
 use std::sync::Arc;
@@ -47,6 +50,7 @@ use crate::cluster::Fabric;
 
 pub use conflicting_writer::WriterMode;
 pub use request_fault::{RequestEffect, RequestVerb};
+pub use webhook_certificate::CertificateProblem;
 
 macro_rules! faults {
     ( $( $name:literal => $module:ident::$Fault:ident ),+ $(,)? ) => {
@@ -196,6 +200,7 @@ faults! {
     // API servers.
     "api-server-crash" => api_server_crash::ApiServerCrash,
     "api-server-freeze" => api_server_freeze::ApiServerFreeze,
+    "event-lost" => event_lost::EventLost,
     "api-server-slow" => api_server_slow::ApiServerSlow,
     "too-many-requests" => requests::TooManyRequests,
     "server-error" => requests::ServerError,
@@ -205,6 +210,7 @@ faults! {
     "duplicate-request" => requests::DuplicateRequest,
     "request-fault" => request_fault::RequestFault,
     "forbidden" => forbidden::Forbidden,
+    "unauthorized" => unauthorized::Unauthorized,
     // Watches and caches.
     "watch-closed" => watch_closed::WatchClosed,
     "watch-lag" => watch_lag::WatchLag,
@@ -226,6 +232,7 @@ faults! {
     "webhook-denies" => webhooks::WebhookDenies,
     "webhook-down" => webhooks::WebhookDown,
     "webhook-twice" => webhooks::WebhookTwice,
+    "webhook-certificate" => webhook_certificate::WebhookCertificate,
     // Clocks.
     "clock-offset" => clock_offset::ClockOffset,
     "clock-drift" => clock_drift::ClockDrift,

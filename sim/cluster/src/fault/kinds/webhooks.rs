@@ -13,7 +13,7 @@ use crate::fault::{Blocks, Target, Targeting};
 
 /// What happens to some calls.
 #[derive(Debug)]
-struct Hit(HookFault);
+pub(super) struct Hit(pub(super) HookFault);
 
 impl Effect for Hit {
     fn apply(&self, cluster: &Arc<Fabric>) {

@@ -185,7 +185,7 @@ fn calm(trial: &mut Trial<'_>) {
         delays: Default::default(),
         capacity: None,
     };
-    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 13] = [
+    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 16] = [
         |cluster, usual| {
             (cluster.knobs, cluster.links, cluster.delays) = (usual.knobs, usual.links, usual.delays);
             cluster.capacity = usual.capacity;
@@ -199,6 +199,9 @@ fn calm(trial: &mut Trial<'_>) {
         |cluster, usual| cluster.knobs.generate_name_retries = usual.knobs.generate_name_retries,
         |cluster, usual| cluster.knobs.watch_list = usual.knobs.watch_list,
         |cluster, usual| cluster.knobs.watch_list_clients = usual.knobs.watch_list_clients,
+        |cluster, usual| cluster.knobs.http1_clients = usual.knobs.http1_clients,
+        |cluster, usual| cluster.knobs.kube_rs_clients = usual.knobs.kube_rs_clients,
+        |cluster, usual| cluster.knobs.sticky_clients = usual.knobs.sticky_clients,
         |cluster, usual| cluster.knobs.history_events = usual.knobs.history_events,
         |cluster, usual| cluster.knobs.watch_buffer = usual.knobs.watch_buffer,
         |cluster, usual| cluster.knobs.burned_revisions = usual.knobs.burned_revisions,

@@ -117,6 +117,7 @@ pub const ABOUT: &[(&str, &str)] = &[
         "an ADD for a further sandbox writes whose the pod is now, so that the place of one that was an \
          orphan for a while is lost (A §6.1, §6.2)",
     ),
+    ("webhooks-fail-open", "writes pass by the webhooks while none of them answers (A §9, K121)"),
 ];
 
 /// The switches that no claim finds by themselves.

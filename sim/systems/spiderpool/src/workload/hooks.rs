@@ -7,16 +7,15 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
 use ipam_spiderpool::select::Settings;
-use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::Object;
 use kube_machinery::api::Verb;
 use kube_machinery::race::{Either, race};
 use kube_sim::cluster::Fabric;
-use kube_sim::cluster::admission::{self, Denial, FailurePolicy, Handler, Review, Service, Verdict};
+use kube_sim::cluster::admission::{self, Denial, FailurePolicy, Handler, Part, Review, Rule, Service, SideEffects, Verdict};
 use kube_sim::env::SimEnv;
 use kube_sim::kinds::KindId;
 use kube_sim::object::{Obj, typed};
@@ -27,10 +26,10 @@ use super::plan::SpiderPlan;
 use super::site::{ApiClient, Site};
 use super::subnets::admission::settings;
 
-/// The Service of the replicas.
+/// The Service of the replicas, and the name of the two configurations.
 const SERVICE: &str = "spiderpool-controller";
-/// How long the API server waits for an answer: upstream's chart says nothing, and so it is Kubernetes' default.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Where the API server calls it: the Service in the namespace that everybody installs Spiderpool into, and the port of the chart.
+const URL: &str = "https://spiderpool-controller.kube-system.svc:5722";
 
 type Hooks = Webhook<ApiClient, SimEnv>;
 
@@ -41,29 +40,32 @@ impl SpiderPlan {
     }
 }
 
-/// Registers the webhooks with the API servers, as upstream's chart does. Nobody serves them yet.
-pub(super) fn register(fabric: &Fabric) -> Arc<Service> {
+/// Registers the webhooks with the API servers, as upstream's chart does: two configurations, in both the types in this order; each with
+/// `failurePolicy: Fail` and `sideEffects: None`. Of selectors, conditions, the time-out and reinvocation the chart says nothing, and so
+/// they are Kubernetes' defaults. Nobody serves them yet.
+pub(super) fn register(fabric: &Fabric, policy: &Policy) -> Arc<Service> {
     let service = Service::new(SERVICE);
-    let write = [Verb::Create, Verb::Update];
-    register_for::<SpiderIPPool>(fabric, &service, &write, true);
-    register_for::<SpiderSubnet>(fabric, &service, &write, true);
-    register_for::<SpiderReservedIP>(fabric, &service, &write, false);
+    let failure_policy = if policy.webhooks_fail_open { FailurePolicy::Ignore } else { FailurePolicy::Fail };
+    register_for::<SpiderSubnet>(fabric, &service, failure_policy, true);
+    register_for::<SpiderIPPool>(fabric, &service, failure_policy, true);
+    register_for::<SpiderReservedIP>(fabric, &service, failure_policy, false);
     service
 }
 
 /// `deletes`: whether the validating webhook is asked about deletions, too.
-fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, write: &[Verb], deletes: bool) {
-    let name: Arc<str> = format!("{}.spiderpool.spidernet.io", K::kind(&()).to_lowercase()).into();
+fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, failure_policy: FailurePolicy, deletes: bool) {
+    let kind = K::kind(&()).to_lowercase();
     for mutating in [true, false] {
         let also = (deletes && !mutating).then_some(Verb::Delete);
+        let operations = [Verb::Create, Verb::Update].into_iter().chain(also).collect();
+        let path = if mutating { "mutate" } else { "validate" };
         fabric.add_webhook(admission::Webhook {
-            name: name.clone(),
-            mutating,
-            kinds: vec![fabric.registry.id::<K>()],
-            verbs: write.iter().copied().chain(also).collect(),
-            failure_policy: FailurePolicy::Fail,
-            timeout: TIMEOUT,
-            service: service.clone(),
+            configuration: SERVICE.into(),
+            rules: vec![Rule { operations, kinds: vec![fabric.registry.id::<K>()], part: Part::Main }],
+            failure_policy,
+            side_effects: SideEffects::None,
+            url: format!("{URL}/{path}-spiderpool-spidernet-io-v2beta1-{kind}").into(),
+            ..admission::Webhook::new(&format!("{kind}.spiderpool.spidernet.io"), mutating, service.clone())
         });
     }
 }

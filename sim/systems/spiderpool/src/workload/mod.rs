@@ -261,7 +261,7 @@ impl Work for SpiderPlan {
             seed: run.seed,
             plan: self.clone(),
             policy,
-            hooks: self.has_webhooks().then(|| hooks::register(fabric)),
+            hooks: self.has_webhooks().then(|| hooks::register(fabric, &policy)),
             settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")).into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),

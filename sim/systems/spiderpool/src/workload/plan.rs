@@ -176,7 +176,7 @@ impl SpiderPlan {
 
     /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart
     /// by admission.
-    pub(super) fn has_webhooks(&self) -> bool {
+    pub(crate) fn has_webhooks(&self) -> bool {
         self.admission || self.serves_subnets()
     }
 

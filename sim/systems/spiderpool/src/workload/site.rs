@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::Env;
 use kube_machinery::race::{Either, race};
 use kube_machinery::rate_limit::{RateLimit, RateLimited};
-use kube_machinery::transparent::{self, Transparent};
+use kube_machinery::transparent::Transparent;
 use kube_sim::cluster::admission::Service;
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
@@ -109,10 +109,11 @@ impl Site {
     }
 
     fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv, limit: RateLimit) -> ApiClient {
-        let client = SimClient::new(fabric, process);
+        let client = SimClient::of_program(fabric, process);
+        let retries = client.transport().retries();
         let limited =
             if self.plan.throttled { RateLimited::new(client, env.clone(), limit) } else { RateLimited::unlimited(client, env.clone()) };
-        Transparent::new(limited, env.clone(), transparent::Policy::ClientGo)
+        Transparent::new(limited, env.clone(), retries)
     }
 
     /// The plugin of a node.

@@ -7,7 +7,7 @@ use ipam_byom::{Address, Context, Effort, NoOwners, Outcome, PodName, PoolError,
 use kube_machinery::Env;
 use kube_machinery::lease_lock::{LeaseLock, LockRequests};
 use kube_machinery::rate_limit::RateLimited;
-use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::transparent::Transparent;
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use parking_lot::Mutex;
@@ -88,11 +88,12 @@ impl Instance {
         let of_pool = number as usize % burst.initial.len();
         let initial = &burst.initial[of_pool];
         let (env, plain) = (life.env(), life.client());
+        let retries = plain.transport().retries();
         let limited = match plan.throttle.limit() {
             Some(limit) => RateLimited::new(plain, env.clone(), limit),
             None => RateLimited::unlimited(plain, env.clone()),
         };
-        let client = Transparent::new(limited, env.clone(), Policy::ClientGo);
+        let client = Transparent::new(limited, env.clone(), retries);
         let learned = Learned::nothing(&life.fabric.rt);
         let vms = Dialed {
             env: env.clone(),

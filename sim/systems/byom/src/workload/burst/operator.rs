@@ -27,7 +27,7 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>) {
 }
 
 async fn edit(life: &Life, edits: &[Op], done: &Arc<Mutex<BTreeSet<usize>>>) {
-    let (env, client) = (life.env(), life.client());
+    let (env, client) = (life.env(), SimClient::new(&life.fabric, life.process));
     let env_of_operator = env.clone();
     let carry_out = move |_, op: OpKind| {
         let (env, client) = (env_of_operator.clone(), client.clone());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipam_byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
 use kube_machinery::ObjectKey;
 use kube_machinery::rate_limit::{CLIENT_GO, RateLimited};
-use kube_machinery::transparent::{self, Transparent};
+use kube_machinery::transparent::Transparent;
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
@@ -134,13 +134,14 @@ impl Site {
 
     /// The client of a process in its present life.
     pub(super) fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        let client = SimClient::new(fabric, process);
+        let client = SimClient::of_program(fabric, process);
+        let retries = client.transport().retries();
         let limited = if self.plan.throttled {
             RateLimited::new(client, env.clone(), CLIENT_GO)
         } else {
             RateLimited::unlimited(client, env.clone())
         };
-        Transparent::new(limited, env.clone(), transparent::Policy::ClientGo)
+        Transparent::new(limited, env.clone(), retries)
     }
 
     /// What is set now, and what a process makes of it; `None` = it refuses to start.

@@ -92,6 +92,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolsInUseAreNotDeleted)),
     },
     ClaimDef {
+        name: "new-pools-have-passed-admission",
+        kind: Kind::Always,
+        about: "where webhooks are registered, every new pool has the IP version and the finalizer that they add",
+        reference: Some("A §9.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NewPoolsHavePassedAdmission)),
+    },
+    ClaimDef {
         name: "workloads-get-the-pools-they-ask-for",
         kind: Kind::Eventually,
         about: "every workload that asks for a pool of a subnet with room has it, of the size that it is to have",

@@ -97,6 +97,8 @@ pub(crate) struct Terms {
     pub(in super::super) settings: ReclaimSettings,
     /// What is on.
     pub(in super::super) select: Settings,
+    /// Whether the webhooks of the controller are registered.
+    pub(in super::super) has_webhooks: bool,
     /// Whether admission lets nobody delete a pool in use (`enableValidatingResourcesDeletedWebhook`).
     pub(in super::super) guards_deletion: bool,
     /// The replicas that reclaim, by name; none if nothing is reclaimed.
@@ -115,6 +117,7 @@ impl Terms {
             // A plan with settings that cannot be read is refused before.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
+            terms.has_webhooks = spiderpool.has_webhooks();
             terms.guards_deletion = spiderpool.guards_deletion();
             if spiderpool.reclaim && terms.settings.enabled {
                 terms.replicas = spiderpool.controller_names().collect();
@@ -143,6 +146,7 @@ impl Default for Terms {
         Self {
             settings: ReclaimSettings::new(&Policy::hardened()),
             select: Settings::default(),
+            has_webhooks: false,
             guards_deletion: false,
             replicas: Vec::new(),
             heal_at: SimTime::ZERO,

@@ -1,0 +1,106 @@
+//! Changes that never reach one watch cache: a bug of watch caches that has happened (K §3.2, §9.2 B15, K182).
+//!
+//! The cache goes on with later changes. Of the object whose change it lost it has the state before, until the object changes again or the
+//! cache begins again.
+
+use std::collections::BTreeMap;
+
+use kube_machinery::ObjectKey;
+
+use super::State;
+use super::server::Cache;
+use super::store::{Change, Revision, Table};
+use crate::kinds::KindId;
+use crate::object::Obj;
+
+/// What one cache has lost and will lose.
+#[derive(Default)]
+pub(crate) struct LostEvents {
+    /// Whether the next change that the cache takes will be lost.
+    loses_next: bool,
+    lost: Vec<Lost>,
+}
+
+/// A change that was lost.
+struct Lost {
+    key: ObjectKey,
+    revision: Revision,
+    /// What the cache has in its place; unset = nothing.
+    before: Option<Obj>,
+    /// The revision of the next change of the object, which the cache has.
+    until: Option<Revision>,
+}
+
+impl LostEvents {
+    /// The cache takes `change`. Returns whether it loses it.
+    pub(super) fn loses(&mut self, change: &Change) -> bool {
+        if !self.loses_next && self.lost.is_empty() {
+            return false;
+        }
+        // It was lost before, and is taken again after the cache stood still.
+        if self.has_lost(change.revision) {
+            return true;
+        }
+        for lost in self.lost.iter_mut().filter(|lost| lost.until.is_none() && lost.key == change.key) {
+            lost.until = Some(change.revision);
+        }
+        if std::mem::take(&mut self.loses_next) {
+            let (key, before) = (change.key.clone(), change.before.clone());
+            self.lost.push(Lost { key, revision: change.revision, before, until: None });
+            return true;
+        }
+        false
+    }
+
+    /// Whether the change that took `revision` was lost.
+    pub(super) fn has_lost(&self, revision: Revision) -> bool {
+        self.lost.iter().any(|lost| lost.revision == revision)
+    }
+
+    /// The changes that are missed at `visible`: what there is in the place of which objects.
+    fn missed_at(&self, visible: Revision) -> impl Iterator<Item = (&ObjectKey, Option<&Obj>)> {
+        let missed = self.lost.iter().filter(move |lost| lost.revision <= visible && lost.until.is_none_or(|until| visible < until));
+        missed.map(|lost| (&lost.key, lost.before.as_ref()))
+    }
+
+    /// Whether it has or will have anything else than there is.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.loses_next || !self.lost.is_empty()
+    }
+
+    /// The cache begins again from a list.
+    pub(super) fn forget(&mut self) {
+        self.lost.clear();
+    }
+}
+
+impl Cache {
+    /// The object called `key` as the cache has it at `visible`.
+    pub(super) fn get<'a>(&'a self, table: &'a Table, key: &ObjectKey, visible: Revision) -> Option<&'a Obj> {
+        let missed = self.lost_events.missed_at(visible).filter(|(lost, _)| *lost == key).last();
+        missed.map_or_else(|| table.get_at(key, visible), |(_, before)| before)
+    }
+
+    /// The objects as the cache has them at `visible`, by storage key.
+    pub(super) fn all<'a>(&'a self, table: &'a Table, visible: Revision) -> Vec<(&'a ObjectKey, &'a Obj)> {
+        let mut missed = self.lost_events.missed_at(visible).peekable();
+        if missed.peek().is_none() {
+            return table.at(visible);
+        }
+        let mut state: BTreeMap<_, _> = table.at(visible).into_iter().collect();
+        for (key, before) in missed {
+            match before {
+                Some(object) => state.insert(key, object),
+                None => state.remove(key),
+            };
+        }
+        state.into_iter().collect()
+    }
+}
+
+impl State {
+    /// The next change that the cache of `kind` on `server` takes will be lost, or no longer.
+    pub(super) fn lose_next_event(&mut self, server: usize, kind: KindId, loses: bool) {
+        self.servers[server].caches[usize::from(kind.0)].lost_events.loses_next = loses;
+    }
+}

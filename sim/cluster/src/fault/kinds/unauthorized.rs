@@ -1,0 +1,60 @@
+//! Requests with a token that is no longer accepted.
+
+use std::sync::Arc;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::net::Side;
+
+parameters! {
+    /// Requests are refused with 401; watches that are open go on.
+    pub struct Unauthorized / UnauthorizedDraft {
+        /// Whose requests.
+        client: Target = target("one:*"),
+    }
+}
+
+impl Inject for Unauthorized {
+    const EVENT: &'static str = "a token that has expired before it was read again, or whose signing key was rotated (K §9.2 A11)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<UnauthorizedDraft> {
+        Some(UnauthorizedDraft { client: targeting.process()? })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Requests { clients: self.client.clone(), resource: "*".to_owned(), all: true }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let clients = self.client.side(&injection.cluster.rt);
+        vec![Rejected { fault: injection.index, clients }.into()]
+    }
+}
+
+/// Clients whose tokens are not accepted.
+#[derive(Debug)]
+struct Rejected {
+    fault: u32,
+    clients: Side,
+}
+
+impl Effect for Rejected {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.reject_tokens(self.fault, self.clients.clone());
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.accept_tokens(self.fault);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        false
+    }
+}

@@ -1,0 +1,66 @@
+//! Webhook servers whose certificate API servers do not accept.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::Choice;
+use sim_config::choice::Open;
+
+use super::webhooks::Hit;
+use crate::cluster::admission::{Certificate, Hitch, HookFault};
+use crate::cluster::{EPOCH, later};
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use crate::fault::parameters::{parameters, resolves_to_itself, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// API servers do not accept the certificate of webhook servers; connections that are there already go on.
+    pub struct WebhookCertificate / WebhookCertificateDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("spiderpool-controller-*"),
+        /// What is wrong with it.
+        problem: CertificateProblem = Choice::OneOf(vec![CertificateProblem::Expired, CertificateProblem::UnknownAuthority]),
+    }
+}
+
+/// What is wrong with the certificate of a webhook server (K198).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CertificateProblem {
+    /// It is out of date, by the clock of the API server, since the fault began.
+    Expired,
+    /// It was rotated, and the `caBundle` of the webhooks does not have its authority yet.
+    UnknownAuthority,
+}
+
+impl Open for CertificateProblem {}
+
+resolves_to_itself! {
+    CertificateProblem: problem => [CertificateProblem::Expired].into_iter().filter(|simpler| simpler < problem).collect(),
+}
+
+impl Inject for WebhookCertificate {
+    const EVENT: &'static str = "a certificate that nobody renewed, or a rotation that is ahead of its `caBundle` (K §8.3, K198)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookCertificateDraft> {
+        Some(WebhookCertificateDraft { process: targeting.webhooks_alike()?, ..WebhookCertificateDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Admission
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        let certificate = match self.problem {
+            // The true time: servers whose clocks are behind go on to accept it.
+            CertificateProblem::Expired => {
+                let since = jiff::SignedDuration::from_micros(cluster.rt.now().as_micros().cast_signed());
+                Certificate::Expired { at: later(EPOCH, since) }
+            }
+            CertificateProblem::UnknownAuthority => Certificate::UnknownAuthority,
+        };
+        let servers = self.process.side(&cluster.rt);
+        vec![Hit(HookFault { fault: injection.index, servers, chance: 1.0, hitch: Hitch::Certificate(certificate) }).into()]
+    }
+}

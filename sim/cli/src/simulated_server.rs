@@ -8,7 +8,7 @@ use api_conformance::{Answer, EventStream, Identity, Kit, Need, Options, Record,
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
 use kube_sim::cluster::server::ServerDelays;
-use kube_sim::cluster::{ClusterConfig, Fabric, SimClient};
+use kube_sim::cluster::{ClusterConfig, Fabric, Knobs, SimClient};
 use kube_sim::kinds::{self, Registry};
 use kube_sim::net::Delay;
 use kube_sim::rt::{Rt, run};
@@ -55,7 +55,8 @@ impl SimulatedServer {
     fn start(rt: Rt) -> Self {
         let at_once = || Delay::Constant(Span::micros(0));
         let delays = ServerDelays { cache_lag: at_once(), watch_lag: at_once(), ..ServerDelays::default() };
-        let config = ClusterConfig { seed: SEED, delays, ..ClusterConfig::default() };
+        let knobs = Knobs { managed_fields: true, ..Knobs::default() };
+        let config = ClusterConfig { seed: SEED, delays, knobs, ..ClusterConfig::default() };
         let registry = Arc::new(Registry::new(kinds::all(types())).with_room_for(LATE_TYPES));
         let fabric = Fabric::new(rt.clone(), registry, &config, Recorder::default());
         fabric.burn_revisions(BEFORE);

@@ -21,6 +21,7 @@ pub mod env;
 pub mod fault;
 mod glob;
 pub mod kinds;
+pub mod managed_fields;
 pub mod net;
 pub mod node;
 pub mod object;

@@ -1,7 +1,5 @@
 //! Reads what a request carries: objects, options of a delete, patches (K §2.6 to §2.10).
 
-use std::sync::Arc;
-
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use kube_machinery::Status;
@@ -13,6 +11,8 @@ use crate::object::Form;
 
 type Answer<T> = Result<T, Box<Status>>;
 
+/// The media type of an apply patch.
+const APPLY: &str = "application/apply-patch+yaml";
 /// The largest body, in bytes (K017).
 const BODY_MAX: usize = 3 << 20;
 
@@ -96,7 +96,8 @@ pub(crate) fn object(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<
     Ok(value)
 }
 
-fn go_type(value: &Value) -> &'static str {
+/// What Go's decoder calls the type of a value.
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -112,13 +113,17 @@ pub(crate) fn misfit(def: &TypeDef, error: &str) -> Box<Status> {
     bad(format!("{} in version {:?} cannot be handled as a {}: {error}", def.kind, def.version, def.kind))
 }
 
-/// A patch as a request carries it.
+/// Whether a request carries an apply patch.
+pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
+    media_type(headers).as_deref() == Some(APPLY)
+}
+
+/// A patch that is no apply patch, as a request carries it.
 pub(crate) fn patch(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<Patch> {
     let kind = match media_type(headers).as_deref() {
         Some("application/merge-patch+json") => PatchKind::Merge,
         Some("application/json-patch+json") => PatchKind::Json,
         Some("application/strategic-merge-patch+json") if !def.custom => PatchKind::Strategic,
-        Some("application/apply-patch+yaml") => PatchKind::Apply,
         _ if def.custom => {
             return Err(unsupported("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
         }
@@ -141,7 +146,7 @@ pub(crate) fn patch(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<P
             return Err(wrong(operation, "handlers.jsonPatchOp"));
         }
     }
-    Ok(Patch { kind, body: Arc::new(value) })
+    Ok(Patch::of(kind, value))
 }
 
 /// The options of a delete, if it has a body.

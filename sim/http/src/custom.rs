@@ -6,7 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::Cause;
-use kube_sim::kinds::{Stored, TypeDef};
+use kube_sim::kinds::{AppliedType, Stored, TypeDef};
+use kube_sim::managed_fields::FieldTypes;
+use kube_sim::object::Obj;
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,6 +45,12 @@ impl Definition {
         if let Some((new, _)) = Self::of(crd) {
             *self.schema.write() = new.schema.into_inner();
         }
+    }
+
+    /// The types of the fields, for server-side apply. Where there is no schema, anything goes.
+    fn field_types(&self) -> FieldTypes {
+        let open = JSONSchemaProps { x_kubernetes_preserve_unknown_fields: Some(true), ..JSONSchemaProps::default() };
+        FieldTypes::of_schema(self.schema.read().as_ref().unwrap_or(&open))
     }
 
     /// Drops what the schema does not know and adds its defaults. Returns the paths of what was dropped.
@@ -110,6 +118,16 @@ impl CustomResource {
         let dropped = if own { definition.shape(&mut object.content) } else { Vec::new() };
         object.definition = Some(definition.clone());
         Ok((object, dropped))
+    }
+
+    /// Reads an object that an apply has made. Its nulls are not passed over: where none may be, they are refused.
+    fn decode_applied(value: Value, definition: &Arc<Definition>) -> Result<Self, String> {
+        let mut object: Self = serde_json::from_value(schema::whole_numbers(value)).map_err(|error| error.to_string())?;
+        if let Some(schema) = &*definition.schema.read() {
+            schema::add_defaults(schema, &mut object.content);
+        }
+        object.definition = Some(definition.clone());
+        Ok(object)
     }
 
     fn definition(&self) -> Option<&Definition> {
@@ -207,5 +225,11 @@ pub(crate) fn define(crd: &CustomResourceDefinition) -> Option<(TypeDef, Arc<Def
     let stored = crd.spec.versions.iter().find(|version| version.storage)?;
     let fields = stored.selectable_fields.iter().flatten().map(|field| leak(field.json_path.trim_start_matches('.')));
     def.fields = fields.collect::<Vec<_>>().leak();
-    Some((def, Arc::new(definition)))
+    let definition = Arc::new(definition);
+    let (of_fields, of_objects) = (definition.clone(), definition.clone());
+    let applied = AppliedType {
+        fields: Box::new(move || of_fields.field_types()),
+        decode: Box::new(move |value| CustomResource::decode_applied(value, &of_objects).map(|object| Arc::new(object) as Obj)),
+    };
+    Some((def.with(applied), definition))
 }

@@ -32,9 +32,14 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
         "Pod" => {
             if let Some(spec) = child(fields, "spec") {
                 pod_spec(spec);
+                for (name, value) in
+                    [("enableServiceLinks", json!(true)), ("serviceAccountName", json!("default")), ("serviceAccount", json!("default"))]
+                {
+                    default(spec, name, value);
+                }
             }
         }
-        "Node" => {
+        "Node" | "Lease" => {
             child(fields, "spec");
         }
         "StatefulSet" => stateful_set(fields),
@@ -86,9 +91,6 @@ fn pod_spec(spec: &mut Map<String, Value>) {
         ("dnsPolicy", json!("ClusterFirst")),
         ("schedulerName", json!("default-scheduler")),
         ("securityContext", json!({})),
-        ("enableServiceLinks", json!(true)),
-        ("serviceAccountName", json!("default")),
-        ("serviceAccount", json!("default")),
     ] {
         default(spec, name, value);
     }

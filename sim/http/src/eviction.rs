@@ -137,7 +137,7 @@ async fn carry_out(client: &SimClient, pods: KindId, key: ObjectKey, options: De
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
         "lastTransitionTime": now.to_string(), "lastProbeTime": null,
     });
-    let patch = Patch { kind: kube_machinery::api::PatchKind::Strategic, body: Arc::new(json!({"status": {"conditions": [condition]}})) };
+    let patch = Patch::of(kube_machinery::api::PatchKind::Strategic, json!({"status": {"conditions": [condition]}}));
     client.call(pods, Op::Patch { key: key.clone(), patch, subresource: Some(Subresource::Status), dry: Dry::No }).await?;
     // The mark has given the pod another version.
     let mut options = options;

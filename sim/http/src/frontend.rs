@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube_machinery::api::{Dry, Reason, Subresource};
+use kube_machinery::api::{Dry, Patch, PatchKind, Reason, Subresource};
 use kube_machinery::{ApiError, ObjectKey, Status};
 use kube_sim::cluster::{ApiReply, Fabric, Op, SimClient};
 use kube_sim::kinds::{KindId, TypeDef};
@@ -22,7 +22,7 @@ use crate::path::{Path, ResourcePath};
 use crate::query::{FieldValidation, Query};
 use crate::response::{Lines, Response, bare_refusal, failure, json_response, refusal, warn};
 use crate::user::{User, is_public};
-use crate::{body, defaults, delete_options, discovery, eviction, scale, webhooks};
+use crate::{body, defaults, delete_options, discovery, eviction, scale, webhooks, yaml};
 
 /// The HTTP interface of the API server that a client is connected to.
 pub struct Frontend {
@@ -57,6 +57,7 @@ type Outcome<T> = Result<T, ApiError>;
 impl Frontend {
     /// The interface of the server to which `client` is connected. With `token` callers have to bring it, or are anonymous.
     pub fn new(client: SimClient, token: Option<&str>) -> Self {
+        client.fabric().complete_with(defaults::complete);
         Self { client, token: token.map(str::to_owned), defined: Mutex::default() }
     }
 
@@ -210,7 +211,7 @@ impl Frontend {
     }
 
     async fn call(&self, asked: &Asked<'_>, op: Op) -> Outcome<ApiReply> {
-        self.client.call(asked.kind, op).await
+        self.client.call_as(asked.kind, op, Some(manager(asked).into())).await
     }
 
     async fn get(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
@@ -308,11 +309,21 @@ impl Frontend {
 
     async fn patch(&self, asked: &Asked<'_>, name: &str, subresource: Option<Subresource>) -> Outcome<http::Response<Bytes>> {
         let dry = asked.query.dry("PatchOptions").map_err(ApiError::Status)?;
-        asked.query.field_validation("PatchOptions").map_err(ApiError::Status)?;
-        let patch = body::patch(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?;
-        let reply = self.call(asked, Op::Patch { key: Self::key(asked, name), patch, subresource, dry }).await?;
-        self.learn(asked, &reply, dry);
-        Ok(Self::object_response(200, &reply, asked))
+        let validation = asked.query.field_validation("PatchOptions").map_err(ApiError::Status)?;
+        let is_apply = body::is_apply(asked.headers);
+        let (mut patch, warnings) = if is_apply {
+            body::check_size(asked.body).map_err(ApiError::Status)?;
+            let (value, warnings) = yaml::read(asked.body, validation).map_err(ApiError::Status)?;
+            (Patch::of(PatchKind::Apply, value), warnings)
+        } else {
+            (body::patch(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?, Vec::new())
+        };
+        patch.manager = asked.query.get("fieldManager").map(Arc::from);
+        patch.force = asked.query.is("force");
+        let key = Self::key(asked, name);
+        let creates = is_apply && self.fabric().store(|store| store.table(asked.kind).get(&key).is_none());
+        let result = self.call(asked, Op::Patch { key, patch, subresource, dry }).await;
+        self.write_response(asked, if creates { 201 } else { 200 }, result, dry, &warnings)
     }
 
     async fn delete(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
@@ -435,6 +446,13 @@ impl Frontend {
             defined.served = false;
         }
     }
+}
+
+/// Who manages the fields that a request writes: whom it names, else the first part of its user agent.
+fn manager<'a>(asked: &Asked<'a>) -> &'a str {
+    let named = asked.query.get("fieldManager").filter(|name| !name.is_empty());
+    let agent = || asked.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
+    named.or_else(|| agent()?.split('/').next()).unwrap_or_default()
 }
 
 /// The paths of what was sent and is not in what was understood.

@@ -44,6 +44,7 @@ mod schema;
 mod types;
 mod user;
 mod webhooks;
+mod yaml;
 
 pub use frontend::Frontend;
 pub use response::{Lines, Response};

@@ -1,7 +1,5 @@
 //! The scale of a workload: its number of replicas as an object of its own (K §2.8).
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use kube_machinery::api::{Cause, Dry, Patch, PatchKind, Reason};
 use kube_machinery::{ApiError, ObjectKey, Status};
@@ -99,7 +97,7 @@ pub(crate) async fn serve(
     if let Some(version) = wanted["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
         change["metadata"] = json!({"resourceVersion": version});
     }
-    let patch = Patch { kind: PatchKind::Merge, body: Arc::new(change) };
+    let patch = Patch::merge(change);
     let reply = client.call(kind, Op::Patch { key, patch, subresource: None, dry }).await?;
     let object = reply.object().ok_or_else(|| ApiError::Status(bad("the workload is gone")))?;
     Ok(json_response(200, &scale_of(&**object)))

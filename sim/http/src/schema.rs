@@ -62,6 +62,31 @@ pub(crate) fn shape(schema: &JSONSchemaProps, object: &mut Object) -> Vec<String
     dropped
 }
 
+/// Adds defaults, and nothing else: other nulls stay, where none may be, too.
+pub(crate) fn add_defaults(schema: &JSONSchemaProps, object: &mut Object) {
+    for (name, of) in schema.properties.iter().flatten() {
+        if let Some(default) = &of.default
+            && object.get(name).is_none_or(|value| value.is_null() && of.nullable != Some(true))
+        {
+            object.insert(name.clone(), default.0.clone());
+        }
+        match object.get_mut(name) {
+            Some(Value::Object(fields)) => match &of.additional_properties {
+                Some(JSONSchemaPropsOrBool::Schema(of)) => {
+                    fields.values_mut().filter_map(Value::as_object_mut).for_each(|fields| add_defaults(of, fields));
+                }
+                _ => add_defaults(of, fields),
+            },
+            Some(Value::Array(items)) => {
+                if let Some(JSONSchemaPropsOrArray::Schema(of)) = &of.items {
+                    items.iter_mut().filter_map(Value::as_object_mut).for_each(|fields| add_defaults(of, fields));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
@@ -280,6 +305,13 @@ mod tests {
         assert_eq!(dropped, ["spec.frob", "spec.routes[0].x"]);
         let expected = json!({"subnet": "s", "vlan": 0, "gateway": null, "routes": [{"metric": 100}], "extra": {"any": [1]}});
         assert_eq!(shaped["spec"], expected);
+    }
+
+    #[test]
+    fn defaults_alone_leave_the_nulls_that_have_none() {
+        let mut fields = object(json!({"subnet": "s", "vlan": null, "tags": null, "routes": [{}]}));
+        add_defaults(&pool(), &mut fields);
+        assert_eq!(fields["spec"], json!({"subnet": "s", "vlan": 0, "tags": null, "routes": [{"metric": 100}]}));
     }
 
     #[test]

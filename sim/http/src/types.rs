@@ -33,6 +33,8 @@ impl Stored<Here> for Service {
 }
 
 impl Stored<Here> for PodDisruptionBudget {
+    const UNCONDITIONAL_UPDATE: bool = false;
+
     kube_sim::status_subresource!(initial: None);
 }
 

@@ -175,7 +175,7 @@ pub enum PatchKind {
     Json,
     /// `application/strategic-merge-patch+json`: built-in types only.
     Strategic,
-    /// `application/apply-patch+yaml`.
+    /// `application/apply-patch+yaml`: server-side apply.
     Apply,
 }
 
@@ -186,17 +186,37 @@ pub struct Patch {
     pub kind: PatchKind,
     /// The body.
     pub body: Arc<serde_json::Value>,
+    /// `fieldManager`: who manages the fields that it writes. An apply needs it; otherwise unset = the client, by its name.
+    pub manager: Option<Arc<str>>,
+    /// Whether an apply takes the fields that others manage.
+    pub force: bool,
 }
 
 impl Patch {
+    /// A patch of this kind, by the client in its own name.
+    pub fn of(kind: PatchKind, body: impl Into<Arc<serde_json::Value>>) -> Self {
+        Self { kind, body: body.into(), manager: None, force: false }
+    }
+
     /// A merge patch (RFC 7386).
     pub fn merge(body: serde_json::Value) -> Self {
-        Self { kind: PatchKind::Merge, body: Arc::new(body) }
+        Self::of(PatchKind::Merge, body)
     }
 
     /// A JSON patch (RFC 6902): `body` is the array of operations.
     pub fn json(body: serde_json::Value) -> Self {
-        Self { kind: PatchKind::Json, body: Arc::new(body) }
+        Self::of(PatchKind::Json, body)
+    }
+
+    /// Server-side apply: what `manager` wants of an object, and nothing else of it. `body` has apiVersion, kind and the name (K166).
+    pub fn apply(manager: &str, body: serde_json::Value) -> Self {
+        Self { manager: Some(manager.into()), ..Self::of(PatchKind::Apply, body) }
+    }
+
+    /// The same apply, which takes the fields that others manage instead of failing with a Conflict (K167).
+    #[must_use]
+    pub fn forced(self) -> Self {
+        Self { force: true, ..self }
     }
 }
 

@@ -236,7 +236,7 @@ impl Db {
                 let value = serde_json::to_value(read::<K>(&value)).unwrap();
                 object(&self.store(&kind, key, value))
             }
-            Call::Patch { key, patch: Patch { kind: PatchKind::Merge, body }, .. } => {
+            Call::Patch { key, patch: Patch { kind: PatchKind::Merge, body, .. }, .. } => {
                 let mut value = stored(self, key)?;
                 Self::check_version(&value, body)?;
                 merge(&mut value, body);

@@ -19,12 +19,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_machinery::api::{Dry, Reason, Subresource, Verb};
+use kube_machinery::api::{Dry, PatchKind, Reason, Subresource, Verb};
 use kube_machinery::{ApiError, ObjectKey};
 use sim_config::time::SimTime;
 
 use super::commit::{Intent, Loaded, Transaction};
-use super::request::{ApiReply, ApiRequest};
+use super::request::{ApiReply, ApiRequest, Op};
 use super::serve::{Ending, Work};
 use super::wait::etcd_error;
 use super::write::Step;
@@ -108,7 +108,21 @@ impl State {
 
     /// Whether webhooks may want to see a request.
     pub(super) fn is_hooked(&self, request: &ApiRequest) -> bool {
-        !self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.has_rule_for(request.kind, &request.op))
+        if self.webhooks.is_empty() {
+            return false;
+        }
+        let operation = self.operation(request);
+        self.webhooks.iter().any(|hook| hook.has_rule_for(request.kind, &request.op, operation))
+    }
+
+    /// What admission calls a write: an apply patch of what is not there is a create (K166).
+    fn operation(&self, request: &ApiRequest) -> Verb {
+        match &request.op {
+            Op::Patch { key, patch, .. } if patch.kind == PatchKind::Apply && self.store.table(request.kind).get(key).is_none() => {
+                Verb::Create
+            }
+            op => operation(op),
+        }
     }
 }
 
@@ -119,9 +133,6 @@ impl Fabric {
         let intent = Intent::of(request);
         let Work { server, deadline, .. } = *work;
         let def = self.registry.get(intent.kind);
-        let operation = operation(&request.op);
-        let (mutating, validating): (Vec<Webhook>, Vec<Webhook>) =
-            self.lock().webhooks.iter().filter(|hook| hook.has_rule_for(intent.kind, &request.op)).cloned().partition(|hook| hook.mutating);
         loop {
             // A create is first looked at by admission; everything else begins with the stored object.
             if intent.verb != Verb::Create
@@ -129,7 +140,13 @@ impl Fabric {
             {
                 return Err(error);
             }
-            let mut loaded = self.lock().load(self, intent.kind, request.op.clone()).map_err(ApiError::Status)?;
+            let (operation, mut loaded, (mutating, validating)) = {
+                let state = self.lock();
+                let operation = state.operation(request);
+                let asked = state.webhooks.iter().filter(|hook| hook.has_rule_for(intent.kind, &request.op, operation)).cloned();
+                let hooks: (Vec<Webhook>, Vec<Webhook>) = asked.partition(|hook| hook.mutating);
+                (operation, state.load(self, server, request.clone()).map_err(ApiError::Status)?, hooks)
+            };
             self.mutate(server, intent, operation, &mutating, &mut loaded, deadline).await?;
             let old = match &loaded {
                 Loaded::Update { current, .. } | Loaded::Delete { current, .. } => Some(current.clone()),

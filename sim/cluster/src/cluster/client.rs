@@ -239,7 +239,15 @@ impl SimClient {
     /// # Errors
     /// What the server answers, or what went wrong on the way.
     pub async fn call(&self, kind: KindId, op: Op) -> Result<ApiReply, ApiError> {
-        let request = ApiRequest { client: self.process, kind, op, call: self.fabric.next_call() };
+        self.call_as(kind, op, None).await
+    }
+
+    /// The same, where `manager` is who manages the fields that the request writes; unset = the name of the process.
+    ///
+    /// # Errors
+    /// As [`SimClient::call`].
+    pub async fn call_as(&self, kind: KindId, op: Op, manager: Option<Arc<str>>) -> Result<ApiReply, ApiError> {
+        let request = ApiRequest { client: self.process, kind, op, call: self.fabric.next_call(), manager };
         Box::pin(self.exchange(request, None)).await
     }
 
@@ -394,7 +402,8 @@ impl Client for SimClient {
     fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send {
         let served = self.fabric.registry.served::<K>();
         let Request { call, timeout } = request;
-        let request = ApiRequest { client: self.process, kind: served.kind, op: Op::of(call, served), call: self.fabric.next_call() };
+        let (kind, op, call) = (served.kind, Op::of(call, served), self.fabric.next_call());
+        let request = ApiRequest { client: self.process, kind, op, call, manager: None };
         // In a box of its own: every future that sends something holds one of these, some hold several, and they are moved about.
         let exchange = Box::pin(self.exchange(request, timeout));
         async move { exchange.await.map(|reply| reply.typed(served)) }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kube_machinery::api::{DeleteOptions, Dry, Reason, Subresource, Verb};
+use kube_machinery::api::{DeleteOptions, Dry, Patch, PatchKind, Reason, Subresource, Verb};
 use kube_machinery::{ObjectKey, Status};
 use sim_config::time::SimTime;
 
@@ -46,7 +46,7 @@ impl Intent {
             Op::Delete { options, .. } => options.dry,
             Op::Get { .. } | Op::List { .. } => Dry::No,
         };
-        let ApiRequest { client, kind, op, call } = request;
+        let ApiRequest { client, kind, op, call, .. } = request;
         Self { client: *client, kind: *kind, verb: op.verb(), subresource: op.subresource(), dry, call: *call }
     }
 }
@@ -75,7 +75,7 @@ impl State {
     /// A write made ready for etcd from the present state, without webhooks.
     pub(super) fn transaction(&mut self, fabric: &Fabric, server: usize, request: ApiRequest) -> write::Answer<Transaction> {
         let intent = Intent::of(&request);
-        let loaded = self.load(fabric, intent.kind, request.op)?;
+        let loaded = self.load(fabric, server, request)?;
         let base = loaded.base();
         let (key, step) = self.prepare(fabric, server, intent, loaded)?;
         Ok(Transaction { intent, key, step, base })
@@ -98,12 +98,19 @@ impl State {
     }
 
     /// The checks before mutating admission.
-    pub(super) fn load(&self, fabric: &Fabric, kind: KindId, op: Op) -> write::Answer<Loaded> {
+    pub(super) fn load(&self, fabric: &Fabric, server: usize, request: ApiRequest) -> write::Answer<Loaded> {
+        let ApiRequest { client, kind, op, manager, .. } = request;
+        let by = |named: Option<&str>| write::Writer {
+            manager: named.or(manager.as_deref()).map_or_else(|| fabric.rt.process_name(client).to_string(), str::to_owned),
+            now: fabric.wall(self.servers[server].process),
+        };
+        let everywhere = self.knobs.managed_fields;
         let def = fabric.registry.get(kind);
         let table = self.store.table(kind);
         match op {
             Op::Create { namespace, mut body, .. } => {
                 write::load_create(def, namespace.as_deref(), &mut body)?;
+                write::track(def, everywhere, None, None, &mut body, || by(None));
                 if let Some(namespace) = &namespace {
                     self.check_namespace(def, namespace, &body)?;
                 }
@@ -122,20 +129,32 @@ impl State {
                 let current = table.get(&key);
                 if write::load_update(def, &self.knobs, &key, &body, current)? {
                     let current = current.cloned().unwrap_or_else(|| unreachable!("the object exists"));
+                    if subresource != Some(Subresource::Binding) {
+                        write::track(def, everywhere, subresource, Some(&current), &mut body, || by(None));
+                    }
                     return Ok(Loaded::Update { key, body, current });
                 }
                 write::load_create(def, key.namespace(), &mut body)?;
                 // A PUT that creates is not held to the version it names.
                 make_mut(&mut body).meta_mut().resource_version = None;
+                write::track(def, everywhere, None, None, &mut body, || by(None));
                 if let Some(namespace) = key.namespace() {
                     self.check_namespace(def, namespace, &body)?;
                 }
                 Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
             }
-            Op::Patch { key, patch, .. } => {
+            Op::Patch { key, patch, subresource, .. } if patch.kind == PatchKind::Apply => {
+                write::check_patch(def, &patch)?;
+                self.load_apply(def, kind, key, &patch, subresource, &by(patch.manager.as_deref()))
+            }
+            Op::Patch { key, patch, subresource, .. } => {
                 write::check_patch(def, &patch)?;
                 let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
-                let body = write::apply_patch(def, &key, &patch, &current)?;
+                let mut body = write::apply_patch(def, &key, &patch, &current)?;
+                if let Some(complete) = self.complete {
+                    body = write::completed(def, body, complete)?;
+                }
+                write::track(def, everywhere, subresource, Some(&current), &mut body, || by(patch.manager.as_deref()));
                 Ok(Loaded::Update { key, body, current })
             }
             Op::Delete { key, .. } if Some(kind) == self.namespaces && PROTECTED.contains(&key.name()) => {
@@ -148,6 +167,33 @@ impl State {
             }
             Op::Get { .. } | Op::List { .. } => unreachable!("reads are not loaded"),
         }
+    }
+
+    /// An apply: an update if its object exists, else a create. Nothing creates by its status.
+    fn load_apply(
+        &self,
+        def: &TypeDef,
+        kind: KindId,
+        key: ObjectKey,
+        patch: &Patch,
+        subresource: Option<Subresource>,
+        by: &write::Writer,
+    ) -> write::Answer<Loaded> {
+        let current = self.store.table(kind).get(&key);
+        if current.is_none() && subresource.is_some() {
+            return Err(write::not_found(def, &key));
+        }
+        let mut body = write::apply(def, &key, patch, subresource, current, self.complete, by)?;
+        if let Some(current) = current {
+            return Ok(Loaded::Update { key, body, current: current.clone() });
+        }
+        write::load_create(def, key.namespace(), &mut body)?;
+        // A version is passed over, as by a PUT that creates.
+        make_mut(&mut body).meta_mut().resource_version = None;
+        if let Some(namespace) = key.namespace() {
+            self.check_namespace(def, namespace, &body)?;
+        }
+        Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
     }
 
     /// The NamespaceLifecycle plugin (K066).
@@ -220,6 +266,11 @@ impl State {
         if self.etcd.out_of_space && intent.dry != Dry::Run && step.stores() {
             return Err(write::out_of_space());
         }
+        let step = match step {
+            Step::Create(object) => Step::Create(write::fitting(def, object)),
+            Step::Put(object) => Step::Put(write::fitting(def, object)),
+            step => step,
+        };
         let table = self.store.table(intent.kind);
         if let Step::Create(object) = &step {
             write::finish_create(def, &key, table.get(&key), object)?;

@@ -33,7 +33,7 @@ pub(super) struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     pub(super) fn of(request: &'a ApiRequest) -> Self {
-        let ApiRequest { client, kind, op, call } = request;
+        let ApiRequest { client, kind, op, call, .. } = request;
         Self {
             client: *client,
             kind: *kind,

@@ -122,6 +122,9 @@ pub struct Knobs {
     pub watch_buffer: u32,
     /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
     pub burned_revisions: u32,
+    /// Whether each object says from its creation on who manages its fields; otherwise an object does from its first apply on (K164).
+    #[serde(skip_serializing_if = "is_false")]
+    pub managed_fields: bool,
 }
 
 impl Default for Knobs {
@@ -138,6 +141,7 @@ impl Default for Knobs {
             history_events: 100,
             watch_buffer: 100,
             burned_revisions: 0,
+            managed_fields: false,
         }
     }
 }
@@ -150,6 +154,10 @@ impl Knobs {
 
 fn is_never(probability: &Probability) -> bool {
     *probability == Probability::NEVER
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// What a cluster is made of.
@@ -215,6 +223,8 @@ pub struct State {
     pub(crate) exchanges: exchange::Exchanges,
     pub(crate) recorder: Recorder,
     pub(crate) knobs: Knobs,
+    /// How bodies of built-in types get their defaults, where that is done outside.
+    pub(crate) complete: Option<write::Complete>,
     pub(crate) samplers: Samplers,
     pub(crate) degraded_samplers: Samplers,
     pub(crate) size: Option<Size>,
@@ -266,6 +276,7 @@ impl Fabric {
             exchanges: exchange::Exchanges::default(),
             recorder,
             knobs: config.knobs,
+            complete: None,
             samplers: Samplers::new(&config.delays),
             degraded_samplers: Samplers::new(&ServerDelays::degraded()),
             size: config.capacity.as_ref().map(Size::new),
@@ -435,6 +446,11 @@ impl Fabric {
         let shown = |object: &Obj| self.nodes.heartbeats.as_if_sent(object, now).unwrap_or_else(|| object.clone());
         let of = |kind| state.store.table(kind).range(std::ops::Bound::Unbounded).map(move |(_, object)| (kind, shown(object)));
         self.registry.iter().flat_map(|(kind, _)| of(kind)).collect()
+    }
+
+    /// Says how objects of built-in Kinds get the defaults of their fields: what is patched or applied gets them after it was merged.
+    pub fn complete_with(&self, complete: fn(&str, &mut serde_json::Value)) {
+        self.lock().complete = Some(complete);
     }
 
     /// Says who carries out triggered faults.

@@ -97,6 +97,8 @@ pub struct ApiRequest {
     pub op: Op,
     /// Which call of the run: its request, its commits and its answer have the same number.
     pub call: u64,
+    /// Who manages the fields that it writes; unset = the client, by its name. That of a [`Patch`] goes before.
+    pub manager: Option<Arc<str>>,
 }
 
 /// [`Reply`] for an object of any type.

@@ -207,7 +207,7 @@ impl State {
         if !self.request_points.listens() {
             return;
         }
-        let ApiRequest { client, kind, ref op, call } = *request;
+        let ApiRequest { client, kind, ref op, call, .. } = *request;
         let version = match op {
             Op::Get { resource_version, .. } => resource_version.as_deref(),
             Op::List { options, .. } => options.resource_version.as_deref(),

@@ -216,7 +216,7 @@ impl State {
             _ => {
                 // The body is moved, not shared: it can be stamped in place.
                 let intent = Intent::of(&request);
-                let loaded = self.load(fabric, intent.kind, request.op).map_err(boxed)?;
+                let loaded = self.load(fabric, server, request).map_err(boxed)?;
                 let (key, step) = self.prepare(fabric, server, intent, loaded).map_err(boxed)?;
                 self.carry_out(fabric, server, intent, key, step, now).map_err(boxed)
             }

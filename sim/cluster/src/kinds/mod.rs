@@ -6,6 +6,7 @@
 #[macro_use]
 mod status;
 
+mod applied;
 mod builtin;
 mod config_map;
 mod content;
@@ -30,6 +31,7 @@ use sim_config::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use crate::status_subresource;
+pub use applied::AppliedType;
 pub use builtin::{builtin, immutable, latecomers};
 pub use config_map::config_map_faults;
 pub use content::{Moment, moment};

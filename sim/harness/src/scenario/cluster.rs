@@ -74,6 +74,9 @@ pub struct KnobsDraft {
     pub watch_buffer: Choice<u32>,
     /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
     pub burned_revisions: Choice<u32>,
+    /// Whether each object says from its creation on who manages its fields, which makes objects larger and writes slower; otherwise an
+    /// object does from its first apply on.
+    pub managed_fields: bool,
 }
 
 impl Default for KnobsDraft {
@@ -92,6 +95,7 @@ impl Default for KnobsDraft {
             history_events: Choice::Is(100),
             watch_buffer: Choice::Between(10, 1_000),
             burned_revisions: Choice::OneOf(vec![0, 3, 100]),
+            managed_fields: false,
         }
     }
 }
@@ -111,6 +115,7 @@ impl KnobsDraft {
             history_events: self.history_events.draw(draw),
             watch_buffer: self.watch_buffer.draw(draw).max(1),
             burned_revisions: self.burned_revisions.draw(draw),
+            managed_fields: self.managed_fields,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! K §10.8: the errors of an API server, and that a refused write does nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{DeleteOptions, ListOptions, Patch, PatchKind, Reason, Verb, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
@@ -23,7 +23,7 @@ async fn every_error(bed: &Testbed) -> Vec<ApiError> {
     client.update(labelled(&*map, "by", "another")).await.unwrap();
     client.create(pod("a", "n1")).await.unwrap();
     client.create(config_map("b", "v", "1")).await.unwrap();
-    let apply = Patch { kind: PatchKind::Apply, body: Arc::new(json!({})) };
+    let strategic = Patch::of(PatchKind::Strategic, json!({}));
     let moved = changed(&pod("a", "n2"), |_| {});
     let mut errors = vec![
         client.patch::<ConfigMap>(&key("a"), Patch::merge(json!(1))).await.unwrap_err(),
@@ -31,7 +31,7 @@ async fn every_error(bed: &Testbed) -> Vec<ApiError> {
         client.create(config_map("a", "v", "1")).await.unwrap_err(),
         client.update(labelled(&*map, "by", "me")).await.unwrap_err(),
         client.create(config_map("c", "v", &"x".repeat(4 << 20))).await.unwrap_err(),
-        client.patch::<ConfigMap>(&key("a"), apply).await.unwrap_err(),
+        client.patch::<SpiderIPPool>(&ObjectKey::cluster("a"), strategic).await.unwrap_err(),
         client.update(moved).await.unwrap_err(),
         client.create::<ConfigMap>(map).await.unwrap_err(),
         client.get_cached::<ConfigMap>(&key("a"), "999999").await.unwrap_err(),

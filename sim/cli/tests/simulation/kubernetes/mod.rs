@@ -4,6 +4,7 @@
 mod admission;
 mod against_rules;
 mod ambiguity;
+mod apply;
 mod capacity;
 mod config_map;
 mod connection;

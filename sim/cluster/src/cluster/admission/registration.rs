@@ -76,7 +76,7 @@ impl Part {
 /// Requests that a webhook is asked about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which of create, update and delete; empty = all. A patch is an update, a binding a create.
+    /// Which of create, update and delete; empty = all. A patch is an update, a binding and an apply that creates are creates.
     pub operations: Vec<Verb>,
     /// Which types; empty = all.
     pub kinds: Vec<KindId>,
@@ -85,14 +85,14 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn contains(&self, kind: KindId, op: &Op) -> bool {
+    fn contains(&self, kind: KindId, op: &Op, operation: Verb) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&kind))
             && self.part.contains(op.subresource())
-            && (self.operations.is_empty() || self.operations.contains(&operation(op)))
+            && (self.operations.is_empty() || self.operations.contains(&operation))
     }
 }
 
-/// What admission calls a write.
+/// What admission calls a write, unless it is an apply patch.
 pub(super) fn operation(op: &Op) -> Verb {
     match op.verb() {
         _ if op.subresource() == Some(Subresource::Binding) => Verb::Create,
@@ -174,9 +174,10 @@ impl Webhook {
         }
     }
 
-    /// Whether some rule of the webhook is about a request. The selectors are asked later, by [`State::is_asked`].
-    pub fn has_rule_for(&self, kind: KindId, op: &Op) -> bool {
-        self.rules.iter().any(|rule| rule.contains(kind, op))
+    /// Whether some rule of the webhook is about a request, which is such an operation. The selectors are asked later, by
+    /// [`State::is_asked`].
+    pub fn has_rule_for(&self, kind: KindId, op: &Op, operation: Verb) -> bool {
+        self.rules.iter().any(|rule| rule.contains(kind, op, operation))
     }
 
     /// Whether the webhook may be asked about objects of one of these types.

@@ -114,13 +114,13 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, deadline:
     if stored.deletion_timestamp.is_some() {
         let had = stored.finalizers.as_deref().unwrap_or_default();
         let added = meta.finalizers.iter().flatten().filter(|finalizer| !had.contains(finalizer));
-        let added: Vec<String> = added.map(|finalizer| format!("{finalizer:?}")).collect();
+        let added: std::collections::BTreeSet<String> = added.map(|finalizer| format!("{finalizer:?}")).collect();
         if !added.is_empty() {
             causes.push(Cause {
                 reason: "FieldValueForbidden".into(),
                 message: format!(
                     "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    added.join(", ")
+                    added.into_iter().collect::<Vec<_>>().join(", ")
                 )
                 .into(),
                 field: "metadata.finalizers".into(),

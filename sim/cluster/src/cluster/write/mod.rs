@@ -5,6 +5,7 @@
 //! ```
 //! Nothing here touches the store, the network or a clock: the caller passes state in and carries the step out.
 
+mod apply;
 mod create;
 mod delete;
 mod metadata;
@@ -23,8 +24,10 @@ use kube_machinery::{ObjectKey, Status};
 use metadata::annotations_size;
 
 use crate::kinds::TypeDef;
+use crate::managed_fields;
 use crate::object::Obj;
 
+pub(super) use apply::{Complete, Writer, apply, completed, fitting, track};
 pub(super) use create::{end_uid, finish_create, load_create, preload, prepare_create};
 pub(super) use delete::{check_preconditions, prepare_delete};
 pub(super) use patch::{apply_patch, check_patch};
@@ -94,8 +97,8 @@ pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }
 
-/// About how many bytes an object takes: the parts of its type that can grow, and its annotations. Custom resources are stored as JSON,
-/// other types as protobuf, in which a text is as long as it reads.
+/// About how many bytes an object takes: the parts of its type that can grow, its annotations, and who manages its fields. Custom resources
+/// are stored as JSON, other types as protobuf, in which a text is as long as it reads.
 fn size_of(def: &TypeDef, object: &Obj) -> usize {
     let annotations = if def.custom {
         let text = |text: &String| escaped_len(text.as_bytes());
@@ -103,7 +106,8 @@ fn size_of(def: &TypeDef, object: &Obj) -> usize {
     } else {
         annotations_size(object.meta())
     };
-    (def.size)(&**object) + annotations
+    let managers = object.meta().managed_fields.as_ref().map_or(0, |entries| managed_fields::size(entries));
+    (def.size)(&**object) + annotations + managers
 }
 
 /// The size limit of request bodies, before anything else is looked at (K017).

@@ -3,7 +3,7 @@
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_machinery::api::{Patch, PatchKind, Reason};
+use kube_machinery::api::{Cause, Patch, PatchKind, Reason};
 use kube_machinery::{ObjectKey, Status};
 use serde_json::Value;
 
@@ -12,17 +12,39 @@ use super::{Answer, bad_request, check_body_size, field_invalid, strategic};
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut};
 
-/// The checks of a patch that need no stored state: its media type and its size.
-///
-/// Of the four media types of K §2.9 the simulated server knows three. Apply patches are 415 for every type, strategic merge patches for
-/// custom resources.
+/// The checks of a patch that need no stored state: its options, its media type and its size. Strategic merge patches of custom resources
+/// are 415.
 pub(crate) fn check_patch(def: &TypeDef, patch: &Patch) -> Answer<()> {
-    if patch.kind == PatchKind::Apply || patch.kind == PatchKind::Strategic && def.custom {
+    check_options(patch)?;
+    if patch.kind == PatchKind::Strategic && def.custom {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
-                    application/merge-patch+json";
+                    application/merge-patch+json, application/apply-patch+yaml";
         return Err(Box::new(Status::new(Reason::UnsupportedMediaType, text)));
     }
     check_body_size(json_size(&patch.body))
+}
+
+/// An apply says who applies; nothing else can be forced (K092).
+fn check_options(patch: &Patch) -> Answer<()> {
+    let refused = |reason: &'static str, field: &'static str, message: &'static str| {
+        let mut status = Status::new(Reason::Invalid, "");
+        status.details.kind = "PatchOptions".into();
+        status.details.group = "meta.k8s.io".into();
+        Err(Box::new(status.cause(Cause { reason: reason.into(), message: message.into(), field: field.into() })))
+    };
+    /// The longest name of a manager, in bytes.
+    const MANAGER_MAX: usize = 128;
+    if patch.manager.as_ref().is_some_and(|manager| manager.len() > MANAGER_MAX) {
+        return refused("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes");
+    }
+    match patch.kind {
+        PatchKind::Apply if patch.manager.as_deref().is_none_or(str::is_empty) => {
+            refused("FieldValueRequired", "fieldManager", "Required value: is required for apply patch")
+        }
+        PatchKind::Apply => Ok(()),
+        _ if patch.force => refused("FieldValueForbidden", "force", "Forbidden: may not be specified for non-apply patch"),
+        _ => Ok(()),
+    }
 }
 
 /// The length of a JSON text without blanks, without making it.

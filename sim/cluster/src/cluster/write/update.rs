@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kube_machinery::api::{Reason, Subresource};
 use kube_machinery::{ObjectKey, Status};
 
+use super::apply::ignore_times;
 use super::metadata::{check_key, checked_version, precondition_failed, restore_meta};
 use super::validate::validate_meta;
 use super::{Answer, Step, check_body_size, field_invalid, invalid, is_held, modified, no_subresource, not_found, size_of, whole_seconds};
@@ -58,8 +59,9 @@ pub(crate) fn prepare_update(
     if subresource == Some(Subresource::Status) {
         body = status_body(def, &body, current);
     }
-    // It stays what it was, but somebody has tried: a write all the same (K009).
+    // It stays what it was, but somebody has tried: a write all the same (K009), for its new manager. Where managers are kept, they tell.
     let moves_deadline = subresource.is_none()
+        && stored.managed_fields.is_none()
         && stored.deletion_timestamp.is_some()
         && body.meta().deletion_timestamp.as_ref().is_some_and(|asked| Some(asked) != stored.deletion_timestamp.as_ref());
     let object = make_mut(&mut body);
@@ -92,6 +94,7 @@ pub(crate) fn prepare_update(
     if terminating_without_grace && !is_held(def, &body) {
         return Ok(Step::Remove { answer: Some(body) });
     }
+    ignore_times(&mut body, current);
     if body.same(&**current) && !moves_deadline { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
 }
 
@@ -121,6 +124,9 @@ fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
         }
     }
     let mut result = (def.with_status_of)(&**current, &**body);
+    if current.meta().managed_fields != body.meta().managed_fields {
+        make_mut(&mut result).meta_mut().managed_fields.clone_from(&body.meta().managed_fields);
+    }
     if !def.custom {
         let (meta, sent) = (make_mut(&mut result).meta_mut(), body.meta());
         take(&mut meta.labels, &sent.labels);

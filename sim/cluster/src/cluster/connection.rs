@@ -21,7 +21,7 @@ use sim_config::time::SimTime;
 use super::client::{SimClient, until};
 use super::request::ApiRequest;
 use super::transport::Transport;
-use super::watch::End;
+use super::watcher::End;
 use super::{Fabric, State};
 use crate::net::{Block, Fate, Retransmission};
 use crate::rt::ProcessId;

@@ -11,7 +11,7 @@ use super::change_point::ChangePoint;
 use super::exchange::Phase;
 use super::server::ApiFault;
 use super::store::Revision;
-use super::watch::End;
+use super::watcher::End;
 use super::{Fabric, State, WritePoint};
 use crate::kinds::KindId;
 use crate::net::Side;

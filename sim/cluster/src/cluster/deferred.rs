@@ -22,9 +22,9 @@ use kube_machinery::api::WatchEvent;
 use kube_machinery::{Backlog, Object};
 use sim_config::time::SimTime;
 
-use super::watch::Watcher;
 use super::watch_element::Element;
 use super::watch_stream::event_of;
+use super::watcher::Watcher;
 use super::{Fabric, State};
 use crate::kinds::Served;
 use crate::rt::ProcessId;

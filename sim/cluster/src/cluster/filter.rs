@@ -1,4 +1,5 @@
-//! What every request and watch passes first (K §8.1): whose it is, overload, then permission, and the faults that answer in the server's place.
+//! What every request and watch passes first (K §8.1): whose it is, overload, then permission, and the faults that answer in the
+//! server's place.
 
 use kube_machinery::api::{Reason, Subresource, Verb};
 use kube_machinery::{ApiError, ObjectKey, Status};

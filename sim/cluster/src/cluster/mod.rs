@@ -34,6 +34,7 @@ mod watch;
 mod watch_element;
 mod watch_open;
 mod watch_stream;
+mod watcher;
 mod watchers;
 mod write;
 
@@ -215,7 +216,7 @@ pub struct State {
     pub(crate) net: Network,
     pub(crate) store: Store,
     pub(crate) servers: Vec<ApiServer>,
-    pub(crate) watchers: Slab<watch::Watcher>,
+    pub(crate) watchers: Slab<watcher::Watcher>,
     /// How many there ever were.
     pub(crate) watches_opened: u64,
     pub(crate) deferred: deferred::Deferred,

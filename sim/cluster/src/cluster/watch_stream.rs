@@ -8,8 +8,9 @@ use kube_machinery::{ApiError, Backlog, Object, WatchStream};
 
 use super::client::SimClient;
 use super::deferred::SimBacklog;
-use super::watch::{End, Next};
+use super::watch::Next;
 use super::watch_element::Element;
+use super::watcher::End;
 use crate::kinds::{KindId, Served};
 use crate::object::{AnyObject, Obj};
 use crate::rt::ProcessId;

@@ -269,7 +269,9 @@ fn made(done: &Done, (revision, name, stays): &Change, state: &State) -> Option<
         }
         (Verdict::Removes(of), Answer::Gone) if of == name && !stays => Some(None),
         // The update that takes the last finalizer is answered with the object as it was to be.
-        (Verdict::Removes(of), Answer::Object(last)) if of == name && !stays => (last.deleting && last.finalizers.is_empty()).then_some(None),
+        (Verdict::Removes(of), Answer::Object(last)) if of == name && !stays => {
+            (last.deleting && last.finalizers.is_empty()).then_some(None)
+        }
         _ => None,
     }
 }

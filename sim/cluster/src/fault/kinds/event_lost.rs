@@ -10,9 +10,9 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::kinds::KindId;
 
 parameters! {
-    /// The next change of a type never reaches the watch cache of an API server, nor its watches. When the fault ends, the cache starts again.
+    /// The next change of a type never reaches the watch cache of an API server, nor its watches; in the end the cache starts again.
     pub struct EventLost / EventLostDraft {
-        /// Which.
+        /// The API servers whose caches lose it.
         server: Target = target("one:apiserver-*"),
         /// The plural of the type, or `*`: one change of each type.
         resource: String = every_resource() => served,

@@ -11,7 +11,7 @@ use crate::net::Side;
 parameters! {
     /// Requests are refused with 401; watches that are open go on.
     pub struct Unauthorized / UnauthorizedDraft {
-        /// Whose requests.
+        /// Whose requests are refused.
         client: Target = target("one:*"),
     }
 }

@@ -1,0 +1,254 @@
+//! One watch stream: what is on its way to its client, and how it ends (K §2.5, K158 to K160, K180, K181).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use kube_machinery::api::TransportError;
+use sim_config::draw::unit;
+use sim_config::time::SimTime;
+
+use super::connection::{CutOff, Obstacle};
+use super::deferred::Deferral;
+use super::server::{ApiServer, Samplers};
+use super::store::Revision;
+use super::transport::Transport;
+use super::watch_element::Element;
+use crate::kinds::KindId;
+use crate::net::Network;
+use crate::rt::{ProcessId, Rt};
+use crate::selector::Selector;
+
+/// About how often a quiet stream gets a bookmark (K §2.3).
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A last bookmark comes this long before the server ends the stream.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
+    Clean,
+    /// The connection broke.
+    Broken(TransportError),
+}
+
+pub(crate) struct Watcher {
+    /// Tells it from earlier ones of the same number.
+    pub(super) serial: u64,
+    pub client: ProcessId,
+    pub server: usize,
+    pub kind: KindId,
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) selector: Selector,
+    /// Elements that are on their way, with their arrival; `NEVER` = the link is cut. A change is one element for all who are told of it.
+    pub(super) queue: VecDeque<(SimTime, Arc<Element>)>,
+    /// Whether and how its reader has deferred its deliveries.
+    pub(super) deferral: Option<Deferral>,
+    pub(super) last_due: SimTime,
+    /// How much later its client hears of everything.
+    pub lag: Duration,
+    /// Events up to this revision are not for this stream.
+    pub(super) start: Revision,
+    /// Whether elements cannot get through: the link is cut or held, or the server stands still.
+    pub(super) stalled: bool,
+    /// What a cut has stopped.
+    pub(super) cut_off: Option<CutOff>,
+    /// What finds out that the connection is dead.
+    pub(super) transport: Transport,
+    /// How long it was asked to last.
+    pub(super) life: Duration,
+    /// Since when what keeps the connection alive gets no answer, in whichever direction it is lost.
+    pub(super) silent: Option<SimTime>,
+    /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
+    pub(super) end: Option<(SimTime, End)>,
+    /// How its server has ended it, as long as the news cannot get through; `end` is then what its client finds out by itself.
+    pub(super) cut_end: Option<End>,
+    /// The server's own time-out.
+    pub(super) expires: SimTime,
+    pub(super) bookmarks: bool,
+    pub(super) next_bookmark: SimTime,
+    pub(super) waker: Option<Waker>,
+    /// The timers that will wake the reader, the earliest last. A later one is kept in mind when an earlier one has been
+    /// used up: timers cannot be taken back, and one for the stream's end per element would pile up.
+    pub(super) armed: Vec<SimTime>,
+}
+
+impl Watcher {
+    /// Sends an element on its way: it leaves the server at `ready` at the earliest and arrives in order.
+    #[expect(clippy::too_many_arguments, reason = "the parts of the state that a delivery needs, borrowed apart")]
+    pub(super) fn push(
+        &mut self,
+        rt: &Rt,
+        net: &mut Network,
+        server: ProcessId,
+        samplers: &Samplers,
+        buffer: usize,
+        ready: SimTime,
+        element: Arc<Element>,
+        now: SimTime,
+    ) {
+        // What was accepted before it expired is on its way, whenever it arrives.
+        if self.end.is_some() || ready >= self.expires && buffer < usize::MAX {
+            return;
+        }
+        if self.is_full(buffer, now) {
+            // A slow consumer is cut off cleanly; what is in the buffers still arrives (K054).
+            self.finish(net, rt, server, End::Clean, now);
+            return;
+        }
+        let (fate, block) = net.send(server, self.client, now);
+        let due = match Obstacle::passes(fate) {
+            Ok((delay, _)) if !self.stalled => (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due),
+            passes => {
+                self.stalls(passes.err(), now);
+                SimTime::NEVER
+            }
+        };
+        if due != SimTime::NEVER {
+            self.last_due = due;
+        }
+        self.queue.push_back((due, element));
+        // A reader that takes one element after the other is woken for the first; one that leaves them only if it cannot, or if none would
+        // come.
+        let is_cut = due == SimTime::NEVER;
+        let wakes = if self.deferral.is_some() { is_cut || !self.is_deferred() } else { self.queue.len() == 1 };
+        if wakes {
+            self.arm(rt, if is_cut { self.dead_at() } else { due });
+        }
+    }
+
+    /// Something cannot leave: for this obstacle on its way, or because its server stands still.
+    pub(super) fn stalls(&mut self, obstacle: Option<Obstacle>, now: SimTime) {
+        if obstacle == Some(Obstacle::Cut) && self.cut_off.is_none_or(|cut_off| cut_off.again <= now) {
+            self.cut_off = Some(CutOff { since: now, again: SimTime::NEVER });
+        }
+        self.stalled = true;
+        if obstacle.is_some() || self.transport.pings() {
+            self.silent.get_or_insert(now);
+        }
+    }
+
+    /// When its client finds the connection dead; never, as long as it is not silent.
+    pub(super) fn dead_at(&self) -> SimTime {
+        self.silent.map_or(SimTime::NEVER, |since| self.transport.watch_dead_at(since, self.last_due, self.life))
+    }
+
+    /// How its client learns that the connection is dead, at `at`.
+    pub(super) fn dies(&self, at: SimTime) -> Option<(SimTime, End)> {
+        Some((at, End::Broken(self.transport.lost())))
+    }
+
+    /// When the last of its elements arrives, if its client has deferred them; else never.
+    pub(super) fn last_deferred(&self) -> SimTime {
+        self.deferral.as_ref().and(self.queue.back()).map_or(SimTime::NEVER, |&(due, _)| due)
+    }
+
+    /// Ends the stream: the client learns of it when the news has travelled, which is sent again after a cut, or by its own keep-alive.
+    pub(super) fn finish(&mut self, net: &mut Network, rt: &Rt, server: ProcessId, end: End, now: SimTime) {
+        if self.end.is_none() {
+            self.end_after(rt, net, server, now, end, now);
+        }
+    }
+
+    /// The news that the stream has ended leaves the server at `ready`.
+    pub(super) fn end_after(&mut self, rt: &Rt, net: &mut Network, server: ProcessId, ready: SimTime, end: End, now: SimTime) {
+        let (at, end) = match Obstacle::passes(net.send(server, self.client, now).0) {
+            Ok((delay, _)) if !self.stalled => ((ready + delay).max(self.last_due), end),
+            passes => {
+                self.stalls(passes.err(), now);
+                self.cut_end = Some(end);
+                (self.dead_at(), End::Broken(self.transport.lost()))
+            }
+        };
+        self.end = Some((at, end));
+        self.arm(rt, at);
+    }
+
+    /// Takes back what was put on its way but is not yet in the server's cache, which has everything up to `visible`.
+    pub(super) fn recall(&mut self, visible: Revision, now: SimTime) {
+        while self.queue.back().is_some_and(|(_, element)| element.revision > visible) {
+            self.queue.pop_back();
+        }
+        self.last_due = self.last_arrival(now);
+    }
+
+    /// Looks at both directions of the connection, after either may have changed. A client that gets no answer to its
+    /// pings gives the connection up, even if nothing was to be said (K §2.5, §4.4).
+    pub(super) fn check(&mut self, rt: &Rt, net: &mut Network, server: &ApiServer, samplers: &Samplers, now: SimTime) {
+        if self.end.is_some_and(|(at, _)| self.cut_end.is_none() || at <= now) {
+            return;
+        }
+        let cut_end = self.cut_end.take();
+        if cut_end.is_some() {
+            self.end = None;
+        }
+        let stalled = server.paused || net.is_cut(server.process, self.client);
+        // What was sent again by now has arrived, and says nothing about the next cut.
+        self.cut_off = self.cut_off.filter(|cut_off| cut_off.again > now);
+        let ready = self.cut_off.map_or(now, |cut_off| Obstacle::Cut.passed(cut_off.since, now));
+        let is_cut = net.is_cut(server.process, self.client) || net.is_cut(self.client, server.process);
+        if is_cut || stalled && self.transport.pings() {
+            self.silent.get_or_insert(now);
+            self.arm(rt, self.dead_at());
+        } else {
+            let dead_at = self.dead_at();
+            if self.silent.take().is_some() && ready >= dead_at {
+                // Given up long ago, although the reader has not looked since; or it will be, before anything is sent again.
+                self.end = self.dies(dead_at);
+                self.arm(rt, dead_at);
+                return;
+            }
+        }
+        if !stalled && std::mem::take(&mut self.stalled) {
+            self.cut_off = self.cut_off.map(|cut_off| CutOff { again: ready, ..cut_off });
+            for (due, element) in std::mem::take(&mut self.queue) {
+                if due == SimTime::NEVER {
+                    // It was accepted before, so the buffer does not count.
+                    self.push(rt, net, server.process, samplers, usize::MAX, ready, element, now);
+                } else {
+                    self.queue.push_back((due, element));
+                }
+            }
+            if let Some(waker) = &self.waker {
+                waker.wake_by_ref();
+            }
+        }
+        self.stalled |= stalled;
+        if stalled && let Some(cut_off) = &mut self.cut_off {
+            // Cut once more before anything was sent again.
+            for (due, _) in self.queue.iter_mut().filter(|(due, _)| *due >= cut_off.again) {
+                *due = SimTime::NEVER;
+            }
+            cut_off.again = SimTime::NEVER;
+            self.last_due = self.last_arrival(now);
+        }
+        if let Some(end) = cut_end {
+            self.end_after(rt, net, server.process, ready, end, now);
+        }
+    }
+
+    /// When the last of its elements arrives that is on its way.
+    pub(super) fn last_arrival(&self, now: SimTime) -> SimTime {
+        self.queue.iter().rev().map(|&(due, _)| due).find(|&due| due != SimTime::NEVER).unwrap_or(now)
+    }
+
+    /// When the next bookmark is due: about once a minute, and shortly before the server ends the stream (K §2.3).
+    pub(super) fn bookmark_after(&self, now: SimTime) -> SimTime {
+        let last = SimTime::from_micros(self.expires.as_micros().saturating_sub(BOOKMARK_BEFORE_END.as_micros() as u64));
+        let regular = now + BOOKMARK_EVERY;
+        if last > now { regular.min(last) } else { regular }
+    }
+
+    /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
+    pub(super) fn arm(&mut self, rt: &Rt, at: SimTime) {
+        if at != SimTime::NEVER
+            && self.armed.last().is_none_or(|&earliest| at < earliest)
+            && let Some(waker) = &self.waker
+        {
+            rt.wake_at(waker, at);
+            self.armed.push(at);
+        }
+    }
+}

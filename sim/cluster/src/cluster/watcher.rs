@@ -30,7 +30,7 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 pub enum End {
     /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
     Clean,
-    /// The connection broke.
+    /// The connection broke, with what its client is told.
     Broken(TransportError),
 }
 

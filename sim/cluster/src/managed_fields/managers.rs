@@ -121,7 +121,7 @@ impl Managers {
         self.0.retain(|manager| !manager.fields.is_empty());
     }
 
-    /// All that is managed.
+    /// Every path that some manager owns.
     pub(super) fn owned(&self) -> PathSet {
         self.0.iter().fold(PathSet::default(), |all, manager| all.union(&manager.fields))
     }

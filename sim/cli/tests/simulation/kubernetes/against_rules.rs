@@ -1,5 +1,6 @@
-//! K §2 as a whole: what several clients are answered who do anything at the same time is what a few rules of their own give, in the order of
-//! the revisions. Whatever wrote was right to, on what there was just before; whatever did not was right at some moment while it was under way.
+//! K §2 as a whole: what several clients are answered who do anything at the same time is what a few rules of their own give, in the
+//! order of the revisions. Whatever wrote was right to, on what there was just before; whatever did not was right at some moment while
+//! it was under way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +60,7 @@ enum Op {
     List,
 }
 
-/// What a client asked.
+/// What a client asked of the API, with what it knew by then.
 #[derive(Clone, Debug)]
 enum Asked {
     Create { name: &'static str, value: String, finalizers: BTreeSet<String> },
@@ -69,7 +70,7 @@ enum Asked {
     List,
 }
 
-/// What it was answered.
+/// What it was answered: an object, nothing that is left of one, all objects, or an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     Object(Known),
@@ -96,7 +97,7 @@ enum Verdict {
     Removes(&'static str),
 }
 
-/// The rules.
+/// The rules: what a server that has `state` makes of a request.
 fn judge(state: &State, asked: &Asked) -> Verdict {
     let refused = |code, reason| Verdict::Answers(Answer::Refused(code, reason));
     let mismatch = |current: &Known, version: &Option<u64>, uid: &Option<String>| {
@@ -140,7 +141,7 @@ fn judge(state: &State, asked: &Asked) -> Verdict {
     }
 }
 
-/// So many finalizers.
+/// So many finalizers, the same ones each time.
 fn finalizers(held: u8) -> BTreeSet<String> {
     (0..held).map(|number| format!("example.com/held-{number}")).collect()
 }

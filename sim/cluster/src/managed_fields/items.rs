@@ -10,7 +10,7 @@ use super::schema::{Items, ListType};
 /// The element of a path that leads to an item of a list.
 ///
 /// # Errors
-/// Why an object has no managedFields.
+/// Why the item has none: its list is atomic, or a key is missing.
 pub(super) fn element(list: &ListType, child: &Value) -> Result<Element, String> {
     match &list.items {
         Items::Atomic => Err("invalid indexing of non-associative list".to_owned()),

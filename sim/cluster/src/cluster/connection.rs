@@ -319,7 +319,9 @@ impl SimClient {
     /// Sends a request on its way to `server`. Returns after which time it arrives, and a copy of it.
     pub(super) fn transmit(&self, state: &mut State, server: usize) -> Result<(Duration, Option<Duration>, Block), Obstacle> {
         let now = self.fabric.rt.now();
-        let ready_at = self.connection.line.lock().ready_at;
+        // What was begun before the connection led elsewhere makes one of its own.
+        let leads_here = server == self.connection.server();
+        let ready_at = self.connection.line.lock().ready_at.filter(|_| leads_here);
         if ready_at.is_none() && state.is_apart(self.process, server) {
             return Err(Obstacle::Dial);
         }
@@ -332,10 +334,12 @@ impl SimClient {
             None if !to.up => Duration::ZERO,
             None => {
                 let shakes = after * HANDSHAKE;
-                let mut line = self.connection.line.lock();
-                line.ready_at = Some(now + shakes);
-                if to.paused && self.connection.transport.pings() {
-                    line.silent = vec![(server, now)];
+                if leads_here {
+                    let mut line = self.connection.line.lock();
+                    line.ready_at = Some(now + shakes);
+                    if to.paused && self.connection.transport.pings() {
+                        line.silent = vec![(server, now)];
+                    }
                 }
                 shakes
             }

@@ -129,9 +129,14 @@ impl Fabric {
         self.lock().lose_next_event(server, kind, true);
     }
 
-    /// A watch cache that has lost changes, or was to, begins again.
+    /// A watch cache that has lost changes, or was to, begins again, as with a restart of its server.
     pub fn repair_cache(self: &Arc<Self>, server: usize, kind: KindId) {
-        self.lock().lose_next_event(server, kind, false);
+        {
+            let mut state = self.lock();
+            state.lose_next_event(server, kind, false);
+            // A restart takes its time, in which leases are written: what anybody has seen is too old for the new cache, so that he lists.
+            state.store.burn(1);
+        }
         self.forget_history(server, Some(kind));
     }
 

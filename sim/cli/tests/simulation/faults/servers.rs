@@ -144,8 +144,11 @@ fn k182_a_change_that_one_cache_lost_is_missed_by_its_clients_until_the_object_c
             bed.wait(2 * SECOND).await;
             let repaired = deaf.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap();
             assert_eq!(repaired.metadata.uid, other.get::<ConfigMap>(&key("a")).await.unwrap().metadata.uid);
+            let known = bed.revision();
             bed.wait(60 * SECOND).await;
             assert!(watch.next().await.is_none(), "the cache has started again");
+            let resumed = deaf.watch::<ConfigMap>(None, after(known)).await.unwrap().next().await;
+            assert!(matches!(&resumed, Some(Ok(WatchEvent::Error(status))) if status.code == 410), "who resumes has to list: {resumed:?}");
 
             // A creation is lost, and then the cache starts again.
             strike(&bed, 20 * SECOND, lost()).await;

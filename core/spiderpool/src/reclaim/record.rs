@@ -142,7 +142,9 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         (verdict.release, verdict.row) = (true, Row::OtherPod);
     } else if has_ips(pod) {
         (verdict.release, verdict.row) = (true, Row::OtherPodServes);
-    } else if policy.static_uid_mismatch_frees {
+    } else if policy.static_uid_mismatch_frees
+        || matches!(record.endpoint, Seen::There(endpoint) if uid_of(endpoint) == record.uid && was_nobodys(endpoint, it))
+    {
         (verdict.release, verdict.row) = (true, Row::OtherPodNotKept);
     } else {
         (verdict.release, verdict.row) = match owner.ask(answers)? {
@@ -174,6 +176,8 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         }
     } else if has_ips(pod) {
         (true, Row::EndpointOfStaticPredecessor)
+    } else if was_nobodys(endpoint, it) {
+        (true, Row::EndpointNotKept)
     } else {
         match owner.ask(answers)? {
             Answer::Invalid => (true, Row::EndpointNotKept),
@@ -187,6 +191,13 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
     verdict.endpoint = goes;
     verdict.endpoint_row = Some(row);
     Ok(verdict)
+}
+
+/// Whether an endpoint is of a pod that had no place of a StatefulSet or VM, by all it says, and goes with that pod: whatever has the name
+/// now, no ADD takes its addresses over.
+fn was_nobodys(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> bool {
+    let is_the_pods = || goes_with_pod(endpoint) && Keeper::of_endpoint(endpoint, it.settings.kept()) == Keeper::Nobody;
+    !it.policy.reclaim.orphans_record_kept && is_the_pods()
 }
 
 /// Whether the endpoint of the pod is there and does not name the address.

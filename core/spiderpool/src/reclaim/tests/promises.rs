@@ -371,6 +371,14 @@ promises! {
         scene.scan();
         scene.records() == ["u1"] && scene.is_served("vm", "u1")
     };
+    what_an_orphan_had_is_not_kept_for_the_pod_of_a_set_that_has_its_name, "orphans-record-kept", |scene| {
+        scene.stateful_set(1);
+        scene.endpoint("db-0", "u1", Owner::Nobody, &[("p4", "10.0.0.1")]);
+        scene.pod("db-0", "u2", Owner::StatefulSet);
+        scene.change("Pod", "db-0", |pod| pod["status"] = json!({"phase": "Pending"}));
+        scene.scan();
+        scene.records().is_empty()
+    };
     a_vm_keeps_its_address_until_its_instance_is_gone, "ending-vm-frees", |scene| {
         scene.vm("vm");
         scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);

@@ -376,6 +376,11 @@ fn e_1_to_e_5_the_endpoint_of_another_pod() {
         let over = pod(json!({"metadata": terminating("11:59:29")}));
         assert_eq!(row(of_record(world, There(&over), There(&endpoint("u1", "Pod")))), (true, Some("E-5")));
     }
+    // The predecessor was nobody's, so that no ADD takes over what it had: upstream keeps it for ever.
+    let of_orphan = |world: World| of_record(world.answering(Valid), There(&of_set(bare.clone())), There(&endpoint("u1", "Pod")));
+    assert_eq!(row(of_orphan(upstream())), (false, Some("E-3v")));
+    assert_eq!(row(of_orphan(hardened())), (true, Some("E-3i")));
+    assert!(!of_orphan(upstream()).1 && of_orphan(hardened()).1, "U-2");
     // The record is the live pod's: only upstream takes it, too.
     let live = |world| of_record(world, There(&pod(json!({}))), There(&endpoint("u0", "Pod")));
     assert_eq!(live(upstream()), ("E-4", true, true, false, Some("E-4")));

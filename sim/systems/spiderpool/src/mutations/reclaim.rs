@@ -60,6 +60,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
     ("node-asked-first", "a pod whose node cannot be read is left alone also where the node does not matter (S-7, I-11)"),
     ("address-in-use-freed", "an address goes although the pod that has the name now answers on it (U-1, U-3)"),
+    (
+        "orphans-record-kept",
+        "what a pod had that was nobody's is kept for the pod of a StatefulSet that has its name by now, which is refused for it (U-2, E-3)",
+    ),
     ("namesake-frees", "a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2)"),
     ("ending-vm-frees", "the addresses of a VM go once it is being deleted, though its pod may still run (S-5)"),
     (

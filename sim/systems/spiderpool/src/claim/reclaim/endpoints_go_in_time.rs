@@ -61,7 +61,12 @@ fn left(view: &View, uid: &str) -> Option<(Arc<str>, Leak)> {
     let own = |name: &&Arc<str>| view.endpoints.get(name).is_some_and(|endpoint| uid_of(endpoint) == uid && has_finalizer(endpoint));
     let key = pod.names().find(own)?;
     (!view.changes.touched_endpoint(key)).then_some(())?;
-    Some((key.clone(), leak_of(view, uid)?))
+    let leak = leak_of(view, uid)?;
+    // It goes after its records, and nobody takes those of a pool that cannot be read (G R16).
+    let endpoint = view.endpoints.get(key)?;
+    let readable = addresses_of(endpoint).filter_map(|(_, pool, _)| view.pools.get(pool)?.garbled_until(view.at)).max();
+    let since = readable.filter(|until| *until > leak.event);
+    Some((key.clone(), since.map_or(leak, |since| Leak { due: leak.due.max(since), event: since, ..leak })))
 }
 
 impl IpamClaim for EndpointsGoInTime {
@@ -114,6 +119,8 @@ impl IpamClaim for EndpointsGoInTime {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use kube_machinery::JsonText;
 
     use super::super::super::testing::{Stage, on_stage};
     use crate::workload::ReclaimNote;
@@ -168,6 +175,22 @@ mod tests {
             stage.pass(Duration::from_secs(20));
             assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
             assert!(stage.detail()[0].starts_with("endpoint ns/web-0 of ns/web-0"), "{:?}", stage.detail());
+        });
+        // Records that nobody can read hold it as long as they cannot be, and no longer.
+        staged(claim, |stage| {
+            stage.stateful_set("ns/web", 0);
+            let mut mended = JsonText::default();
+            stage.change_pool(stage.person, "p", |pool| {
+                let records = &mut pool.status.get_or_insert_default().allocated_ips;
+                mended = std::mem::replace(records, JsonText::verbatim("{"));
+            });
+            stage.pass(Duration::from_secs(5_000));
+            assert_eq!(stage.excuses(), []);
+            stage.change_pool(stage.person, "p", |pool| pool.status.get_or_insert_default().allocated_ips = mended);
+            stage.pass(Duration::from_secs(600));
+            assert_eq!(stage.excuses(), []);
+            stage.pass(Duration::from_secs(20));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });
         staged(claim, |stage| {
             stage.stateful_set("ns/web", 0);

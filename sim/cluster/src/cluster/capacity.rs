@@ -9,7 +9,7 @@
 //! Without a [`Capacity`] every request is worked on at once, whatever else there is to do: the latency of a server then does not depend
 //! on its load.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -102,7 +102,7 @@ pub(crate) struct Size {
     conflict: Sampler,
     object: Duration,
     event: Duration,
-    seats: u32,
+    seats: usize,
     queue: usize,
 }
 
@@ -115,7 +115,7 @@ impl Size {
             conflict: capacity.conflict.sampler(),
             object: capacity.object.0,
             event: capacity.event.0,
-            seats: capacity.seats.max(1),
+            seats: capacity.seats.max(1) as usize,
             queue: capacity.queue as usize,
         }
     }
@@ -201,8 +201,8 @@ pub(crate) struct Load {
     jobs: VecDeque<Job>,
     /// How many changes go to watchers that no processor has sent yet.
     pub(super) events: u32,
-    /// How many seats are taken.
-    seated: u32,
+    /// The requests that have a seat.
+    seated: BTreeSet<Ticket>,
     /// Requests that wait for a seat, by client; the client in front is next.
     waiting: VecDeque<(ProcessId, VecDeque<(Ticket, SimTime)>)>,
 }
@@ -215,6 +215,18 @@ impl Load {
             self.waiting.len() - 1
         });
         &mut self.waiting[index].1
+    }
+
+    /// A request waits for a seat no longer. Returns whether it did.
+    fn leave_line(&mut self, ticket: Ticket) -> bool {
+        let mut waited = false;
+        for (_, of_client) in &mut self.waiting {
+            let before = of_client.len();
+            of_client.retain(|(one, _)| *one != ticket);
+            waited |= of_client.len() < before;
+        }
+        self.waiting.retain(|(_, of_client)| !of_client.is_empty());
+        waited
     }
 
     /// Who gets the next free seat. Its client goes to the end of the line.
@@ -242,8 +254,7 @@ impl State {
         let Phase::Arrives(request) = std::mem::replace(&mut exchange.phase, placeholder) else { unreachable!("it has just arrived") };
         exchange.phase = Phase::Waits(request);
         let load = &mut self.servers[server].load;
-        if load.seated < size.seats {
-            load.seated += 1;
+        if load.seated.len() < size.seats {
             self.seat(fabric, size, ticket, now, now);
             return;
         }
@@ -263,14 +274,7 @@ impl State {
     fn stop_waiting(&mut self, ticket: Ticket, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let server = exchange.server;
-        let mut waited = false;
-        for (_, of_client) in &mut self.servers[server].load.waiting {
-            let before = of_client.len();
-            of_client.retain(|(one, _)| *one != ticket);
-            waited |= of_client.len() < before;
-        }
-        self.servers[server].load.waiting.retain(|(_, of_client)| !of_client.is_empty());
-        if waited {
+        if self.servers[server].load.leave_line(ticket) {
             self.work.refused += 1;
             self.complete(ticket, Err(too_many()), now);
         }
@@ -282,22 +286,39 @@ impl State {
         let Phase::Waits(request) = &exchange.phase else { unreachable!("it waits") };
         let takes = size.before(&request.op, high(exchange.block[2]));
         let server = exchange.server;
+        self.servers[server].load.seated.insert(ticket);
         self.work.requests += 1;
         self.work_on(fabric, size, server, Job { since, takes, of: JobOf::Request(ticket) }, now);
     }
 
-    /// A seat is free: whoever is next takes it.
-    fn leave_seat(&mut self, fabric: &Arc<Fabric>, size: Size, server: usize, now: SimTime) {
-        match self.servers[server].load.next_waiting() {
-            Some((ticket, since)) => self.seat(fabric, size, ticket, since, now),
-            None => self.servers[server].load.seated -= 1,
+    /// A request leaves its seat, if it has one, and whoever is next takes it.
+    fn leave_seat(&mut self, fabric: &Arc<Fabric>, size: Size, server: usize, ticket: Ticket, now: SimTime) {
+        if !self.servers[server].load.seated.remove(&ticket) {
+            return;
+        }
+        while self.servers[server].load.seated.len() < size.seats
+            && let Some((next, since)) = self.servers[server].load.next_waiting()
+        {
+            self.seat(fabric, size, next, since, now);
         }
     }
 
-    /// The work on a request is over without an answer: its caller is gone.
-    pub(super) fn drop_out(&mut self, fabric: &Arc<Fabric>, server: usize, now: SimTime) {
+    /// The work on a request is over without an answer, as far as its server can see: its caller is gone. What was sent to etcd goes on.
+    pub(super) fn drop_out(&mut self, fabric: &Arc<Fabric>, server: usize, ticket: Ticket, now: SimTime) {
         if let Some(size) = self.size {
-            self.leave_seat(fabric, size, server, now);
+            self.leave_seat(fabric, size, server, ticket, now);
+        }
+    }
+
+    /// The server of a request hears that its caller has hung up: it waits for a seat no longer, and has none.
+    pub(super) fn hear_hang_up(&mut self, fabric: &Arc<Fabric>, ticket: Ticket, now: SimTime) {
+        let Some(size) = self.size.filter(|_| self.has_hung_up(Some(ticket))) else { return };
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
+        let server = exchange.server;
+        if self.servers[server].load.leave_line(ticket) {
+            self.exchanges.remove(ticket);
+        } else if matches!(exchange.phase, Phase::Serving) {
+            self.leave_seat(fabric, size, server, ticket, now);
         }
     }
 
@@ -346,7 +367,7 @@ impl State {
         let takes = size.after(&result, quantile);
         if takes.is_zero() {
             self.complete(ticket, result, now);
-            self.leave_seat(fabric, size, server, now);
+            self.leave_seat(fabric, size, server, ticket, now);
         } else {
             self.work_on(fabric, size, server, Job { since: now, takes, of: JobOf::Answer { ticket, result } }, now);
         }
@@ -400,7 +421,7 @@ impl Fabric {
                 if !known || state.has_hung_up(Some(ticket)) {
                     // What its caller gave up while it waited is not carried out (K108).
                     state.exchanges.remove(ticket);
-                    state.leave_seat(self, size, server, now);
+                    state.leave_seat(self, size, server, ticket, now);
                 } else if let Some(exchange) = state.exchanges.get_mut(ticket) {
                     if let Phase::Waits(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) {
                         exchange.phase = Phase::InFlight(request);
@@ -412,7 +433,7 @@ impl Fabric {
             }
             JobOf::Answer { ticket, result } => {
                 state.complete(ticket, result, now);
-                state.leave_seat(self, size, server, now);
+                state.leave_seat(self, size, server, ticket, now);
             }
             JobOf::Caller(turn) => turn.done(),
             JobOf::Events => {}

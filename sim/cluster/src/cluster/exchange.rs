@@ -71,7 +71,7 @@ pub struct Reply {
 
 /// Names one exchange. Its slot is used again, the ticket is not: work that goes on after its caller was answered
 /// must not answer somebody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
     slot: usize,
     serial: u64,
@@ -234,7 +234,7 @@ impl Fabric {
         if let Some(fault) = before {
             // The client dies on the way to this write: nobody executes it.
             state.exchanges.remove(ticket);
-            state.drop_out(self, server, now);
+            state.drop_out(self, server, ticket, now);
             drop(state);
             self.fire(fault, client);
             return None;
@@ -293,7 +293,10 @@ impl Fabric {
             Phase::Done { .. } => {
                 state.exchanges.remove(ticket);
             }
-            Phase::Waits(_) | Phase::Serving => exchange.abandoned = true,
+            Phase::Waits(_) | Phase::Serving => {
+                exchange.abandoned = true;
+                state.hear_hang_up(self, ticket, self.rt.now());
+            }
             Phase::Arrives(_) | Phase::InFlight(_) => {
                 exchange.abandoned = true;
                 let at = exchange.at;

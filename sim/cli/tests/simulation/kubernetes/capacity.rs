@@ -7,12 +7,14 @@ use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::ListOptions;
 use kube_machinery::{ApiError, ClientExt};
-use kube_sim::cluster::ClusterConfig;
 use kube_sim::cluster::capacity::Capacity;
-use kube_sim::cluster::server::ServerDelays;
+use kube_sim::cluster::server::{Failure, Mishap, ServerDelays};
+use kube_sim::cluster::{ClusterConfig, SimClient};
 use kube_sim::net::{Delay, LinkDelays};
 use kube_sim::testbed::{Testbed, config_map, key};
 use sim_config::time::Span;
+
+use super::expect::trouble;
 
 const fn always(micros: u64) -> Delay {
     Delay::Constant(Span::micros(micros))
@@ -113,6 +115,41 @@ fn whoever_waits_for_a_seat_for_15_seconds_is_refused_and_nothing_of_it_is_carri
         assert!(matches!(answers[1].0, Err(ApiError::Plain { code: 429, .. })) && answers[1].1 == 15_000, "{:?}", answers[1]);
         bed.rt.sleep(Duration::from_secs(60)).await;
         assert!(bed.client("c").get::<ConfigMap>(&key("b")).await.unwrap_err().is_not_found());
+    });
+}
+
+/// Both the request that is carried out and the one that waits for its seat are given up: neither is in the way of what comes next.
+#[test]
+fn who_hangs_up_leaves_its_seat_and_the_line_before_it() {
+    let capacity = Capacity { seats: 1, queue: 1, ..slow(1) };
+    Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
+        bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
+        let began = bed.rt.now();
+        let (slow, waits, next) = (bed.client("slow"), bed.client("waits"), bed.client("next"));
+        trouble(&bed, &slow, &[], Mishap::LoseReply { error: Failure::Timeout, after: Duration::from_secs(30) });
+        let hung_up = |client: SimClient, after: u64| {
+            let rt = bed.rt.clone();
+            async move {
+                let name = key("a");
+                let mut read = std::pin::pin!(client.get::<ConfigMap>(&name));
+                let mut patience = std::pin::pin!(rt.sleep(Duration::from_secs(after)));
+                std::future::poll_fn(|cx| {
+                    assert!(read.as_mut().poll(cx).is_pending());
+                    patience.as_mut().poll(cx)
+                })
+                .await;
+            }
+        };
+        let other = async {
+            bed.rt.sleep(Duration::from_secs(2)).await;
+            hung_up(waits.clone(), 1).await;
+            // The line is free for the next request of this client, which is served once the seat is.
+            waits.get::<ConfigMap>(&key("a")).await.map(drop).unwrap();
+            assert_eq!(bed.rt.now().since(began).as_millis(), 5_010);
+        };
+        futures_util::future::join(hung_up(slow, 5), other).await;
+        next.get::<ConfigMap>(&key("a")).await.map(drop).unwrap();
+        assert_eq!(bed.fabric.server_work().refused, 0);
     });
 }
 

@@ -83,8 +83,8 @@ pub struct ReclaimPolicy {
     pub address_in_use_freed: bool,
     /// `namesake-frees`: a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2).
     pub namesake_frees: bool,
-    /// `orphans-record-kept`: what a pod had that was nobody's, and whose endpoint goes with it, is kept for the pod of a StatefulSet that has
-    /// its name by now, though no ADD takes it over (U-2, E-3).
+    /// `orphans-record-kept`: what a pod had that was nobody's, and whose endpoint goes with it, is kept for the pod of a StatefulSet that
+    /// has its name by now, though no ADD takes it over (U-2, E-3).
     pub orphans_record_kept: bool,
     /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
     pub ending_vm_frees: bool,

@@ -62,7 +62,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("address-in-use-freed", "an address goes although the pod that has the name now answers on it (U-1, U-3)"),
     (
         "orphans-record-kept",
-        "what a pod had that was nobody's is kept for the pod of a StatefulSet that has its name by now, which is refused for it (U-2, E-3)",
+        "what a pod had that was nobody's is kept for the pod of a StatefulSet that has its name now, which is refused for it (U-2, E-3)",
     ),
     ("namesake-frees", "a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2)"),
     ("ending-vm-frees", "the addresses of a VM go once it is being deleted, though its pod may still run (S-5)"),

@@ -177,7 +177,8 @@ impl Fabric {
             if let Ending::Fails = work.ending {
                 return Err(etcd_error("etcdserver: request timed out"));
             }
-            let transaction = Transaction { intent, key, step, base };
+            let restores = self.store(|store| store.restores());
+            let transaction = Transaction { intent, key, step, base, restores };
             if let Some(error) = self.wait_to_write(work, |_| Some(transaction.clone())).await {
                 return Err(error);
             }

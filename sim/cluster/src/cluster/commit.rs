@@ -59,6 +59,8 @@ pub(super) struct Transaction {
     pub step: Step,
     /// The version that was loaded; unset = there was no object, and there must be none.
     pub base: Option<String>,
+    /// How often etcd had been restored from a backup: what was sent before that is gone.
+    pub restores: u32,
 }
 
 impl Loaded {
@@ -78,15 +80,15 @@ impl State {
         let loaded = self.load(fabric, server, request)?;
         let base = loaded.base();
         let (key, step) = self.prepare(fabric, server, intent, loaded)?;
-        Ok(Transaction { intent, key, step, base })
+        Ok(Transaction { intent, key, step, base, restores: self.store.restores() })
     }
 
     /// What becomes of a transaction of which nobody will hear any more: it is carried out as it was sent, if the object is what it was
     /// (K114).
     pub(super) fn commit_late(&mut self, fabric: &Fabric, server: usize, transaction: Transaction, now: SimTime) {
-        let Transaction { intent, key, step, base } = transaction;
+        let Transaction { intent, key, step, base, restores } = transaction;
         let stored = self.store.table(intent.kind).get(&key);
-        if stored.map(|stored| resource_version(&**stored)) != base.as_deref() {
+        if restores != self.store.restores() || stored.map(|stored| resource_version(&**stored)) != base.as_deref() {
             return;
         }
         let step = match step {

@@ -115,6 +115,13 @@ impl Exchanges {
         }
     }
 
+    /// What crashed servers have sent to etcd is not carried out there any more.
+    pub(crate) fn forget_proposals(&mut self) {
+        for (_, (_, exchange)) in &mut self.slots {
+            exchange.outlives_server = false;
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -24,6 +24,7 @@ mod lost_events;
 mod read;
 mod request;
 mod request_point;
+mod restore;
 mod serve;
 pub mod server;
 mod server_time;

@@ -39,6 +39,16 @@ struct Entry {
     changed: u64,
 }
 
+/// An object that a restored backup has otherwise.
+pub struct Undone {
+    /// The name of the object, whose type is told beside it.
+    pub key: ObjectKey,
+    /// The state that is lost; unset = it was gone.
+    pub lost: Option<Obj>,
+    /// The state of the backup, at the version that it had; unset = the object is newer than the backup.
+    pub restored: Option<Obj>,
+}
+
 /// The objects and changes of one type.
 #[derive(Default)]
 pub struct Table {
@@ -130,6 +140,24 @@ impl Table {
         self.log.back().unwrap_or_else(|| unreachable!("just pushed"))
     }
 
+    /// Makes the objects what they were at `revision`, and forgets the log. Returns what was undone, by key.
+    fn roll_back(&mut self, revision: Revision) -> Vec<Undone> {
+        let mut first: BTreeMap<ObjectKey, Option<Obj>> = BTreeMap::new();
+        for change in self.changes_after(revision) {
+            first.entry(change.key.clone()).or_insert_with(|| change.before.clone());
+        }
+        (self.dropped, self.log) = (self.next_index(), VecDeque::new());
+        let undone = first.into_iter().map(|(key, restored)| {
+            let lost = match &restored {
+                // Nothing in the log says how it came to be so.
+                Some(object) => self.objects.insert(key.clone(), Entry { object: object.clone(), changed: 0 }),
+                None => self.objects.remove(&key),
+            };
+            Undone { key, lost: lost.map(|entry| entry.object), restored }
+        });
+        undone.filter(|undone| undone.lost.is_some() || undone.restored.is_some()).collect()
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.objects.len()
@@ -146,12 +174,14 @@ pub struct Store {
     revision: Revision,
     compacted: Revision,
     tables: Vec<Table>,
+    /// How often it was restored from a backup.
+    restores: u32,
 }
 
 impl Store {
     /// An empty store for `kinds` types. The first write takes revision 2, as in a fresh etcd.
     pub fn new(kinds: usize) -> Self {
-        Self { revision: 1, compacted: 0, tables: (0..kinds).map(|_| Table::default()).collect() }
+        Self { revision: 1, compacted: 0, tables: (0..kinds).map(|_| Table::default()).collect(), restores: 0 }
     }
 
     /// The last revision taken.
@@ -187,6 +217,21 @@ impl Store {
     /// Forgets what could be read up to `revision`.
     pub fn compact(&mut self, revision: Revision) {
         self.compacted = self.compacted.max(revision.min(self.revision));
+    }
+
+    /// How often it was restored from a backup.
+    pub fn restores(&self) -> u32 {
+        self.restores
+    }
+
+    /// Makes all objects what they were at `revision`, forgets what was before and after that, and goes on after `revision + bump`.
+    /// Returns what was undone, by type and key. What was compacted cannot be undone: `revision` must be later.
+    pub fn restore(&mut self, revision: Revision, bump: u64) -> Vec<(KindId, Undone)> {
+        self.revision = revision + bump;
+        self.compacted = self.revision;
+        self.restores += 1;
+        let tables = self.tables.iter_mut().enumerate();
+        tables.flat_map(|(kind, table)| table.roll_back(revision).into_iter().map(move |undone| (KindId(kind as u16), undone))).collect()
     }
 
     /// Drops changes of one type that nobody can ask for any more: those up to `revision`.

@@ -20,6 +20,7 @@ mod metadata;
 mod patch;
 mod quorum;
 mod recorded;
+mod restore;
 mod support;
 mod transports;
 mod update;

@@ -16,6 +16,7 @@ mod crash;
 mod discovery_fails;
 mod etcd;
 mod etcd_cut;
+mod etcd_restored;
 mod event_lost;
 mod external_host;
 mod forbidden;
@@ -225,6 +226,7 @@ faults! {
     "etcd-slow" => etcd::EtcdSlow,
     "etcd-out-of-space" => etcd::EtcdOutOfSpace,
     "etcd-cut" => etcd_cut::EtcdCut,
+    "etcd-restored" => etcd_restored::EtcdRestored,
     "compaction" => compaction::Compaction,
     "revision-jump" => revision_jump::RevisionJump,
     // Webhooks.

@@ -1,0 +1,75 @@
+//! etcd restored from a backup.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sim_config::Choice;
+use sim_config::time::Span;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::operator::add_process;
+use crate::fault::parameters::{between, parameters};
+use crate::fault::process_down::{INITIALIZING, take_down};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::rt::ProcessId;
+
+parameters! {
+    /// All API servers stop and etcd is restored from a backup: what was committed since has never been, but programs still know it.
+    pub struct EtcdRestored / EtcdRestoredDraft {
+        /// How old the backup is.
+        age: Span = between(Span::secs(1), Span::secs(60)),
+        /// By how many revisions the restored etcd is ahead of the backup, which are compacted (`--bump-revision --mark-compacted`): with
+        /// enough of them clients list again. With 0 they wait in silence until etcd gets to the revision that they know.
+        bump: u32 = Choice::Is(0),
+    }
+}
+
+impl Inject for EtcdRestored {
+    const EVENT: &'static str = "a disaster, or an operator who goes back before an upgrade (K §9.2 B14)";
+    const INSTANT: bool = false;
+
+    /// Swarms do not draw it: hardly a promise outlives that what was promised is forgotten.
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdRestoredDraft> {
+        None
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Processes(Target::from_text("apiserver-*"))
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        let processes =
+            Target::from_text("apiserver-*").servers(cluster).into_iter().map(|server| cluster.server_process(server)).collect();
+        let by = add_process(cluster, &format!("etcd-restored-{}", injection.index), |_, _| async {});
+        let mut effects = take_down(injection, processes, INITIALIZING);
+        effects.push(Restored { by, age: self.age.0, bump: u64::from(self.bump) }.into());
+        effects
+    }
+}
+
+/// The backup is in place of what there was.
+#[derive(Debug)]
+struct Restored {
+    by: ProcessId,
+    age: Duration,
+    bump: u64,
+}
+
+impl Effect for Restored {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.restore_backup(self.by, self.age, self.bump);
+    }
+
+    /// What is lost is lost.
+    fn revert(&self, _: &Arc<Fabric>) {}
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}

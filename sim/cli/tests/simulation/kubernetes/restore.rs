@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{ListOptions, Reason, VersionMatch, WatchEvent};
-use kube_machinery::{Client, ClientExt};
+use kube_machinery::ClientExt;
 use kube_sim::cluster::server::{Failure, Mishap};
 use kube_sim::testbed::{Testbed, config_map, key};
 

@@ -129,15 +129,16 @@ impl Fabric {
         self.lock().lose_next_event(server, kind, true);
     }
 
-    /// A watch cache that has lost changes, or was to, begins again, as with a restart of its server.
+    /// The bug by which the watch cache of one server has lost changes is mended by an upgrade: the caches of the type begin again on all
+    /// servers, so that everybody lists who was told nothing, also whoever has left that server since.
     pub fn repair_cache(self: &Arc<Self>, server: usize, kind: KindId) {
         {
             let mut state = self.lock();
             state.lose_next_event(server, kind, false);
-            // A restart takes its time, in which leases are written: what anybody has seen is too old for the new cache, so that he lists.
+            // Restarts take their time, in which leases are written: what anybody has seen is too old for the new caches, so that he lists.
             state.store.burn(1);
         }
-        self.forget_history(server, Some(kind));
+        (0..self.servers()).for_each(|server| self.forget_history(server, Some(kind)));
     }
 
     /// Adds to the lag of the watch cache of one type (or of all) on one server (K §9.2 B2).

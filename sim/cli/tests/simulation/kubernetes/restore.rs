@@ -1,8 +1,8 @@
 //! K201: etcd restored from a backup. What was committed since has never been, but clients still know it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::api::{ListOptions, Reason, VersionMatch, WatchEvent};
 use kube_machinery::ClientExt;
+use kube_machinery::api::{ListOptions, Reason, VersionMatch, WatchEvent};
 use kube_sim::cluster::server::{Failure, Mishap};
 use kube_sim::testbed::{Testbed, config_map, key};
 

@@ -10,7 +10,7 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::kinds::KindId;
 
 parameters! {
-    /// The next change of a type never reaches the watch cache of an API server, nor its watches; in the end the cache starts again.
+    /// The next change of a type never reaches the watch cache of an API server, nor its watches; in the end all caches start again.
     pub struct EventLost / EventLostDraft {
         /// The API servers whose caches lose it.
         server: Target = target("one:apiserver-*"),
@@ -21,7 +21,7 @@ parameters! {
 
 impl Inject for EventLost {
     const EVENT: &'static str = "a bug of a watch cache: clients of one API server see an object that is gone, miss a new one, or see an \
-                                 old state, until the server restarts (K §9.2 B15)";
+                                 old state, until the API servers are upgraded (K §9.2 B15)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<EventLostDraft> {

@@ -6,10 +6,13 @@ use k8s_openapi::api::core::v1::Pod;
 use super::entry::{DEFAULT_GRACE, Term, in_truth};
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
-use super::question::{Answer, Answers, Question, key_of};
+use super::question::{Answer, Answers, Question, controller_of, key_of};
+use super::record::keeper_of_endpoint;
 use super::row::Row;
-use super::view::{RecordView, key_of_record};
+use super::view::{RecordView, Seen, key_of_record};
 use crate::Keeper;
+use crate::ipam::uid_of;
+use kube_machinery::api::ObjectKey;
 
 /// Why a decision is not made now.
 pub(super) enum Stop {
@@ -48,6 +51,18 @@ impl Owner<'_, '_> {
         let uid = self.pod.metadata.uid.as_deref().filter(|uid| *uid == self.record.uid);
         answers.ask(keeper, &key, uid.filter(|_| !self.it.policy.reclaim.vm_pod_sought_by_record))
     }
+
+    /// Whether a StatefulSet keeps the place of a pod that is nobody's now, and was given its addresses as one of the set's: its endpoint
+    /// says so, as it does to a DEL (A §7.1), and to a scan once the pod is gone (S-4).
+    fn ask_for_orphan(&self, answers: &mut Answers<'_>) -> Result<Answer, Question> {
+        let Seen::There(endpoint) = self.record.endpoint else { return Ok(Answer::Invalid) };
+        let is_own = self.pod.metadata.uid.as_deref() == Some(uid_of(endpoint));
+        let was_of_set = is_own && controller_of(self.pod).is_none() && keeper_of_endpoint(endpoint, self.it) == Keeper::StatefulSet;
+        if !was_of_set || self.it.policy.reclaim.orphans_place_freed {
+            return Ok(Answer::Invalid);
+        }
+        answers.ask(Keeper::StatefulSet, &ObjectKey::of(self.pod), None)
+    }
 }
 
 /// What the state of a pod says.
@@ -75,6 +90,24 @@ impl State {
 
 /// Stage 2; `Err` = the record is left alone altogether.
 pub(super) fn state(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+    let state = match state_of_pod(owner, answers)? {
+        Ok(state) if state.ends && owner.keeper == Keeper::Nobody => state,
+        other => return Ok(other),
+    };
+    let (kept, unreadable) = match state.row {
+        Row::GraceOver => (Row::GraceOverKept, Row::GraceOverUnreadable),
+        Row::EndedOver => (Row::EndedKept, Row::EndedUnreadable),
+        Row::RunningNoIpsOn => (Row::NoIpsKept, Row::NoIpsUnreadable),
+        _ => return Ok(Ok(state)),
+    };
+    Ok(match owner.ask_for_orphan(answers)? {
+        Answer::Valid => Ok(State { at: state.at, ..State::lives(kept) }),
+        Answer::Failed => Err(unreadable),
+        Answer::Invalid => Ok(state),
+    })
+}
+
+fn state_of_pod(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
     let (pod, it) = (owner.pod, owner.it);
     let policy = &it.policy.reclaim;
     let is_static = owner.keeper != Keeper::Nobody;

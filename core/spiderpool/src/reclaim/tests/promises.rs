@@ -379,6 +379,30 @@ promises! {
         scene.scan();
         scene.records().is_empty()
     };
+    the_place_of_an_orphan_is_kept_as_long_as_a_set_of_the_name_wants_it, "orphans-place-freed", |scene| {
+        scene.stateful_set(1);
+        scene.whole_pod("db-0", "u1", Owner::StatefulSet, "10.0.0.1");
+        scene.change("Pod", "db-0", |pod| pod["metadata"]["ownerReferences"] = json!([]));
+        scene.terminate("db-0", 100, 30);
+        let _ = scene.added("db-0");
+        scene.fire_after(1);
+        scene.scan();
+        let held = scene.records() == ["u1"] && scene.is_served("db-0", "u1");
+        scene.stateful_set(0);
+        scene.scan();
+        held && scene.records().is_empty()
+    };
+    an_orphan_that_has_ended_keeps_its_place_too, "orphans-place-freed", |scene| {
+        scene.stateful_set(1);
+        scene.whole_pod("db-0", "u1", Owner::StatefulSet, "10.0.0.1");
+        scene.change("Pod", "db-0", |pod| {
+            pod["metadata"]["ownerReferences"] = json!([]);
+            pod["status"] = json!({"phase": "Failed", "reason": "Evicted"});
+        });
+        let _ = scene.added("db-0");
+        scene.fire_after(31);
+        scene.records() == ["u1"]
+    };
     a_vm_keeps_its_address_until_its_instance_is_gone, "ending-vm-frees", |scene| {
         scene.vm("vm");
         scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);

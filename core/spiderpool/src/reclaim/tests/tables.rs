@@ -260,6 +260,31 @@ fn p_2_and_p_3_a_pod_that_has_ended() {
 }
 
 #[test]
+fn the_place_of_an_orphan_is_kept_as_its_endpoint_says() {
+    let stuck = pod(json!({"metadata": terminating("11:59:29")}));
+    let ended = pod(json!({"status": ended("11:59:29")}));
+    let without_ips = pod(json!({"status": {"podIPs": null}}));
+    let on: fn(&mut ReclaimSettings) = |settings| settings.running_without_ips = true;
+    let cases = [(&stuck, "G-over", "G-over-kept", "G-over-e"), (&ended, "P-2d", "P-1", "P-1c"), (&without_ips, "P-8on", "P-7v", "P-7e")];
+    for (pod, gone, kept, unreadable) in cases {
+        let told = |answer, kind| of_record(hardened().set(on).answering(answer), There(pod), There(&endpoint("u1", kind)));
+        expect(told(Valid, "StatefulSet"), kept, KEEP);
+        expect(told(Failed, "StatefulSet"), unreadable, KEEP);
+        expect(told(Invalid, "StatefulSet"), gone, BOTH);
+        // It was nobody's when it was given what it has.
+        expect(told(Valid, "Pod"), gone, BOTH);
+        // Without an endpoint there is nothing for the next pod to take over.
+        expect(of_record(hardened().set(on).answering(Valid), There(pod), Nothing), gone, RELEASE);
+    }
+    // Somebody else controls it.
+    let owner = json!([{"apiVersion": "example.io/v1", "kind": "Widget", "name": "w", "uid": "w", "controller": true}]);
+    let mut adopted = stuck.clone();
+    adopted.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    expect(of_record(hardened().answering(Valid), There(&adopted), There(&endpoint("u1", "StatefulSet"))), "G-over", BOTH);
+    expect(of_record(upstream().answering(Valid), There(&stuck), There(&endpoint("u1", "StatefulSet"))), "G-over", BOTH);
+}
+
+#[test]
 fn p_4_a_pod_that_has_not_begun() {
     let pending = json!({"phase": "Pending", "podIPs": null});
     for world in [upstream(), hardened()] {

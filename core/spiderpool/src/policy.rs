@@ -70,7 +70,7 @@ pub struct Policy {
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
     /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the
-    /// first one's ADD has written (A §2.4, §5.2).
+    /// first one's ADD has written, and that of a further sandbox, too (A §2.4, §5.2).
     pub further_nic_draws_again: bool,
     /// `strays-go-afterwards`: what an ADD left behind in another pool goes back after the NIC was given another address, not before, so
     /// that it has two for a while, and for longer if the agent dies in between (A W1).

@@ -87,7 +87,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let result = self.release_pod(request, &uid, pod.as_deref()).await;
         // Hardened, what may still be recorded stays remembered for the next DEL.
         if policy.finalizer_left_behind || result.as_ref().is_ok_and(|outcome| *outcome != DelOutcome::ReleasedNic) {
-            self.agent.failures.forget(&uid);
+            self.agent.failures.forget_pod(&uid);
         }
         result
     }

@@ -1,4 +1,4 @@
-//! What an agent remembers of ADDs that failed (A §5.5).
+//! What an agent remembers of ADDs: of those that failed (A §5.5), and that there is an endpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -27,6 +27,8 @@ struct Memory {
     suspects: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
+    /// The UIDs of pods whose endpoints this process has written, as far as it knows, and that no DEL has ended since.
+    served: BTreeSet<Arc<str>>,
 }
 
 impl FailureCache {
@@ -50,6 +52,22 @@ impl FailureCache {
         let mut memory = self.0.lock().unwrap();
         memory.allocated.remove(uid);
         memory.suspects.remove(uid);
+    }
+
+    /// Remembers that there may be an endpoint of the pod, whatever the cache shows.
+    pub(super) fn serve(&self, uid: &Arc<str>) {
+        self.0.lock().unwrap().served.insert(uid.clone());
+    }
+
+    /// Whether there may be an endpoint of the pod, whatever the cache shows.
+    pub(super) fn is_served(&self, uid: &str) -> bool {
+        self.0.lock().unwrap().served.contains(uid)
+    }
+
+    /// Forgets a pod that needs nothing any more.
+    pub(super) fn forget_pod(&self, uid: &str) {
+        self.forget(uid);
+        self.0.lock().unwrap().served.remove(uid);
     }
 
     /// Everything, by UID.

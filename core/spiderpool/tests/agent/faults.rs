@@ -255,6 +255,37 @@ fn an_agent_that_just_started_leaves_what_an_endpoint_names_that_its_cache_does_
 }
 
 #[test]
+fn a_further_sandbox_finds_the_endpoint_of_the_first_though_the_cache_does_not_show_it() {
+    for upstream in [false, true] {
+        let mut policy = Policy::hardened();
+        policy.further_nic_draws_again = upstream;
+        let mut scene = Scene::new(policy);
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+        let old = scene.world.frozen();
+        scene.restart_long_ago(&old);
+        // Those of other nodes are faster at the first pool, this time.
+        let mut others = 0;
+        scene.world.script(move |name, world| {
+            if name == "update SpiderIPPool/status" {
+                others += 1;
+                world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = json!(others));
+            }
+            Deed::Serve
+        });
+        let first = scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
+        scene.world.serve_all();
+        assert_eq!(addresses(&first), ["10.0.1.1"]);
+        scene.del("a", "u", "eth0").unwrap();
+        scene.world.log();
+        let second = scene.in_sandbox("second").add("a", "u", "eth0").unwrap();
+        assert_eq!(addresses(&second), addresses(&first));
+        agrees(&scene, "a", "u");
+        let draws = scene.world.log().iter().any(|request| request.starts_with("update SpiderIPPool/status"));
+        assert_eq!(draws, upstream);
+    }
+}
+
+#[test]
 fn what_an_earlier_life_recorded_in_a_pool_that_is_disabled_since_goes_before_another_address_is_drawn() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));

@@ -164,6 +164,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 self.op.update(body).await
             }
         };
+        if written.as_ref().err().is_none_or(ApiError::is_ambiguous) {
+            self.op.agent.failures.serve(&self.uid);
+        }
         let error = match written {
             Ok(endpoint) => return Ok(endpoint),
             Err(error) => error,

@@ -162,12 +162,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Whether the pod has an endpoint of its own, though the cache may not show it yet: the ADD of its first NIC wrote one. That was the
-    /// first request for the pod, so that nobody pays for a read in vain. (Upstream's other forms are about what the cache shows, too.)
+    /// Whether the pod has an endpoint of its own, though the cache may not show it yet: the ADD of its first NIC wrote one, or that of an
+    /// earlier sandbox. The first request for a pod pays for no read in vain. (Upstream's other forms are about what the cache shows, too.)
     fn has_surely_an_endpoint(&self) -> bool {
         let policy = self.policy();
         let by_cache = policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails;
-        *self.request.nic != *FIRST_NIC && !by_cache
+        (*self.request.nic != *FIRST_NIC || self.op.agent.failures.is_served(&self.uid)) && !by_cache
     }
 
     /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod

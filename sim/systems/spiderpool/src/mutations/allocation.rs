@@ -62,7 +62,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("first-del-releases-all", "the DEL of one NIC releases the addresses of all, though the others still answer (A §7.1)"),
     (
         "further-nic-draws-again",
-        "the ADD of a further NIC draws for all of them again while the cache does not show the endpoint yet (A §5.2)",
+        "the ADD of a further NIC or sandbox draws for all NICs again while the cache does not show the endpoint yet (A §5.2)",
     ),
     (
         "strays-go-afterwards",

@@ -141,7 +141,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
         for ((key, uid), Suspected { records, cached }) in suspects {
             let number = records.len() as u64;
-            let suspect = Suspect { by: Releaser::Scan, key, uid, records, cached, due: None, whole: true };
+            let suspect = Suspect { by: Releaser::Scan, key, uid, records, cached, due: None, whole: true, over: false };
             match self.settle(&suspect, scan.leadership.is_leading(), &|| true).await {
                 Ok(verdict) if verdict.release => scan.count(|counts| counts.released += number),
                 Ok(verdict) => {
@@ -268,6 +268,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             cached: verdict.release.then_some(verdict.row),
             due: None,
             whole: false,
+            over: false,
         };
         let result = if self.config.policy.reclaim.scan_trusts_cached_pod {
             self.act(&suspect, &verdict).await
@@ -336,7 +337,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 continue;
             }
             let uid = uid_of(endpoint).into();
-            let suspect = Suspect { by: Releaser::Sweep, key, uid, records: vec![], cached: None, due: None, whole: true };
+            let suspect = Suspect { by: Releaser::Sweep, key, uid, records: vec![], cached: None, due: None, whole: true, over: false };
             match self.settle(&suspect, leading, &|| true).await {
                 Ok(verdict) => scan.count(|counts| counts.swept += u64::from(verdict.endpoint)),
                 Err(_) => scan.count(|counts| counts.failed += 1),

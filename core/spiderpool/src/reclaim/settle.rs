@@ -42,6 +42,8 @@ pub(super) struct Suspect {
     pub(super) due: Option<Timestamp>,
     /// Whether everything that is recorded for the UID goes at once, or these records only.
     pub(super) whole: bool,
+    /// Whether events told how the pod vanished, and that its containers have ended by now, whatever the cache shows.
+    pub(super) over: bool,
 }
 
 /// What a decision looks at.
@@ -53,6 +55,8 @@ pub(super) struct Facts {
     pub(super) node: Option<NodeState>,
     /// The UID of a pod that the API server has no more, while the cache shows it with containers that run: how it went is not known yet.
     pub(super) vanished: Option<Arc<str>>,
+    /// The UID of a pod of which events told how it went, and that nothing of it runs any more.
+    pub(super) over: Option<Arc<str>>,
 }
 
 impl Facts {
@@ -81,7 +85,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let now = self.env.wall();
         let of_node = |name: &str| facts.and_then(|facts| facts.node).unwrap_or_else(|| cached_node(&self.caches, name));
         let has_vanished = |uid: &str| facts.is_some_and(|facts| facts.vanished.as_deref() == Some(uid));
-        let runs_until = |uid: &str| self.caches.runs_until(uid).or_else(|| has_vanished(uid).then_some(now));
+        // What events and what the cache told are bounds, both of them: the earlier one holds.
+        let is_over = |uid: &str| facts.is_some_and(|facts| facts.over.as_deref() == Some(uid));
+        let runs_until = |uid: &str| {
+            let by_cache = || self.caches.runs_until(uid).or_else(|| has_vanished(uid).then_some(now));
+            if is_over(uid) { None } else { by_cache() }
+        };
         let (settings, policy) = (&self.config.settings, &self.config.policy);
         decide(&Circumstances { now, leading, settings, policy, node: &of_node, runs_until: &runs_until })
     }
@@ -91,14 +100,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         // In the order in which upstream reads.
         let endpoint = cloned(self.caches.endpoint(key));
         let pod = cached_pod(&self.caches, key, uid, &self.config.settings, &self.config.policy);
-        Facts { pod: cloned(pod), endpoint, node: None, vanished: None }
+        Facts { pod: cloned(pod), endpoint, node: None, vanished: None, over: None }
     }
 
     /// What the API server says: pod, endpoint and, if it may matter, node.
     async fn confirmed_facts(&self, key: &ObjectKey, uid: &str) -> Result<Facts, ReclaimError> {
         // Nothing is called so, and a GET without a name would be a LIST.
         if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() {
-            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None, vanished: None });
+            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None, vanished: None, over: None });
         }
         let endpoint = if self.config.policy.reclaim.scan_trusts_cached_endpoint {
             cloned(self.caches.endpoint(key.as_str()))
@@ -120,7 +129,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         };
         let is_there = pod.as_ref().is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid));
         let vanished = (!is_there && self.is_shown_running(key, uid)).then(|| uid.into());
-        Ok(Facts { pod: cloned(Ok(pod)), endpoint, node, vanished })
+        Ok(Facts { pod: cloned(Ok(pod)), endpoint, node, vanished, over: None })
     }
 
     /// Whether the cache shows a pod whose containers run.
@@ -241,11 +250,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             known.sort();
             known.dedup();
         }
-        let (records, facts, sight) = if trusts {
+        let (records, mut facts, sight) = if trusts {
             (known, self.cached_facts(without_bare_slash(key), uid), Sight::Cached)
         } else {
             (self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key, uid).await?, Sight::Confirmed)
         };
+        facts.over = suspect.over.then(|| uid.clone());
         let about_endpoint = records.is_empty().then_some((None, None));
         let cases = records.iter().map(|(pool, ip)| (Some(pool), Some(*ip))).chain(about_endpoint);
         let (mut what, mut decisive, mut endpoint_goes) = (Vec::new(), None::<Verdict>, false);

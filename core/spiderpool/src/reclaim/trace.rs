@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::caches::{Caches, cached_node};
 use super::database::Applied;
-use super::entry::{Fired, PodEntry, Term};
+use super::entry::{Fired, PodEntry, Term, Tracing};
 use super::error::ReclaimError;
 use super::event::ended;
 use super::observer::{Dropped, Observer, Releaser, Step};
@@ -212,7 +212,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 return Ok(executed);
             }
         }
-        let suspect = Suspect { by: Releaser::Trace, records: vec![], cached: None, key, uid, due: Some(entry.term.stop), whole: true };
+        // The events that are traced and the cache come by watches of their own: how a pod went the cache can learn late, or never.
+        let (due, over) = (Some(entry.term.stop), entry.tracing == Tracing::Deleted);
+        let suspect = Suspect { by: Releaser::Trace, records: vec![], cached: None, key, uid, due, whole: true, over };
         let verdict = self.settle(&suspect, true, allowed).await?;
         Ok(if verdict.keeps_all() { without_release(verdict.row) } else { Executed::Done(verdict.row) })
     }

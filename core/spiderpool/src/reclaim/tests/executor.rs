@@ -126,6 +126,30 @@ fn the_node_is_asked_when_the_deadline_has_passed() {
 }
 
 #[test]
+fn a_pod_whose_end_was_seen_is_not_held_back_by_a_cache_that_shows_it_running() {
+    for (ended, waits) in [(true, false), (false, true)] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
+        // The watch of the cache is lost from now on.
+        scene.views.pods = scene.world.frozen();
+        scene.restart();
+        if ended {
+            scene.change("Pod", "a", |pod| pod["status"] = json!({"phase": "Failed"}));
+        }
+        scene.deleted("a").unwrap();
+        // Whoever did not see its end learns of none by looking again.
+        scene.scan();
+        assert_eq!(scene.records(), ["u1"]);
+        scene.fire_after(1);
+        assert_eq!(scene.records().is_empty(), !waits);
+        scene.fire_after(58);
+        assert_eq!(scene.records().is_empty(), !waits);
+        scene.fire_after(2);
+        assert!(scene.records().is_empty(), "twice the grace is over");
+    }
+}
+
+#[test]
 fn without_an_endpoint_of_its_own_upstream_leaves_the_pod_to_a_scan() {
     let told = Told::upstream().traces("a", Owner::Nobody, 61);
     told.scene.change("SpiderEndpoint", "a", |endpoint| endpoint["status"]["current"]["uid"] = json!("u2"));

@@ -1,5 +1,8 @@
 //! G GS2: what answers is recorded.
 
+use std::net::IpAddr;
+
+use ipam_spiderpool::PoolIPAllocation;
 use kube_sim::node::PodNote;
 
 use super::super::records_leave_only_for_their_own_uid::is_migration;
@@ -11,8 +14,9 @@ use super::violated;
 /// to be taken down, or it is gone. Whoever removes the record breaks it, an agent or a replica of the controller. The pods of a VM may
 /// hand a record to each other.
 ///
-/// Excused by the documented hazards of reclaim within their bounds, by hands, and where the next pod of its place takes over what a pod
-/// had that was deleted by force, until the node must have ended its sandbox. Broken by `force-delete-frees-at-once`,
+/// Excused by the documented hazards of reclaim within their bounds, also where another NIC of the pod drew what a hazard took from this one,
+/// and an agent takes it back; by hands; and where the next pod of its place takes over what a pod had that was deleted by force, until the
+/// node must have ended its sandbox. Broken by `force-delete-frees-at-once`,
 /// `returned-node-frees-at-once`, `records-before-endpoint` with `reown-missing-record`, `vm-record-without-owner-check`,
 /// `scan-trusts-cached-pod` and `scan-trusts-cached-endpoint`. It does not see which pool an address of a second pool was taken from.
 pub(crate) struct LiveSandboxesKeepTheirRecords;
@@ -37,7 +41,8 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     }
                     let forced = change.by_agent && view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
                     let forced = forced.then_some(FORCED_SUCCESSOR);
-                    let excuse = if change.by_replica { view.excuse_of(&sandbox.uid, address) } else { forced };
+                    let hazard = || view.excuse_of(&sandbox.uid, address);
+                    let excuse = if change.by_replica || is_of_a_silent_nic(view, address, before) { hazard() } else { forced };
                     violated(findings, excuse, view.changes.touched(address), || {
                         let whose = view.pod_of(&sandbox.uid);
                         vec![
@@ -75,12 +80,20 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
     }
 }
 
+/// Whether a record is that of a NIC which does not answer on the address: what does was given it before.
+fn is_of_a_silent_nic(view: &View, address: IpAddr, record: &PoolIPAllocation) -> bool {
+    let of_pod = view.sandboxes.answering(address).filter(|(_, sandbox)| *sandbox.uid == *record.pod_uid);
+    let mut answering = of_pod.flat_map(|(_, sandbox)| &sandbox.nics).filter(|(.., addresses)| addresses.contains(&address));
+    record.interface.as_deref().is_some_and(|nic| answering.all(|(name, ..)| **name != *nic))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{Stage, on_stage};
-    use super::super::super::view::{FORCE_DELETE, UNREACHABLE_NODE};
+    use super::super::super::testing::{Stage, on_stage, on_stage_with};
+    use super::super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
     use super::super::super::{BY_HAND, FORCED_SUCCESSOR};
     use super::*;
+    use ipam_spiderpool::reclaim::ReclaimSettings;
     use kube_sim::trace::ProcessChange;
     use std::time::Duration;
 
@@ -122,6 +135,33 @@ mod tests {
         with_pod(|stage| {
             stage.attach("a", "net1", &["10.0.0.2"]);
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn what_another_nic_drew_after_a_hazard_took_it_may_be_given_back_and_what_the_same_nic_has_may_not() {
+        for (on, nic, excuses) in
+            [(true, "net1", vec![Some(EMPTY_POD_IPS); 2]), (true, "eth0", vec![Some(EMPTY_POD_IPS), None]), (false, "net1", vec![None; 2])]
+        {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = on;
+            on_stage_with(CLAIM, set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.pod_is("ns/a", "Running", None);
+                stage.sandbox("a", "ns/a", "a");
+                stage.add("ns/a", "a", FIRST);
+                stage.attach("a", "eth0", &["10.0.0.1"]);
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                stage.record_for(stage.agent, "p", "10.0.0.1", "a", nic);
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), excuses, "{nic}, set: {on}");
+            });
+        }
+        with_pod(|stage| {
+            stage.attach("a", "net1", &["10.0.0.2"]);
+            stage.record_for(stage.agent, "p", "10.0.0.2", "a", "net2");
+            stage.unrecord(stage.agent, "p", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None; 2], "no hazard took it");
         });
     }
 

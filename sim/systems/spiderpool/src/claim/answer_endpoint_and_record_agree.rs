@@ -1,14 +1,14 @@
 //! A S4: sandbox, record and endpoint agree.
 
 use super::view::{EventMask, Pod, Seen, View, addresses_of, uid_of};
-use super::{Answered, Findings, IpamClaim, violated};
+use super::{Answered, BY_HAND, EMPTY_POD_IPS, Findings, IpamClaim};
 use crate::workload::Given;
 
 /// When a request is answered, the UID in it is that of its sandbox; and while its pod is alive, its endpoint is there, is not being
 /// deleted, bears the same UID and names for the NIC the same address of the same pool, and the record bears the UID, too. A NIC
 /// without a name may stand in the endpoint under any that has none.
 ///
-/// What is being taken back at the same time is not judged; of what another pod of the VM has taken over meanwhile only the addresses are.
+/// What is being taken back at the same time is not judged, and excused where a setting lets a scan take it (G EX3); of what another pod of the VM has taken over meanwhile only the addresses are.
 /// Broken by `uid-from-cached-pod`, `endpoint-delete-by-name`, `mark-before-uid-check`, `answer-not-as-stored` and
 /// `terminating-endpoint-reused`. It does not see NICs that are not in the answer.
 pub(crate) struct AnswerEndpointAndRecordAgree;
@@ -37,15 +37,22 @@ impl IpamClaim for AnswerEndpointAndRecordAgree {
             let Some(wrong) = wrong(view, &answer, pod, given) else { continue };
             let touched = view.endpoint_of(pod).is_some_and(|(_, touched)| touched);
             let by_hand = touched || view.changes.touched(given.address) || view.changes.touched_endpoint(answer.pod);
-            if !answer.is_taken_back(view, &given.pool, given.address) {
-                violated(findings, by_hand, || {
-                    let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
-                    vec![
-                        format!("{by} answers {} of {whose} with {} of pool {}", given.nic, given.address, given.pool),
-                        wrong,
-                        view.story_of(&given.pool, given.address),
-                    ]
-                });
+            if answer.is_taken_back(view, &given.pool, given.address) {
+                continue;
+            }
+            let by_setting = || view.is_being_taken_by_setting(answer.uid, &given.pool, given.address, answer.began(view));
+            let excuse = if by_hand { Some(BY_HAND) } else { by_setting().then_some(EMPTY_POD_IPS) };
+            let detail = || {
+                let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
+                vec![
+                    format!("{by} answers {} of {whose} with {} of pool {}", given.nic, given.address, given.pool),
+                    wrong,
+                    view.story_of(&given.pool, given.address),
+                ]
+            };
+            match excuse {
+                Some(excuse) => findings.violated_with(excuse, detail),
+                None => findings.violated(detail),
             }
         }
     }
@@ -83,8 +90,10 @@ mod tests {
     use kube_machinery::ObjectKey;
     use serde_json::json;
 
-    use super::super::BY_HAND;
-    use super::super::testing::{Stage, on_stage};
+    use ipam_spiderpool::reclaim::ReclaimSettings;
+
+    use super::super::testing::{Stage, on_stage, on_stage_with};
+    use super::super::{BY_HAND, EMPTY_POD_IPS};
 
     const CLAIM: &str = "answer-endpoint-and-record-agree";
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -138,6 +147,41 @@ mod tests {
             assert_eq!(stage.detail()[1], "the endpoint has eth0 10.0.0.2 (p)");
             assert_eq!(stage.excuses(), [None; 3]);
         });
+    }
+
+    #[test]
+    fn what_a_setting_lets_a_scan_take_while_it_is_answered_is_excused_and_what_was_marked_before_is_not() {
+        for (on, marked_first, goes_on, excuse) in [
+            (true, false, false, Some(EMPTY_POD_IPS)),
+            (true, false, true, Some(EMPTY_POD_IPS)),
+            (true, true, false, None),
+            (false, false, false, None),
+            (false, false, true, None),
+        ] {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = on;
+            on_stage_with(CLAIM, set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.sandbox("a", "ns/a", "a");
+                stage.add("ns/a", "a", FIRST);
+                stage.pod_is("ns/a", "Running", None);
+                let replica = stage.replicas[0];
+                stage.announce(replica, "ns/a", "a", &[("p", "10.0.0.1")]);
+                if marked_first {
+                    stage.mark(replica, "ns/a");
+                }
+                stage.ask("ns/a", "a", "net1");
+                if !marked_first {
+                    stage.mark(replica, "ns/a");
+                }
+                if goes_on {
+                    stage.unrecord(replica, "p", "10.0.0.1");
+                    stage.endpoint_gone(replica, "ns/a");
+                }
+                stage.answer("ns/a", "a", "net1", FIRST);
+                assert_eq!(stage.excuses(), [excuse], "set: {on}, marked first: {marked_first}, goes on: {goes_on}");
+            });
+        }
     }
 
     #[test]

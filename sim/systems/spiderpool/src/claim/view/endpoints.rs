@@ -34,6 +34,8 @@ pub(in super::super) struct Endpoints {
     by_key: FxHashMap<Arc<str>, Arc<SpiderEndpoint>>,
     /// Since which moment each has been that of its pod.
     since: FxHashMap<Arc<str>, u64>,
+    /// Those that are being deleted: by whom and since when.
+    marked: FxHashMap<Arc<str>, Said>,
 }
 
 impl Endpoints {
@@ -52,6 +54,11 @@ impl Endpoints {
         self.since.get(ObjectKey::of(endpoint).as_str()).copied().unwrap_or(0)
     }
 
+    /// Who marked an endpoint for deletion, and when.
+    pub(in super::super) fn marked(&self, endpoint: &SpiderEndpoint) -> Option<Said> {
+        self.marked.get(ObjectKey::of(endpoint).as_str()).copied()
+    }
+
     /// Takes in a version of an object, `None` if it is gone.
     pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>) -> EndpointChange {
         let key: Arc<str> = self.by_key.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());
@@ -66,6 +73,11 @@ impl Endpoints {
                 self.since.insert(key.clone(), said.moment);
             }
             Some(_) => {}
+        }
+        if after.as_ref().is_none_or(|after| after.metadata.deletion_timestamp.is_none()) {
+            self.marked.remove(&key);
+        } else if !self.marked.contains_key(&key) {
+            self.marked.insert(key.clone(), said);
         }
         EndpointChange { said, by_hand: false, by_replica: false, key, of_pod_since, before, after }
     }

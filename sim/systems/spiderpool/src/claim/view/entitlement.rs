@@ -175,6 +175,20 @@ impl View {
             .is_some_and(|reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS) && reclaimed.said.moment > after.moment)
     }
 
+    /// Whether a replica has been taking an address from a pod since a moment, as a setting lets it (G EX3): it has marked the endpoint, which
+    /// is the point of no return (D §1.3), or removed the record.
+    pub(in super::super) fn is_being_taken_by_setting(&self, uid: &str, pool: &str, address: std::net::IpAddr, since: u64) -> bool {
+        let is_taken =
+            |reclaimed: &Reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS) && *reclaimed.pool == *pool && reclaimed.said.moment >= since;
+        if self.reclaimed_of(uid, address).is_some_and(is_taken) {
+            return true;
+        }
+        let endpoint = self.pods.get(uid).and_then(|pod| self.endpoint_of(pod));
+        let marked = endpoint.and_then(|(endpoint, _)| self.endpoints.marked(endpoint)).filter(|marked| marked.moment >= since);
+        let announced = marked.and_then(|marked| self.replicas.announced(marked.by, pool, address, uid));
+        announced.is_some_and(|announced| self.runs_without_ips(uid, Some(announced)))
+    }
+
     /// Whether a sandbox of a pod was there when a scan took what the pod had, as a setting lets it (G EX3): its NICs may answer on what
     /// they had before, and not on what was recorded since.
     pub(in super::super) fn outlives_its_addresses(&self, uid: &str) -> bool {

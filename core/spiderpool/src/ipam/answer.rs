@@ -73,6 +73,8 @@ pub enum DelOutcome {
     StillValid,
     /// The endpoint is not this pod's, or has no such NIC: nothing was done (A D7).
     NotOurs,
+    /// Another sandbox of the pod is not torn down yet: its addresses go with the last one.
+    Shared,
     /// The addresses of this NIC are given back, and others still have theirs: the last DEL of the pod is yet to come.
     ReleasedNic,
     /// The addresses of all NICs are given back (A D10).

@@ -11,6 +11,9 @@
 //!
 //! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
 //! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
+//!
+//! A pod may have several sandboxes: the kubelet makes another while the runtime is still at one that took too long (K §5.1). They answer on
+//! the same addresses, so that the DELs of the last one release them. If a DEL of another was lost, that is left to reclaim.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -24,7 +27,9 @@ use super::agent::Agent;
 use super::allocated_ip::stored;
 use super::answer::DelOutcome;
 use super::caches::Caches;
-use super::endpoints::{entries, entries_of, goes_with_pod, is_terminating, is_unfinished, sandbox_of, uid_of, without_sandbox};
+use super::endpoints::{
+    entries, entries_of, goes_with_pod, is_last_to_go, is_terminating, is_unfinished, sandboxes_of, uid_of, without_sandbox,
+};
 use super::error::{IpamError, may_pass};
 use super::observer::{Cause, Observer, Step};
 use super::op::{Op, distinct, recorded};
@@ -36,6 +41,9 @@ use kube_machinery::api::{ApiError, Object, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+
+/// How often an endpoint that others write to at the same time is asked to name a sandbox no more.
+const LEAVE_TRIES: u32 = 5;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     /// Takes back the addresses of a pod, unless they are kept for a purpose (A §7.1).
@@ -66,8 +74,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let is_of_pod = request.pod_uid.is_empty() || *request.pod_uid == *pod_uid;
         // A D2.
         if let Some(pod) = pod.as_ref().filter(|pod| is_alive(pod) && (is_of_pod || policy.del_adopts_current_uid)) {
-            if !policy.sandbox_not_asked && *request.nic == *FIRST_NIC {
-                self.leave_sandbox(request, pod).await;
+            if !policy.sandbox_not_asked {
+                let (key, _) = self.endpoint_key(request, Some(pod));
+                // To look into the cache costs no request.
+                let known = self.agent.caches.endpoint(&key);
+                if *request.nic == *FIRST_NIC || known.is_some_and(|endpoint| is_last_to_go(&endpoint, &request.nic)) {
+                    // Should that fail, the pod's addresses go with reclaim, not with the last DEL.
+                    let _ = self.leave_sandbox(&key, &request.container_id).await;
+                }
             }
             return Ok(DelOutcome::Alive);
         }
@@ -86,7 +100,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         let result = self.release_pod(request, &uid, pod.as_deref()).await;
         // Hardened, what may still be recorded stays remembered for the next DEL.
-        if policy.finalizer_left_behind || result.as_ref().is_ok_and(|outcome| *outcome != DelOutcome::ReleasedNic) {
+        let is_over = |outcome: &DelOutcome| !matches!(outcome, DelOutcome::ReleasedNic | DelOutcome::Shared);
+        if policy.finalizer_left_behind || result.as_ref().is_ok_and(is_over) {
             self.agent.failures.forget_pod(&uid);
         }
         result
@@ -102,14 +117,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// The sandbox of a pod that lives on is torn down: if the endpoint names it, it names none from now on. Should that fail, the ADD of
-    /// the next sandbox makes it good, and without one reclaim.
-    async fn leave_sandbox(&self, request: &DelRequest, pod: &Pod) {
-        let (key, _) = self.endpoint_key(request, Some(pod));
-        if let Ok(Some(endpoint)) = self.get::<SpiderEndpoint>(&key).await
-            && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox == *request.container_id)
-        {
-            let _ = self.update(without_sandbox(&endpoint)).await;
+    /// A sandbox of a pod is torn down, and others may not be: the endpoint does not name it from now on.
+    async fn leave_sandbox(&self, key: &ObjectKey, sandbox: &str) -> Result<(), ApiError> {
+        let mut tries = 0;
+        loop {
+            let endpoint = self.get::<SpiderEndpoint>(key).await?;
+            let Some(without) = endpoint.and_then(|endpoint| without_sandbox(&endpoint, sandbox)) else { return Ok(()) };
+            match self.update(without).await {
+                Err(error) if error.is_conflict() && tries < LEAVE_TRIES && !self.is_late() => {
+                    tries += 1;
+                    self.pause(tries).await;
+                }
+                result => return result.map(drop),
+            }
         }
     }
 
@@ -130,9 +150,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             keeper => keeper,
         };
         let is_ours = uid_of(&endpoint) == &**uid;
-        // A sandbox that another one of the pod has replaced holds nothing any more.
-        if !policy.sandbox_not_asked && is_ours && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox != *request.container_id) {
-            return Ok(DelOutcome::NotOurs);
+        // The sandboxes of a pod have the same addresses, which go with the last of them (K §5.1, §5.4).
+        let sandbox = &*request.container_id;
+        if !policy.sandbox_not_asked && is_ours && sandboxes_of(&endpoint).any(|other| other != sandbox) {
+            if sandboxes_of(&endpoint).all(|named| named != sandbox) {
+                return Ok(DelOutcome::NotOurs);
+            }
+            if is_last_to_go(&endpoint, &request.nic) {
+                self.leave_sandbox(&key, sandbox).await.map_err(failed)?;
+            }
+            return Ok(DelOutcome::Shared);
         }
         if policy.mark_before_uid_check {
             return self.release_marked_first(request, &key, uid, keeper, endpoint).await;

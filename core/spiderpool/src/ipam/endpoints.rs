@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::allocated_ip::stored;
-use crate::select::TopController;
+use crate::select::{FIRST_NIC, TopController};
 use crate::validity::Keeper;
 use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, SpiderEndpoint, names};
 use kube_machinery::api::ObjectKey;
@@ -70,12 +70,7 @@ pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
 
 /// Lets the pod have again what it was not to get.
 pub(super) fn forget_avoided(endpoint: &mut SpiderEndpoint) {
-    if let Some(annotations) = &mut endpoint.metadata.annotations
-        && annotations.remove(AVOIDED).is_some()
-        && annotations.is_empty()
-    {
-        endpoint.metadata.annotations = None;
-    }
+    forget(endpoint, AVOIDED);
 }
 
 /// Whether the entry of a NIC lacks an address that its own ADD is still to allocate.
@@ -88,11 +83,8 @@ pub(super) fn is_unfinished(endpoint: &SpiderEndpoint, nic: &str) -> bool {
 pub(super) fn name_unfinished(endpoint: &mut SpiderEndpoint, nics: &[String]) {
     if !nics.is_empty() {
         endpoint.metadata.annotations.get_or_insert_default().insert(UNFINISHED.to_owned(), nics.join(" "));
-    } else if let Some(annotations) = &mut endpoint.metadata.annotations
-        && annotations.remove(UNFINISHED).is_some()
-        && annotations.is_empty()
-    {
-        endpoint.metadata.annotations = None;
+    } else {
+        forget(endpoint, UNFINISHED);
     }
 }
 
@@ -101,12 +93,59 @@ pub(super) fn sandbox_of(endpoint: &SpiderEndpoint) -> Option<&str> {
     Some(endpoint.metadata.annotations.as_ref()?.get(names::ANNOTATION_SANDBOX)?.as_str())
 }
 
-/// The endpoint once its sandbox is torn down.
-pub(super) fn without_sandbox(endpoint: &SpiderEndpoint) -> SpiderEndpoint {
+/// The sandboxes that were answered before that one and are not known to be torn down, the newest first.
+fn replaced_sandboxes(endpoint: &SpiderEndpoint) -> impl Iterator<Item = &str> {
+    let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(names::ANNOTATION_REPLACED_SANDBOXES));
+    text.into_iter().flat_map(|text| text.split(',')).filter(|sandbox| !sandbox.is_empty())
+}
+
+/// All sandboxes that may answer on the addresses, as far as the endpoint says.
+pub(super) fn sandboxes_of(endpoint: &SpiderEndpoint) -> impl Iterator<Item = &str> {
+    sandbox_of(endpoint).into_iter().chain(replaced_sandboxes(endpoint))
+}
+
+/// How many sandboxes are known that another has replaced. Of those before them DELs were lost, one after the other.
+const REPLACED_MAX: usize = 16;
+
+/// Says which sandboxes are replaced.
+fn name_replaced(endpoint: &mut SpiderEndpoint, sandboxes: &[String]) {
+    if sandboxes.is_empty() {
+        forget(endpoint, names::ANNOTATION_REPLACED_SANDBOXES);
+    } else {
+        let text = sandboxes[..sandboxes.len().min(REPLACED_MAX)].join(",");
+        endpoint.metadata.annotations.get_or_insert_default().insert(names::ANNOTATION_REPLACED_SANDBOXES.to_owned(), text);
+    }
+}
+
+/// Drops an annotation. Returns whether there was one.
+fn forget(endpoint: &mut SpiderEndpoint, key: &str) -> bool {
+    let Some(annotations) = &mut endpoint.metadata.annotations else { return false };
+    let was_there = annotations.remove(key).is_some();
+    if annotations.is_empty() {
+        endpoint.metadata.annotations = None;
+    }
+    was_there
+}
+
+/// The endpoint once a sandbox is torn down; `None` = it does not name it.
+pub(super) fn without_sandbox(endpoint: &SpiderEndpoint, sandbox: &str) -> Option<SpiderEndpoint> {
+    if sandboxes_of(endpoint).all(|named| named != sandbox) {
+        return None;
+    }
     let mut without = endpoint.clone();
-    without.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(names::ANNOTATION_SANDBOX)));
-    without.metadata.annotations = without.metadata.annotations.filter(|annotations| !annotations.is_empty());
-    without
+    if sandbox_of(endpoint) == Some(sandbox) {
+        forget(&mut without, names::ANNOTATION_SANDBOX);
+    }
+    let others: Vec<String> = replaced_sandboxes(endpoint).filter(|other| *other != sandbox).map(str::to_owned).collect();
+    name_replaced(&mut without, &others);
+    Some(without)
+}
+
+/// Whether the DEL of a NIC is the last one of its sandbox: interfaces are taken down in reverse order. The first one may be of another
+/// plugin.
+pub(super) fn is_last_to_go(endpoint: &SpiderEndpoint, nic: &str) -> bool {
+    let mut named = entries(endpoint).iter().map(|entry| &*entry.interface).filter(|interface| !interface.is_empty());
+    nic == FIRST_NIC || named.clone().all(|interface| interface != FIRST_NIC) && named.next() == Some(nic)
 }
 
 /// Adds addresses that the pod is not to get again.
@@ -138,12 +177,15 @@ impl Holder<'_> {
     pub(super) fn endpoint(&self, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let metadata =
             ObjectMeta { owner_references: self.owners(), finalizers: Some(vec![names::FINALIZER.to_owned()]), ..self.key.metadata() };
-        self.named(SpiderEndpoint { metadata, status: Some(self.status(ips)) })
+        self.named(SpiderEndpoint { metadata, status: Some(self.status(ips)) }, false)
     }
 
-    /// The endpoint with the sandbox that is answered.
-    fn named(&self, mut endpoint: SpiderEndpoint) -> SpiderEndpoint {
+    /// The endpoint with the sandbox that is answered, and those of the pod that it replaces, if the endpoint was that of the pod.
+    fn named(&self, mut endpoint: SpiderEndpoint, own: bool) -> SpiderEndpoint {
         if let Some(sandbox) = self.sandbox {
+            let replaced = sandboxes_of(&endpoint).filter(|other| own && *other != sandbox);
+            let replaced: Vec<String> = replaced.map(str::to_owned).collect();
+            name_replaced(&mut endpoint, &replaced);
             endpoint.metadata.annotations.get_or_insert_default().insert(names::ANNOTATION_SANDBOX.to_owned(), sandbox.to_owned());
         }
         endpoint
@@ -160,7 +202,7 @@ impl Holder<'_> {
         let mut status = kept.status.take().unwrap_or_default();
         status.current = self.status(ips).current;
         kept.status = Some(status);
-        self.named(kept)
+        self.named(kept, uid_of(endpoint) == self.uid)
     }
 
     /// The endpoint with the owner that the pod has now.
@@ -179,7 +221,7 @@ impl Holder<'_> {
         // What did not work for another pod may work for this one.
         taken.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(AVOIDED)));
         taken.status = Some(self.status(ips));
-        self.named(taken)
+        self.named(taken, false)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the hardened agent takes back, for which sandbox, and what it leaves.
 
 use crate::api_server::{Deed, World};
-use crate::scene::{Owner, Scene, addresses};
+use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::ipam::{DelOutcome, IpamError, PoolError};
+use ipam_spiderpool::names::ANNOTATION_REPLACED_SANDBOXES;
 use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
@@ -38,6 +39,99 @@ fn a_late_del_of_an_older_sandbox_does_not_make_the_endpoint_forget_the_newer_on
     assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::NotOurs));
     assert_eq!(scene.of("u").len(), 1);
     assert_eq!(scene.in_sandbox("next").del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+}
+
+/// A cluster whose pod `a` has two NICs, which are answered in the sandboxes `first` and `second`: the kubelet has given the first up, and
+/// its DEL is still to come.
+fn in_two_sandboxes() -> Scene {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+    for sandbox in ["first", "second"] {
+        for nic in ["eth0", "net1"] {
+            scene.in_sandbox(sandbox).add("a", "u", nic).unwrap();
+        }
+    }
+    scene
+}
+
+#[test]
+fn the_addresses_of_a_pod_go_with_the_last_of_its_sandboxes() {
+    for [one, other] in [["first", "second"], ["second", "first"]] {
+        for late_add in [false, true] {
+            let scene = in_two_sandboxes();
+            if late_add {
+                // The ADD that the kubelet has given up comes after that of the next sandbox.
+                scene.in_sandbox("first").add("a", "u", "net1").unwrap();
+            }
+            scene.terminate("a");
+            scene.in_sandbox(one);
+            for nic in ["net1", "eth0"] {
+                assert_eq!(scene.del("a", "u", nic), Ok(DelOutcome::Shared), "{nic} of {one}");
+            }
+            assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::NotOurs), "once more");
+            assert_eq!(scene.of("u").len(), 2);
+            scene.in_sandbox(other);
+            assert_eq!(scene.del("a", "u", "net1"), Ok(DelOutcome::ReleasedNic));
+            assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released));
+            assert_eq!((scene.records(), scene.endpoint("a").unwrap().metadata.finalizers.clone()), (vec![], None));
+        }
+    }
+}
+
+#[test]
+fn a_sandbox_that_is_torn_down_while_its_pod_lives_keeps_nothing_from_being_released() {
+    for conflicts in [0, 3] {
+        let scene = in_two_sandboxes();
+        let mut left = conflicts;
+        scene.world.script(move |name, world| {
+            if name == "update SpiderEndpoint" && left > 0 {
+                left -= 1;
+                world.change("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"), |endpoint| {
+                    endpoint["metadata"]["generation"] = json!(left)
+                });
+            }
+            Deed::Serve
+        });
+        for nic in ["net1", "eth0"] {
+            assert_eq!(scene.in_sandbox("first").del("a", "u", nic), Ok(DelOutcome::Alive));
+        }
+        scene.terminate("a");
+        assert_eq!(scene.in_sandbox("second").del("a", "u", "net1"), Ok(DelOutcome::ReleasedNic));
+        assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released), "{conflicts} conflicts");
+    }
+}
+
+#[test]
+fn a_sandbox_whose_first_nic_is_of_another_plugin_is_torn_down_with_the_first_that_is_ours() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("net1", &["p4"], &[]), ("net2", &["q4"], &[])]));
+    for sandbox in ["first", "second"] {
+        for nic in ["net1", "net2"] {
+            scene.in_sandbox(sandbox).add("a", "u", nic).unwrap();
+        }
+    }
+    assert_eq!(scene.in_sandbox("first").del("a", "u", "net2"), Ok(DelOutcome::Alive));
+    assert_eq!(replaced(&scene, "a").as_deref(), Some("first"));
+    assert_eq!(scene.del("a", "u", "net1"), Ok(DelOutcome::Alive));
+    assert_eq!(replaced(&scene, "a"), None);
+}
+
+/// The sandboxes that an endpoint calls replaced.
+fn replaced(scene: &Scene, pod: &str) -> Option<String> {
+    scene.endpoint(pod)?.metadata.annotations.as_ref()?.get(ANNOTATION_REPLACED_SANDBOXES).cloned()
+}
+
+#[test]
+fn the_endpoint_knows_the_newest_sandboxes_of_its_own_pod_only() {
+    let scene = served(Owner::StatefulSet);
+    for sandbox in 0..20 {
+        scene.in_sandbox(&format!("s{sandbox}")).add("db-0", "u", "eth0").unwrap();
+    }
+    let newest: Vec<String> = (3..19).rev().map(|sandbox| format!("s{sandbox}")).collect();
+    assert_eq!(replaced(&scene, "db-0"), Some(newest.join(",")));
+    scene.pod("db-0", "u2", Owner::StatefulSet, ONE);
+    scene.in_sandbox("next").add("db-0", "u2", "eth0").unwrap();
+    assert_eq!(replaced(&scene, "db-0"), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderEndpoint;
-use ipam_spiderpool::names::ANNOTATION_SANDBOX;
+use ipam_spiderpool::names::{ANNOTATION_REPLACED_SANDBOXES, ANNOTATION_SANDBOX};
 use ipam_spiderpool::select::FIRST_NIC;
 use kube_machinery::FxHashSet;
 use kube_sim::node::PodNote;
@@ -14,7 +14,7 @@ use crate::workload::IpamNote;
 
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
 /// of a StatefulSet or a VM. One that is being deleted waits for nobody, except for others whose finalizers alone hold it. One whose
-/// addresses are recorded still is found by reclaim, others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it:
+/// addresses are recorded still is found by reclaim, others are not (A W26). Only the DELs of all sandboxes that an endpoint names end it:
 /// others release nothing (K §5.4), however often they are repeated. The DEL of any sandbox ends one that names none. An endpoint that
 /// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL knew of it, so it
 /// is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the same (K §5.3), nobody
@@ -37,8 +37,10 @@ pub(crate) struct EndpointsOfGonePodsDisappear {
 impl EndpointsOfGonePodsDisappear {
     /// Whether a node takes for done what was to end an endpoint of this pod.
     fn is_released(&self, endpoint: &SpiderEndpoint, uid: &str) -> bool {
-        let named = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_SANDBOX));
-        self.uids.contains(uid) && named.is_none_or(|sandbox| self.released.contains(sandbox.as_str()))
+        let annotations = endpoint.metadata.annotations.as_ref();
+        let keys = [ANNOTATION_SANDBOX, ANNOTATION_REPLACED_SANDBOXES].into_iter();
+        let mut named = keys.filter_map(|key| annotations?.get(key)).flat_map(|sandboxes| sandboxes.split(','));
+        self.uids.contains(uid) && named.all(|sandbox| self.released.contains(sandbox))
     }
 }
 
@@ -106,7 +108,7 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
 #[cfg(test)]
 mod tests {
     use ipam_spiderpool::SpiderEndpoint;
-    use ipam_spiderpool::names::ANNOTATION_SANDBOX;
+    use ipam_spiderpool::names::{ANNOTATION_REPLACED_SANDBOXES, ANNOTATION_SANDBOX};
     use kube_machinery::ObjectKey;
     use serde_json::json;
 
@@ -183,6 +185,10 @@ mod tests {
             assert!(stage.pending().is_some());
             name(stage, None);
             assert!(stage.pending().is_some(), "any sandbox will do where none is named");
+            stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                endpoint.metadata.annotations = Some([(ANNOTATION_REPLACED_SANDBOXES.to_owned(), "second,a".to_owned())].into());
+            });
+            assert_eq!(stage.pending(), None, "one that was replaced is there still");
         });
     }
 

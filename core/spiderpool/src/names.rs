@@ -76,7 +76,8 @@ pub const ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED: &str = "ipam.spidernet.io/def
 /// number of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream knows no such key.
 pub const ANNOTATION_SANDBOX: &str = "ipam.spidernet.io/sandbox";
 /// On an endpoint: the sandboxes that [`ANNOTATION_SANDBOX`] named before and that are not known to be torn down, separated by commas, the
-/// newest first. They answer on the same addresses, which therefore go with the last of them all (K §5.1, §5.3). Upstream knows no such key.
+/// newest first. They answer on the same addresses, which therefore go with the last of them all (K §5.1, §5.3). Upstream knows no such
+/// key.
 pub const ANNOTATION_REPLACED_SANDBOXES: &str = "ipam.spidernet.io/replaced-sandboxes";
 
 /// On a pod: the Multus network of its first NIC.

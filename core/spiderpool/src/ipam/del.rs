@@ -12,8 +12,8 @@
 //! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
 //! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
 //!
-//! A pod may have several sandboxes: the kubelet makes another while the runtime is still at one that took too long (K §5.1). They answer on
-//! the same addresses, so that the DELs of the last one release them. If a DEL of another was lost, that is left to reclaim.
+//! A pod may have several sandboxes: the kubelet makes another while the runtime is still at one that took too long (K §5.1). They answer
+//! on the same addresses, so that the DELs of the last one release them. If a DEL of another was lost, that is left to reclaim.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

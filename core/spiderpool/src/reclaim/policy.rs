@@ -86,8 +86,8 @@ pub struct ReclaimPolicy {
     /// `orphans-record-kept`: what a pod had that was nobody's, and whose endpoint goes with it, is kept for the pod of a StatefulSet that
     /// has its name by now, though no ADD takes it over (U-2, E-3).
     pub orphans_record_kept: bool,
-    /// `orphans-place-freed`: what a pod had as one of a StatefulSet's goes when its time is over if it is nobody's by then, though the set of
-    /// its name wants the place (rule G, P-2).
+    /// `orphans-place-freed`: what a pod had as one of a StatefulSet's goes when its time is over if it is nobody's by then, though the set
+    /// of its name wants the place (rule G, P-2).
     pub orphans_place_freed: bool,
     /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
     pub ending_vm_frees: bool,

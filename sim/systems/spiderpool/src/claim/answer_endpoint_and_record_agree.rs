@@ -8,9 +8,9 @@ use crate::workload::Given;
 /// deleted, bears the same UID and names for the NIC the same address of the same pool, and the record bears the UID, too. A NIC
 /// without a name may stand in the endpoint under any that has none.
 ///
-/// What is being taken back at the same time is not judged, and excused where a setting lets a scan take it (G EX3); of what another pod of the VM has taken over meanwhile only the addresses are.
-/// Broken by `uid-from-cached-pod`, `endpoint-delete-by-name`, `mark-before-uid-check`, `answer-not-as-stored` and
-/// `terminating-endpoint-reused`. It does not see NICs that are not in the answer.
+/// What is being taken back at the same time is not judged, and excused where a setting lets a scan take it (G EX3); of what another pod of
+/// the VM has taken over meanwhile only the addresses are. Broken by `uid-from-cached-pod`, `endpoint-delete-by-name`,
+/// `mark-before-uid-check`, `answer-not-as-stored` and `terminating-endpoint-reused`. It does not see NICs that are not in the answer.
 pub(crate) struct AnswerEndpointAndRecordAgree;
 
 impl IpamClaim for AnswerEndpointAndRecordAgree {

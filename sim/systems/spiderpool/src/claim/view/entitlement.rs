@@ -175,8 +175,8 @@ impl View {
             .is_some_and(|reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS) && reclaimed.said.moment > after.moment)
     }
 
-    /// Whether a replica has been taking an address from a pod since a moment, as a setting lets it (G EX3): it has marked the endpoint, which
-    /// is the point of no return (D §1.3), or removed the record.
+    /// Whether a replica has been taking an address from a pod since a moment, as a setting lets it (G EX3): it has marked the endpoint,
+    /// which is the point of no return (D §1.3), or removed the record.
     pub(in super::super) fn is_being_taken_by_setting(&self, uid: &str, pool: &str, address: std::net::IpAddr, since: u64) -> bool {
         let is_taken =
             |reclaimed: &Reclaimed| reclaimed.excuse == Some(EMPTY_POD_IPS) && *reclaimed.pool == *pool && reclaimed.said.moment >= since;

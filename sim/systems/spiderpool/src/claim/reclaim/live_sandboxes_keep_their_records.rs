@@ -42,7 +42,11 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     let forced = change.by_agent && view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
                     let forced = forced.then_some(FORCED_SUCCESSOR);
                     let hazard = || view.excuse_of(&sandbox.uid, address);
-                    let excuse = if change.by_replica || is_of_a_silent_nic(view, address, before) { hazard() } else { forced };
+                    let excuse = match () {
+                        () if change.by_replica => hazard(),
+                        () if is_of_a_silent_nic(view, address, before) => forced.or_else(hazard),
+                        () => forced,
+                    };
                     violated(findings, excuse, view.changes.touched(address), || {
                         let whose = view.pod_of(&sandbox.uid);
                         vec![
@@ -80,11 +84,13 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
     }
 }
 
-/// Whether a record is that of a NIC which does not answer on the address: what does was given it before.
+/// Whether a record is that of a NIC which does not answer on the address: what does was given it before. A NIC without a name, which may
+/// be any, is told by nothing or by a number (A §2.4).
 fn is_of_a_silent_nic(view: &View, address: IpAddr, record: &PoolIPAllocation) -> bool {
     let of_pod = view.sandboxes.answering(address).filter(|(_, sandbox)| *sandbox.uid == *record.pod_uid);
     let mut answering = of_pod.flat_map(|(_, sandbox)| &sandbox.nics).filter(|(.., addresses)| addresses.contains(&address));
-    record.interface.as_deref().is_some_and(|nic| answering.all(|(name, ..)| **name != *nic))
+    let named = record.interface.as_deref().filter(|nic| !nic.bytes().all(|byte| byte.is_ascii_digit()));
+    named.is_some_and(|nic| answering.all(|(name, ..)| **name != *nic))
 }
 
 #[cfg(test)]
@@ -140,9 +146,13 @@ mod tests {
 
     #[test]
     fn what_another_nic_drew_after_a_hazard_took_it_may_be_given_back_and_what_the_same_nic_has_may_not() {
-        for (on, nic, excuses) in
-            [(true, "net1", vec![Some(EMPTY_POD_IPS); 2]), (true, "eth0", vec![Some(EMPTY_POD_IPS), None]), (false, "net1", vec![None; 2])]
-        {
+        for (on, nic, excuses) in [
+            (true, "net1", vec![Some(EMPTY_POD_IPS); 2]),
+            (true, "eth0", vec![Some(EMPTY_POD_IPS), None]),
+            (true, "", vec![Some(EMPTY_POD_IPS), None]),
+            (true, "0", vec![Some(EMPTY_POD_IPS), None]),
+            (false, "net1", vec![None; 2]),
+        ] {
             let set = |settings: &mut ReclaimSettings| settings.running_without_ips = on;
             on_stage_with(CLAIM, set, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
@@ -231,6 +241,23 @@ mod tests {
                 stage.pass(Duration::from_secs(seconds));
                 stage.record(stage.agent, "p", "10.0.0.1", "ns/a-0", "later");
                 assert_eq!(stage.excuses(), [excuse], "static: {static_pod}, successor: {successor}, after {seconds} s");
+            });
+        }
+    }
+
+    #[test]
+    fn a_forced_successor_takes_over_also_what_was_recorded_for_another_nic() {
+        for nic in ["eth0", "net1", "0"] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.static_pod("ns/a-0", "a-0");
+                stage.sandbox("a", "ns/a-0", "a-0");
+                stage.record_for(stage.agent, "p", "10.0.0.1", "a-0", nic);
+                stage.attach("a", "eth0", &["10.0.0.1"]);
+                stage.pod_gone("ns/a-0");
+                stage.static_pod("ns/a-0", "later");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a-0", "later");
+                assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)], "{nic}");
             });
         }
     }

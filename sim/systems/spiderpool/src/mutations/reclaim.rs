@@ -66,7 +66,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
     (
         "orphans-place-freed",
-        "what a pod of a StatefulSet had goes when its time is over if it is nobody's by then, though the set of its name wants the place (rule G, P-2)",
+        "the addresses of a pod that its StatefulSet left behind go when its time is over, though the next set wants them (rule G, P-2)",
     ),
     ("namesake-frees", "a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2)"),
     ("ending-vm-frees", "the addresses of a VM go once it is being deleted, though its pod may still run (S-5)"),

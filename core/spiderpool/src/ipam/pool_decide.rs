@@ -197,11 +197,20 @@ pub(super) struct ReusedIp {
     pub(super) nic: String,
 }
 
+impl Fate {
+    /// Whether the new pod has it.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept | Self::Made)
+    }
+}
+
 /// What becomes of an address that is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The new pod has it.
     Kept,
+    /// It has it by a record that was missing.
+    Made,
     /// It is not.
     Lost,
     /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
@@ -261,7 +270,7 @@ pub(super) fn reown(
                     records.insert(*ip, new);
                     (changed, added) = (true, true);
                 }
-                kept.push(if free { Fate::Kept } else { Fate::Lost });
+                kept.push(if free { Fate::Made } else { Fate::Lost });
             }
         }
     }

@@ -286,6 +286,26 @@ fn a_further_sandbox_finds_the_endpoint_of_the_first_though_the_cache_does_not_s
 }
 
 #[test]
+fn an_endpoint_that_goes_while_its_missing_records_are_made_is_made_again() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
+    let first = scene.in_sandbox("s").add("a", "u", "eth0").unwrap();
+    // Somebody takes what the pod has: a record, and when the next ADD has read the pools, the other one and the endpoint.
+    scene.change("SpiderIPPool", "p4", |pool| pool["status"]["allocatedIPs"] = json!("{}"));
+    let mut taken = false;
+    scene.world.script(move |name, world| {
+        if name == "update SpiderIPPool/status" && !std::mem::replace(&mut taken, true) {
+            world.change("SpiderIPPool", &ObjectKey::cluster("p6"), |pool| pool["status"]["allocatedIPs"] = json!("{}"));
+            world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));
+        }
+        Deed::Serve
+    });
+    let again = scene.in_sandbox("s").add("a", "u", "eth0").unwrap();
+    assert_eq!((addresses(&again), scene.of("u").len()), (addresses(&first), 2));
+    agrees(&scene, "a", "u");
+}
+
+#[test]
 fn what_an_earlier_life_recorded_in_a_pool_that_is_disabled_since_goes_before_another_address_is_drawn() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));

@@ -42,6 +42,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) forgets_conflicts: bool,
     /// Addresses of a predecessor whose records this ADD has made its own, in an earlier round at the latest.
     pub(super) taken_over: Vec<(Arc<str>, IpAddr)>,
+    /// Whether records that an endpoint named were missing, and were made anew.
+    pub(super) made_records: bool,
 }
 
 /// Why a round did not end the ADD well.

@@ -107,6 +107,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             nameless,
             forgets_conflicts: false,
             taken_over: Vec::new(),
+            made_records: false,
         };
         add.run().await
     }

@@ -231,6 +231,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
         let written = if changed {
             self.write(Some(endpoint), ips, &unfinished, policy.late_endpoint_create_fails).await?
+        } else if self.made_records {
+            self.keep_named(endpoint, &static_reuse.kept, ips, &unfinished).await?
         } else {
             Arc::new(endpoint.clone())
         };
@@ -246,6 +248,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(());
         }
         Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
+    }
+
+    /// The endpoint of the pod, of which records were missing that it has again: whoever took them may have taken the endpoint, too, and then
+    /// it is to name again what the pod keeps.
+    async fn keep_named(
+        &mut self,
+        known: &SpiderEndpoint,
+        kept: &[(usize, IPAllocationDetail)],
+        ips: Vec<IPAllocationDetail>,
+        unfinished: &[String],
+    ) -> Result<Arc<SpiderEndpoint>, Setback> {
+        let live = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
+        match live {
+            // The endpoint goes last: by now all records are gone that are to go.
+            None if self.reown_all(kept, uid_of(known)).await?.is_empty() => self.write(None, ips, unfinished, false).await,
+            Some(live) if live.metadata.resource_version == known.metadata.resource_version => Ok(live),
+            _ => Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone()))),
+        }
     }
 
     /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1).
@@ -279,10 +299,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
             match result {
                 Ok(fates) => {
-                    let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| **fate == Fate::Kept;
+                    self.made_records |= fates.contains(&Fate::Made);
+                    let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| fate.is_kept();
                     let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.ip));
                     self.taken_over.extend(kept);
-                    lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place));
+                    lost.extend(places.zip(fates).filter(|(_, fate)| !fate.is_kept()).map(|(place, _)| place));
                 }
                 Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
                 Err(error) => failed = failed.or(Some(of_pool(pool)(error))),

@@ -177,13 +177,13 @@ proptest! {
         let now = after(&pool, decision.write.as_ref());
         for (last, fate) in what.iter().zip(&decision.outcome) {
             let expected = match records.get(last) {
-                None => Fate::Kept,
+                None => Fate::Made,
                 Some((key, ..)) if key != KEY => Fate::Lost,
                 Some((_, uid, _)) if uid == "u1" => Fate::Kept,
                 Some((_, uid, _)) => Fate::Of(uid.clone()),
             };
             prop_assert_eq!(fate, &expected);
-            if expected == Fate::Kept {
+            if expected.is_kept() {
                 prop_assert_eq!(now.get(last), Some(&(KEY.to_owned(), "u3".to_owned(), Some("eth0".to_owned()))));
             }
         }
@@ -222,7 +222,7 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
         let decision = reown(&pool, &new_owner, &what, || addresses(&pool, &[])).unwrap();
         (decision.outcome, after(&pool, decision.write.as_ref()).len())
     };
-    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::Lost, Fate::Kept, Fate::Kept, Fate::Lost], 3));
+    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::Lost, Fate::Kept, Fate::Made, Fate::Lost], 3));
     // There are as many records as there may be.
     assert_eq!(fates(2, &[2, 3]), (vec![Fate::Kept, Fate::Lost], 2));
 }

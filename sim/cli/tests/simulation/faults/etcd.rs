@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_machinery::api::{DeleteOptions, ListOptions, VersionMatch};
-use kube_machinery::{ApiError, ClientExt, Reason};
+use kube_machinery::api::{DeleteOptions, ListOptions, VersionMatch, WatchEvent, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt, Reason, WatchStream};
 use kube_sim::cluster::SimClient;
 use kube_sim::fault::{
-    ApiServerCrash, Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdOutOfSpace, EtcdPause, EtcdSlow, FaultKind, RevisionJump,
+    ApiServerCrash, Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdOutOfSpace, EtcdPause, EtcdRestored, EtcdSlow, FaultKind,
+    RevisionJump,
 };
 use kube_sim::testbed::{Testbed, config_map, grace, key, pod};
 use parking_lot::Mutex;
@@ -228,4 +229,30 @@ fn k163_etcd_at_its_quota_stores_nothing_and_removes_what_goes_at_once() {
         bed.wait(20 * SECOND).await;
         create(&client, "new").await.unwrap();
     });
+}
+
+#[test]
+fn k201_a_restored_backup_forgets_what_is_younger_and_servers_are_down_meanwhile() {
+    for (bump, resumes) in [(0, true), (1_000_000, false)] {
+        Testbed::run(1, async |bed| {
+            let client = bed.client_on("client", 0);
+            create(&client, "old").await.unwrap();
+            bed.wait(30 * SECOND).await;
+            create(&client, "young").await.unwrap();
+            bed.wait(5 * SECOND).await;
+            let known = bed.revision().to_string();
+            strike(&bed, 10 * SECOND, FaultKind::EtcdRestored(EtcdRestored { age: Span::secs(20), bump })).await;
+            assert!(matches!(create(&client, "new").await, Err(ApiError::Transport(_))), "nobody is there");
+            bed.wait(15 * SECOND).await;
+            assert_eq!(["old", "young"].map(|name| stored(&bed, name)), [true, false]);
+            let options = WatchOptions { resource_version: Some(known), ..WatchOptions::default() };
+            let mut watch = client.watch::<ConfigMap>(None, options).await.unwrap();
+            create(&client, "new").await.unwrap();
+            // Where revisions went back that creation is no news for whoever knows a later one.
+            create(&client, "newer").await.unwrap();
+            let seen = watch.next().await;
+            let expired = matches!(&seen, Some(Ok(WatchEvent::Error(status))) if status.code == 410);
+            assert_eq!(expired, !resumes, "{seen:?}");
+        });
+    }
 }

@@ -55,10 +55,10 @@ fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
         webhooks: some("p"),
         ..without
     };
-    // Only who starts while it lasts meets it.
-    let drawn = FaultKind::KINDS.iter().copied().filter(|kind| *kind != "discovery-fails").collect();
+    // Only who starts while it lasts meets the first; after the second hardly a promise can hold.
+    let drawn = FaultKind::KINDS.iter().copied().filter(|kind| !["discovery-fails", "etcd-restored"].contains(kind)).collect();
     assert_eq!(fitting(with), drawn, "those that name them get faults about them");
-    assert_eq!(FaultKind::KINDS.len() - seen.len(), 16);
+    assert_eq!(FaultKind::KINDS.len() - seen.len(), 17);
 }
 
 #[test]

@@ -32,11 +32,11 @@ use super::endpoints::{
 };
 use super::error::{IpamError, may_pass};
 use super::observer::{Cause, Observer, Step};
-use super::op::{Op, distinct, recorded};
+use super::op::{Op, by_pool, distinct, recorded};
 use super::request::DelRequest;
 use crate::select::{FIRST_NIC, TopController, is_alive, nics};
 use crate::validity::{Keeper, is_wanted, parent_and_ordinal, vm_keeps};
-use crate::{IPAllocationDetail, SpiderEndpoint};
+use crate::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, Object, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -141,8 +141,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         let endpoint = self.get::<SpiderEndpoint>(&key).await.map_err(failed)?;
         let Some(mut endpoint) = endpoint else {
-            self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody)).await?;
-            return Ok(DelOutcome::NoEndpoint);
+            let is_over = self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody), &request.nic).await?;
+            return Ok(if is_over { DelOutcome::NoEndpoint } else { DelOutcome::ReleasedNic });
         };
         // An endpoint that goes with its pod keeps nothing for another, whatever the kind of its owner is called.
         let keeper = match Keeper::of_endpoint(&endpoint, settings.kept()) {
@@ -166,8 +166,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         // A D7 before A D5: whatever the endpoint of another pod says, this DEL is not about it.
         if !is_ours {
-            self.release_leftovers(&key, uid, keeper).await?;
-            return Ok(DelOutcome::NotOurs);
+            let is_over = self.release_leftovers(&key, uid, keeper, &request.nic).await?;
+            return Ok(if is_over { DelOutcome::NotOurs } else { DelOutcome::ReleasedNic });
         }
         // A D5 and D6.
         if keeper != Keeper::Nobody {
@@ -181,9 +181,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 match self.mark_surely(&endpoint).await.map_err(failed)? {
                     Some(marked) => endpoint = marked,
                     None => {
-                        self.take_back(&key, uid, Cause::Del, &entries_of(&endpoint)).await?;
-                        self.release_leftovers(&key, uid, Keeper::Nobody).await?;
-                        return Ok(DelOutcome::Released);
+                        let mut what = entries_of(&endpoint);
+                        if !policy.partial_failure_keeps_records {
+                            what.extend(self.leftovers(&key, uid).await?);
+                        }
+                        let is_over = self.take_back_for(&request.nic, &key, uid, distinct(what)).await?;
+                        return Ok(if is_over { DelOutcome::Released } else { DelOutcome::ReleasedNic });
                     }
                 }
             }
@@ -287,16 +290,58 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     /// Takes back what is recorded for a pod that has no endpoint of its own, unless the pod's place is kept: then the next pod of
-    /// the name will have it.
-    async fn release_leftovers(&self, key: &ObjectKey, uid: &Arc<str>, keeper: Keeper) -> Result<(), IpamError> {
+    /// the name will have it. Returns whether nothing is left to the DELs of other NICs.
+    async fn release_leftovers(&self, key: &ObjectKey, uid: &Arc<str>, keeper: Keeper, nic: &str) -> Result<bool, IpamError> {
         if self.policy().partial_failure_keeps_records {
-            return Ok(());
+            return Ok(true);
         }
         let what = distinct(self.leftovers(key, uid).await?);
         if what.is_empty() || (keeper != Keeper::Nobody && self.keeps(keeper, key).await?) {
-            return Ok(());
+            return Ok(true);
         }
-        self.take_back(key, uid, Cause::Del, &what).await
+        self.take_back_for(nic, key, uid, what).await
+    }
+
+    /// Takes back what no endpoint of the pod names, but not what another of its NICs answers on (K §5.3): only the records tell that then.
+    /// Returns whether nothing is left to the DELs of other NICs.
+    async fn take_back_for(
+        &self,
+        nic: &str,
+        key: &ObjectKey,
+        uid: &Arc<str>,
+        mut what: Vec<(Arc<str>, IpAddr)>,
+    ) -> Result<bool, IpamError> {
+        let held = if self.policy().first_del_releases_all { Vec::new() } else { self.held_by_others(nic, key, uid).await? };
+        what.retain(|at| !held.contains(at));
+        self.take_back(key, uid, Cause::Del, &what).await?;
+        Ok(held.is_empty())
+    }
+
+    /// What is recorded for other NICs of a pod in the pools of which the cache shows that, except what no ADD was answered with. A number
+    /// is no NIC's name (A §2.4).
+    async fn held_by_others(&self, nic: &str, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+        let (failed, suspects) = (self.agent.failures.of(uid), self.agent.failures.suspects(uid));
+        let held = |pool: &SpiderIPPool| -> Vec<(Arc<str>, IpAddr)> {
+            let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
+            let is_held = |ip: IpAddr, of: Option<&str>| {
+                let is_answered = |of: &str| {
+                    !failed.iter().any(|allocated| allocated.pool == name && allocated.address.addr() == ip)
+                        && !suspects.iter().any(|suspect| suspect.pool == name && *suspect.nic == *of)
+                };
+                of.is_some_and(|of| of != nic && !of.bytes().all(|byte| byte.is_ascii_digit()) && is_answered(of))
+            };
+            let all = recorded(pool, Some(key), uid).filter(|(ip, record)| is_held(*ip, record.interface.as_deref()));
+            all.map(|(ip, _)| (name.clone(), ip)).collect()
+        };
+        let mut cached = Vec::new();
+        self.agent.caches.for_each_pool(&mut |pool| cached.extend(held(pool)));
+        let mut all = Vec::new();
+        for (pool, _) in by_pool(cached) {
+            if let Some(found) = self.readable_pool(&pool).await? {
+                all.extend(held(&found));
+            }
+        }
+        Ok(all)
     }
 
     /// Whether the addresses of an endpoint are to be kept for the next pod of its name, by the API server's state (A D5).

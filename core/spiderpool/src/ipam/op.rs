@@ -269,15 +269,21 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     /// A pool cannot be read, or its records: who has which of its addresses is not known then.
     pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
         for (pool, ips) in by_pool(what.iter().cloned()) {
-            let Some(found) = self.pool(&pool).await? else { continue };
-            if let Some(Err(error)) = found.status.as_ref().map(|status| status.allocated_ips.parse()) {
-                return Err(of_pool(&pool)(PoolError::BadRecords(error.to_string())));
-            }
+            let Some(found) = self.readable_pool(&pool).await? else { continue };
             if recorded(&found, None, uid).any(|(ip, _)| ips.contains(&ip)) {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// A pool as the API server has it, whose records can be read.
+    pub(super) async fn readable_pool(&self, name: &str) -> Result<Option<Arc<SpiderIPPool>>, IpamError> {
+        let found = self.pool(name).await?;
+        if let Some(Err(error)) = found.as_ref().and_then(|pool| pool.status.as_ref()).map(|status| status.allocated_ips.parse()) {
+            return Err(of_pool(name)(PoolError::BadRecords(error.to_string())));
+        }
+        Ok(found)
     }
 
     /// A pool as the API server has it.

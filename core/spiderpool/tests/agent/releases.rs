@@ -313,6 +313,30 @@ fn the_del_of_a_nic_leaves_what_another_has_though_the_cache_shows_it_under_this
 }
 
 #[test]
+fn the_del_of_a_nic_leaves_what_another_has_also_where_no_endpoint_is_of_the_pod() {
+    for (succeeded, ends) in [(true, DelOutcome::NotOurs), (false, DelOutcome::NoEndpoint)] {
+        let scene = Scene::new(Policy::hardened());
+        let two = r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net1","ipv4":["p4"]}]"#;
+        scene.pod("a", "u", Owner::Nobody, two);
+        scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
+        scene.add("a", "u", "net1").unwrap();
+        // Deleted by force, the pod has containers that stop one after the other.
+        if succeeded {
+            scene.pod("a", "later", Owner::Nobody, two);
+            scene.in_sandbox("second").add("a", "later", "eth0").unwrap();
+        } else {
+            scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "a"));
+            scene.world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));
+        }
+        scene.in_sandbox("first");
+        assert_eq!(scene.del("a", "u", "net1"), Ok(DelOutcome::ReleasedNic), "succeeded: {succeeded}");
+        assert_eq!(scene.of("u"), ["10.0.0.1"], "eth0 answers still");
+        assert_eq!(scene.del("a", "u", "eth0"), Ok(ends));
+        assert_eq!((scene.of("u"), scene.of("later").is_empty()), (vec![], !succeeded));
+    }
+}
+
+#[test]
 fn the_del_of_a_nic_does_not_take_records_that_nobody_can_read_for_none() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net1","ipv4":["p4"]}]"#);

@@ -113,6 +113,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 }
 
+/// How an endpoint ended that was being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// This ADD let it go.
+    Now,
+    /// Somebody else had.
+    Already,
+}
+
 /// A pod of a StatefulSet with the annotations that the set's template has now.
 fn wishing_as_the_template(pod: Arc<Pod>, controller: &TopController) -> Arc<Pod> {
     let Workload::StatefulSet(set) = &controller.workload else { return pod };
@@ -295,10 +304,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let base = match base {
             Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
                 // Kubernetes' garbage collector marks it, too, once the pod is gone: then its records go first, with its DEL.
-                if self.ownership(&known) == EndpointOwnership::Own {
+                let own = self.ownership(&known) == EndpointOwnership::Own;
+                if own {
                     self.confirm().await?;
                 }
-                self.end(&known).await?;
+                let ended = self.end(&known).await?;
+                // Whoever else ends it takes the records first, also after they were looked at: the pod has them anew.
+                if ended == Ended::Already && own && !static_reuse.untaken && !policy.unrecorded_answer {
+                    let lost = self.reown_all(&static_reuse.kept, uid_of(&known)).await?;
+                    static_reuse.lose(lost, entries(&known));
+                }
                 None
             }
             base => base,
@@ -332,7 +347,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// One that outlives its pod was marked by a release, which is finished here. One that goes with its pod may have been
     /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
     /// which knows for how long.
-    async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
+    async fn end(&self, endpoint: &SpiderEndpoint) -> Result<Ended, Setback> {
         if self.ownership(endpoint) != EndpointOwnership::Own {
             let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             if !goes_with_pod(endpoint) {
@@ -342,8 +357,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         }
         match self.op.let_go(endpoint).await {
-            Ok(None) => Ok(()),
-            Ok(Some(left)) if left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => Ok(()),
+            Ok(None) => Ok(Ended::Already),
+            Ok(Some(left)) if left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => Ok(Ended::Now),
             Ok(Some(_)) => Err(Setback::Failed(IpamError::TerminatingEndpoint(self.key.clone()))),
             Err(error) => Err(Setback::Again(self.of_endpoint(error))),
         }

@@ -75,7 +75,7 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
                     vec![line, format!("so does {}{since}", view.pod_of(&other.uid)), view.story_of(pool, *address)]
                 };
                 let reclaimed = view.excuse_of(&other.uid, *address).or_else(|| view.excuse_of(&sandbox.uid, *address));
-                let is_successor = other.pod == sandbox.pod && view.is_succeeded(&other.uid);
+                let is_successor = other.pod == sandbox.pod && view.succeeds(&sandbox.uid, &other.uid);
                 if is_successor {
                     self.outlived.insert((older.clone(), *address));
                 }

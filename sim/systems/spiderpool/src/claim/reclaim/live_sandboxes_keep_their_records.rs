@@ -39,7 +39,9 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     if successor.is_some_and(|after| is_migration(view, &before.pod_uid, &after.pod_uid)) {
                         continue;
                     }
-                    let forced = change.by_agent && view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
+                    let succeeded =
+                        view.is_succeeded(&sandbox.uid) || successor.is_some_and(|after| view.succeeds(&after.pod_uid, &sandbox.uid));
+                    let forced = change.by_agent && succeeded && view.may_outlive(&sandbox.uid);
                     let forced = forced.then_some(FORCED_SUCCESSOR);
                     let hazard = || view.excuse_of(&sandbox.uid, address);
                     let excuse = match () {
@@ -66,10 +68,8 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                         continue;
                     }
                     // Its ADD was under way when the next pod of its place took the record over.
-                    let place = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.clone());
-                    let is_next = |uid: &str| place(uid).is_some_and(|next| place(&sandbox.uid) == Some(next));
-                    let taken_over = view.pools.holders(*address).any(|holder| is_next(&holder.record.pod_uid));
-                    let forced = taken_over && view.is_succeeded(&sandbox.uid) && view.may_outlive(&sandbox.uid);
+                    let taken_over = view.pools.holders(*address).any(|holder| view.succeeds(&holder.record.pod_uid, &sandbox.uid));
+                    let forced = taken_over && view.may_outlive(&sandbox.uid);
                     let excuse = view.excuse_of(&sandbox.uid, *address).or(forced.then_some(FORCED_SUCCESSOR));
                     violated(findings, excuse, view.changes.touched(*address), || {
                         vec![
@@ -241,6 +241,26 @@ mod tests {
                 stage.pass(Duration::from_secs(seconds));
                 stage.record(stage.agent, "p", "10.0.0.1", "ns/a-0", "later");
                 assert_eq!(stage.excuses(), [excuse], "static: {static_pod}, successor: {successor}, after {seconds} s");
+            });
+        }
+    }
+
+    #[test]
+    fn a_successor_that_was_deleted_by_force_during_its_add_takes_over_all_the_same_and_its_predecessor_does_not() {
+        for (from, to, excuse) in [("a", "later", Some(FORCED_SUCCESSOR)), ("later", "a", None)] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                for uid in ["a", "later"] {
+                    stage.static_pod("ns/a-0", uid);
+                    if uid == from {
+                        stage.sandbox(uid, "ns/a-0", uid);
+                        stage.add("ns/a-0", uid, FIRST);
+                        stage.attach(uid, "eth0", &["10.0.0.1"]);
+                    }
+                    stage.pod_gone("ns/a-0");
+                }
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a-0", to);
+                assert_eq!(stage.excuses(), [excuse], "from {from} to {to}");
             });
         }
     }

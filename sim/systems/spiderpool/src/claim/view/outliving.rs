@@ -59,6 +59,12 @@ impl View {
         }
     }
 
+    /// Whether a pod came to that place of another one whose object is gone. It may be gone, too, before the ADD that it was there for is over.
+    pub(in super::super) fn succeeds(&self, later: &str, earlier: &str) -> bool {
+        let (Some(later), Some(earlier)) = (self.pods.get(later), self.pods.get(earlier)) else { return false };
+        earlier.gone && earlier.place.is_some() && later.place == earlier.place && earlier.life.0 < later.life.0
+    }
+
     /// By when no sandbox of a pod answers; `None` = nobody can tell.
     fn ends_by(&self, uid: &str, pod: &Pod, asked: SimTime) -> Option<SimTime> {
         if pod.node().is_some_and(|node| self.out_of_reach.names.contains(node)) || self.out_of_reach.pods.contains(&*pod.key) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::FxHashSet;
 
-use super::view::{EndpointChange, EventMask, Seen, View, addresses_of, uid_of};
+use super::view::{EMPTY_POD_IPS, EndpointChange, EventMask, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
@@ -13,13 +13,16 @@ use super::{Findings, IpamClaim, told, violated};
 /// An endpoint that Kubernetes' collector marked although its pod lives, or that was being deleted before the run, can only be replaced:
 /// the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that answer. That is no
 /// end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes is what
-/// `records-equal-endpoints` says.
+/// `records-equal-endpoints` says. It does the same with an endpoint that reclaim marked of a pod which runs, as a setting lets it (G EX3),
+/// also while reclaim is still about the records: that is excused as `empty-pod-ips-release`.
 ///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]
 pub(crate) struct PoolsAndEndpointsOutliveTheirRecords {
     /// The terminating endpoints that neither an agent nor a replica of the controller nor a person marked.
     collected: FxHashSet<Arc<str>>,
+    /// Those that a replica marked by the setting which lets it take what a running pod has.
+    taken_by_setting: FxHashSet<Arc<str>>,
 }
 
 fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
@@ -27,11 +30,26 @@ fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
 }
 
 impl PoolsAndEndpointsOutliveTheirRecords {
-    /// Whether the agent of a pod that lives makes way for another endpoint of it.
-    fn is_replaced(&mut self, change: &EndpointChange, before: &SpiderEndpoint, view: &View) -> bool {
+    /// Remembers who marked an endpoint.
+    fn see_mark(&mut self, change: &EndpointChange, view: &View) {
+        let Some(before) = change.before.as_ref() else { return };
+        if change.by_replica {
+            let announced = view.replicas.announced_endpoint(change.said.by, &change.key);
+            if view.runs_without_ips(uid_of(before), announced.map(|announced| &**announced)) {
+                self.taken_by_setting.insert(change.key.clone());
+            }
+        } else if !view.agents.is_agent(change.said.by) && !change.by_hand {
+            self.collected.insert(change.key.clone());
+        }
+    }
+
+    /// Whether the agent of a pod that lives makes way for another endpoint of it, and under which hazard, if not by right.
+    fn is_replaced(&mut self, change: &EndpointChange, before: &SpiderEndpoint, view: &View) -> (bool, Option<&'static str>) {
         let uid = uid_of(before);
         let is_marked = self.collected.remove(&change.key) || view.began_terminating(before);
-        is_marked && view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some()
+        let is_taken = self.taken_by_setting.remove(&change.key);
+        let is_served = view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some();
+        (is_marked && is_served, (is_taken && is_served).then_some(EMPTY_POD_IPS))
     }
 }
 
@@ -55,20 +73,17 @@ impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
             }
             Seen::Endpoint(change) => {
                 if !is_terminating(change.before.as_ref()) && is_terminating(change.after.as_ref()) {
-                    let by_spiderpool = change.by_replica || view.agents.is_agent(change.said.by);
-                    if !by_spiderpool && !change.by_hand {
-                        self.collected.insert(change.key.clone());
-                    }
+                    self.see_mark(change, view);
                 }
                 let (Some(before), None) = (&change.before, &change.after) else { return };
                 findings.exercised();
                 let uid = uid_of(before);
                 let recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == *uid);
                 let left = addresses_of(before).find(|(_, pool, address)| recorded(pool, *address));
-                let is_replaced = self.is_replaced(change, before, view);
+                let (is_replaced, hazard) = self.is_replaced(change, before, view);
                 if let Some((entry, pool, address)) = left.filter(|_| !is_replaced) {
                     let by_hand = change.by_hand || view.changes.touched_endpoint(&change.key) || view.changes.touched(address);
-                    violated(findings, by_hand, || {
+                    let detail = || {
                         vec![
                             format!(
                                 "endpoint {} vanishes {}, and {address} of its {} is still recorded",
@@ -78,7 +93,11 @@ impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
                             ),
                             view.story_of(pool, address),
                         ]
-                    });
+                    };
+                    match hazard {
+                        Some(hazard) => findings.violated_with(hazard, detail),
+                        None => violated(findings, by_hand, detail),
+                    }
                 }
             }
             _ => {}
@@ -102,11 +121,13 @@ impl IpamClaim for EmptyTerminatingPoolsDisappear {
 #[cfg(test)]
 mod tests {
     use ipam_spiderpool::SpiderIPPool;
+    use ipam_spiderpool::reclaim::ReclaimSettings;
     use kube_machinery::ObjectKey;
     use serde_json::json;
 
     use super::super::BY_HAND;
-    use super::super::testing::{Stage, on_stage};
+    use super::super::testing::{Stage, on_stage, on_stage_with};
+    use super::super::view::EMPTY_POD_IPS;
     use kube_sim::rt::ProcessId;
 
     const CLAIM: &str = "pools-and-endpoints-outlive-their-records";
@@ -173,6 +194,29 @@ mod tests {
             stage.pod_gone("ns/a");
         };
         assert_eq!(vanishes(|stage| stage.kubelet, ends), [None], "the pod is gone");
+    }
+
+    #[test]
+    fn what_a_setting_lets_reclaim_mark_the_agent_of_the_pod_replaces_and_nobody_else() {
+        for (runs_without_ips, asks, by_agent, excuse) in
+            [(true, true, true, Some(EMPTY_POD_IPS)), (true, true, false, None), (true, false, true, None), (false, true, true, None)]
+        {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = true;
+            on_stage_with(CLAIM, set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+                if runs_without_ips {
+                    stage.pod_is("ns/a", "Running", None);
+                }
+                stage.mark(stage.replicas[0], "ns/a");
+                if asks {
+                    stage.ask("ns/a", "a", "eth0");
+                }
+                stage.endpoint_gone(if by_agent { stage.agent } else { stage.replicas[0] }, "ns/a");
+                assert_eq!(stage.excuses(), [excuse], "runs so: {runs_without_ips}, asks: {asks}, by its agent: {by_agent}");
+            });
+        }
     }
 
     #[test]

@@ -45,9 +45,9 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
                     });
                 }
             }
-            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause, what, .. }) => {
+            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, asked, cause, what, .. }) => {
                 findings.exercised();
-                if let Some(wrong) = not_justified(view, process, uid, *cause, what) {
+                if let Some(wrong) = not_justified(view, process, uid, asked, *cause, what) {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
                         let mut lines =
@@ -67,11 +67,12 @@ fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: std
     (!said).then_some("nobody said so before")
 }
 
-/// Why an agent may not release these addresses.
+/// Why an agent may not release these addresses of `uid` at the request of `asked`.
 fn not_justified(
     view: &View,
     by: ProcessId,
     uid: &str,
+    asked: &str,
     cause: Cause,
     what: &[(std::sync::Arc<str>, std::net::IpAddr)],
 ) -> Option<&'static str> {
@@ -101,6 +102,9 @@ fn not_justified(
             let pod = view.pods.get(uid)?;
             let shown = view.shown_for_place_of(by, pod);
             let may_have_changed = |answer: &Answer| match &pod.place {
+                // The wishes are those of the pod that asked; that may be gone when its ADD comes to the release, and the next one wish
+                // otherwise.
+                _ if let Some(asking) = view.pods.get(asked) => view.may_have_changed(answer, asking, &shown),
                 // Each pod of a VM has a name of its own.
                 Some(place @ Place::Vm(_)) => {
                     let mut of_vm = view.pods.present().filter(|(_, other)| other.place.as_ref() == Some(place));
@@ -279,8 +283,37 @@ mod tests {
                 stage.add("ns/web-0", "a", FIRST);
                 stage.pod_gone("ns/web-0");
                 stage.static_pod_of("ns/web-0", "b", set);
-                stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+                stage.release_for("ns/web-0", "a", "b", Cause::PoolChange, WHAT);
                 assert_eq!(stage.excuses(), excuses, "{set}");
+            });
+        }
+    }
+
+    #[test]
+    fn the_wishes_are_those_of_the_pod_that_asked_though_another_has_its_name_by_now() {
+        let with = |stage: &mut Stage, uid: &str, wish: &str| {
+            stage.static_pod("ns/web-0", uid);
+            let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
+            stage.change::<k8s_openapi::api::core::v1::Pod>(stage.person, &key, |pod| {
+                let wish = format!(r#"{{"ipv4":["{wish}"]}}"#);
+                pod.metadata.annotations.get_or_insert_default().insert("ipam.spidernet.io/ippool".to_owned(), wish);
+            });
+        };
+        // Whoever asks in the name of the pod that wishes for another pool may give up what is of this one; the others may not.
+        for (asked, excuses) in [("other", vec![]), ("same", vec![None]), ("", vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 3);
+                with(stage, "a", "p");
+                stage.add("ns/web-0", "a", FIRST);
+                stage.pod_gone("ns/web-0");
+                with(stage, "other", "q");
+                stage.pod_gone("ns/web-0");
+                with(stage, "same", "p");
+                stage.release_for("ns/web-0", "a", asked, Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses(), excuses, "{asked:?}");
             });
         }
     }
@@ -302,7 +335,7 @@ mod tests {
                         pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
                     });
                 }
-                stage.release("ns/vm", "a", Cause::PoolChange, WHAT);
+                stage.release_for("ns/vm", "a", "b", Cause::PoolChange, WHAT);
                 assert_eq!(stage.excuses().is_empty(), moved);
             });
         }
@@ -333,7 +366,7 @@ mod tests {
                 add(stage, "ns/virt-2", "target");
                 stage.pod_gone("ns/virt-2");
                 stage.vm_pod("ns/virt-3", "next", "vm");
-                stage.release("ns/vm", "target", Cause::PoolChange, WHAT);
+                stage.release_for("ns/vm", "target", "next", Cause::PoolChange, WHAT);
                 assert_eq!(stage.excuses().is_empty(), migrated);
             });
         }

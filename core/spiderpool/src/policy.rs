@@ -102,7 +102,7 @@ pub struct Policy {
     /// of upstream.
     pub adopt_stale_endpoint: bool,
     /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
-    /// has none.
+    /// has none; the informers of an agent wait for a list as long as the connection lasts (K180).
     pub waits_without_end: bool,
     /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27).
     pub terminating_endpoint_reused: bool,

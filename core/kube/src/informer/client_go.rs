@@ -15,7 +15,7 @@ use super::source::{PAGE_SIZE, Source};
 use crate::api::{ApiError, List, Object, ObjectKey, Reason, TransportError, WatchEvent};
 use crate::client::{Client, WatchStream};
 use crate::env::Env;
-use crate::race::race;
+use crate::race::{Either, race};
 use crate::retry::GrowingBackoff;
 
 /// A watch that ends before this without a single event counts as an error.
@@ -115,7 +115,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
         loop {
             let started = self.env.monotonic();
             let version = if self.version_unavailable { None } else { self.shared.version() };
-            let (streamed, open) = match self.source.watch_list(version.as_deref(), self.timeout_seconds()).await {
+            let (streamed, open) = match self.in_time(self.source.watch_list(version.as_deref(), self.timeout_seconds())).await {
                 Ok(mut stream) => match initial_state(&mut stream).await {
                     Ok(Streamed::State(list)) => {
                         self.version_unavailable = false;
@@ -141,6 +141,15 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
                 Next::BackOffThenWatch => self.back_off().await,
                 Next::List => return None,
             }
+        }
+    }
+
+    /// The watch that `opening` opens, unless that takes too long.
+    async fn in_time(&self, opening: impl Future<Output = Result<C::Watch<K>, ApiError>> + Send) -> Result<C::Watch<K>, ApiError> {
+        let Some(patience) = self.source.patience else { return opening.await };
+        match race(opening, self.env.sleep(patience)).await {
+            Either::Left(opened) => opened,
+            Either::Right(()) => Err(TransportError::Deadline.into()),
         }
     }
 
@@ -194,7 +203,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
                 None => {
                     let timeout_seconds = self.timeout_seconds();
                     let version = self.shared.version().expect("a watch comes after a list");
-                    self.source.watch(&version, timeout_seconds).await
+                    self.in_time(self.source.watch(&version, timeout_seconds)).await
                 }
             };
             let next = match opened {

@@ -74,6 +74,9 @@ pub struct InformerOptions<K> {
     pub indexes: Vec<Index<K>>,
     /// A number for each object, for [`StoreReader::digest`]; default none.
     pub digest: Option<Digest<K>>,
+    /// How long to wait for the answer to a list, page by page, and for a watch of client-go to open; default as long as the connection
+    /// lasts. What was sent into a cut over HTTP/1.1 is waited for until TCP gives up, a quarter of an hour later (K180).
+    pub patience: Option<Duration>,
     /// Whose habits; default client-go's.
     pub model: Model,
 }
@@ -87,6 +90,7 @@ impl<K> Default for InformerOptions<K> {
             resync: None,
             indexes: Vec::new(),
             digest: None,
+            patience: None,
             model: Model::ClientGo,
         }
     }
@@ -103,14 +107,14 @@ pub struct Informer<K: Object, V: Env> {
 impl<K: Object, V: Env> Informer<K, V> {
     /// Starts to list and watch in the background.
     pub fn start<C: Client>(client: C, env: V, options: InformerOptions<K>) -> Self {
-        let InformerOptions { namespace, label_selector, field_selector, resync, indexes, digest, model } = options;
+        let InformerOptions { namespace, label_selector, field_selector, resync, indexes, digest, patience, model } = options;
         let contents = Contents { store: Store::new(indexes).with_digest(digest), version: String::new(), heard: false, backlog: None };
         let shared = Arc::new(Shared {
             contents: Arc::new(RwLock::new(contents)),
             listeners: Mutex::new(Some(Vec::new())),
             synced: latest::Sender::new(false),
         });
-        let source = Source { client, namespace, label_selector, field_selector };
+        let source = Source { client, namespace, label_selector, field_selector, patience };
         let backoff = GrowingBackoff::reflector();
         let task = match model {
             Model::ClientGo => {

@@ -1,9 +1,10 @@
 //! What an informer lists and watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::api::{ApiError, List, ListOptions, Object, Reason, VersionMatch, WatchOptions};
-use crate::client::{Client, ClientExt};
+use crate::api::{ApiError, Call, List, ListOptions, Object, Reason, Reply, Request, VersionMatch, WatchOptions};
+use crate::client::Client;
 
 /// Both client-go and kube-rs ask for this many objects a page.
 pub(super) const PAGE_SIZE: u32 = 500;
@@ -15,6 +16,8 @@ pub(super) struct Source<C> {
     pub(super) namespace: Option<Arc<str>>,
     pub(super) label_selector: Option<String>,
     pub(super) field_selector: Option<String>,
+    /// How long to wait for an answer; `None` = as long as the connection lasts.
+    pub(super) patience: Option<Duration>,
 }
 
 impl<C: Client> Source<C> {
@@ -27,7 +30,8 @@ impl<C: Client> Source<C> {
             label_selector: self.label_selector.clone(),
             field_selector: self.field_selector.clone(),
         };
-        self.client.list(self.namespace.as_deref(), options).await
+        let call = Call::List { namespace: self.namespace.clone(), options };
+        self.client.send(Request { call, timeout: self.patience }).await.map(Reply::into_list)
     }
 
     /// All pages of a list not older than `version`. If the revision of the first page is forgotten meanwhile,

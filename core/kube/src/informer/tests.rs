@@ -294,6 +294,46 @@ fn other_errors_of_opening_a_watch_list_again() {
     }
 }
 
+/// A server whose watches never open: what asks for one was sent into a cut.
+#[derive(Clone, Default)]
+struct CutOff {
+    /// How long each list waits for its answer.
+    lists: Arc<Mutex<Vec<Option<Duration>>>>,
+    streams_lists: bool,
+}
+
+impl Client for CutOff {
+    type Watch<K: Object> = crate::testing::TestWatch<K>;
+
+    async fn send<K: Object>(&self, request: crate::api::Request<K>) -> Result<Reply<K>, ApiError> {
+        self.lists.lock().unwrap().push(request.timeout);
+        Ok(Reply::List(List { resource_version: "10".to_owned(), items: Vec::new(), continue_token: None, remaining: None }))
+    }
+
+    async fn watch<K: Object>(&self, _: Option<Arc<str>>, _: WatchOptions) -> Result<Self::Watch<K>, ApiError> {
+        std::future::pending().await
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.streams_lists
+    }
+}
+
+#[test]
+fn with_patience_lists_have_an_end_and_a_watch_that_does_not_open_is_given_up_for_a_list() {
+    let minute = Some(60 * SECOND);
+    for (patience, streams_lists, lists) in
+        [(None, false, vec![None]), (None, true, vec![]), (minute, false, vec![minute, minute]), (minute, true, vec![minute])]
+    {
+        let (env, client) = (TestEnv::new(), CutOff { streams_lists, ..CutOff::default() });
+        let options = InformerOptions { patience, ..InformerOptions::default() };
+        let informer = Informer::<ConfigMap, _>::start(client.clone(), env.clone(), options);
+        env.advance(70 * SECOND);
+        assert_eq!(*client.lists.lock().unwrap(), lists, "{patience:?}, streams {streams_lists}");
+        assert_eq!(informer.has_synced(), !lists.is_empty());
+    }
+}
+
 #[test]
 fn a_reset_in_the_stream_is_a_clean_end_and_a_dead_connection_is_not() {
     let rig = Rig::new();

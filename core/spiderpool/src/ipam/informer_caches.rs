@@ -1,6 +1,7 @@
 //! The caches of an agent, filled by watches.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -76,6 +77,7 @@ type Late<K, V> = OnceLock<Running<K, V>>;
 struct Informers<C, V: Env> {
     client: C,
     env: V,
+    patience: Option<Duration>,
     pods: Running<Pod, V>,
     endpoints: Running<SpiderEndpoint, V>,
     pools: Running<SpiderIPPool, V>,
@@ -95,8 +97,9 @@ struct Informers<C, V: Env> {
 const DEFAULT: &str = "default";
 
 impl<C: Client, V: Env> InformerCaches<C, V> {
-    /// Starts to watch. With `node`, of pods only those of that node; upstream watches all.
-    pub fn start(client: C, env: V, node: Option<&str>) -> Self {
+    /// Starts to watch. With `node`, of pods only those of that node; upstream watches all. The answer to a list is waited for no longer
+    /// than `patience`: [`AgentSettings::list_timeout`](super::AgentSettings::list_timeout).
+    pub fn start(client: C, env: V, node: Option<&str>, patience: Option<Duration>) -> Self {
         let field_selector = node.map(|node| format!("spec.nodeName={node}"));
         let is_default = Index::new(DEFAULT, |pool: &SpiderIPPool, value| {
             if pool.spec.default {
@@ -104,12 +107,12 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
             }
         });
         Self(Arc::new(Informers {
-            pods: Running::start(&client, &env, InformerOptions { field_selector, ..InformerOptions::default() }),
-            endpoints: Running::start(&client, &env, InformerOptions::default()),
-            pools: Running::start(&client, &env, InformerOptions { indexes: vec![is_default], ..InformerOptions::default() }),
-            reserved_ips: Running::start(&client, &env, InformerOptions::default()),
-            namespaces: Running::start(&client, &env, InformerOptions::default()),
-            nodes: Running::start(&client, &env, InformerOptions::default()),
+            pods: Running::start(&client, &env, InformerOptions { field_selector, patience, ..InformerOptions::default() }),
+            endpoints: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
+            pools: Running::start(&client, &env, InformerOptions { indexes: vec![is_default], patience, ..InformerOptions::default() }),
+            reserved_ips: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
+            namespaces: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
+            nodes: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
             subnets: Late::new(),
             replica_sets: Late::new(),
             deployments: Late::new(),
@@ -117,6 +120,7 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
             daemon_sets: Late::new(),
             jobs: Late::new(),
             cron_jobs: Late::new(),
+            patience,
             client,
             env,
         }))
@@ -176,7 +180,8 @@ impl<C: Client, V: Env> Informers<C, V> {
     }
 
     fn late<'a, K: Object>(&self, late: &'a Late<K, V>) -> &'a StoreReader<K> {
-        &late.get_or_init(|| Running::start(&self.client, &self.env, InformerOptions::default())).store
+        let options = || InformerOptions { patience: self.patience, ..InformerOptions::default() };
+        &late.get_or_init(|| Running::start(&self.client, &self.env, options())).store
     }
 }
 
@@ -253,6 +258,8 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::Policy;
+    use crate::ipam::AgentSettings;
     use kube_machinery::api::{ApiError, Call, List, Reply, Request, WatchOptions};
     use kube_machinery::testing::{TestEnv, TestWatch};
 
@@ -262,12 +269,15 @@ mod tests {
         objects: Arc<BTreeMap<&'static str, Value>>,
         /// Kinds that were listed, with the field selector.
         listed: Arc<Mutex<Vec<String>>>,
+        /// How long each list waits for its answer.
+        patience: Arc<Mutex<Vec<Option<Duration>>>>,
     }
 
     impl Client for Still {
         type Watch<K: Object> = TestWatch<K>;
 
         async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
+            self.patience.lock().unwrap().push(request.timeout);
             let Call::List { options, .. } = request.call else { unreachable!("an informer lists and watches") };
             let kind = K::kind(&()).into_owned();
             let object = self.objects.get(&*kind).map(|value| Arc::new(serde_json::from_value(value.clone()).unwrap()));
@@ -294,7 +304,7 @@ mod tests {
             ("StatefulSet", json!({"metadata": {"namespace": "ns", "name": "db"}, "spec": {"selector": {}, "serviceName": ""}})),
         ]);
         let client = Still { objects: Arc::new(objects), ..Still::default() };
-        let caches = InformerCaches::start(client.clone(), env.clone(), Some("n"));
+        let caches = InformerCaches::start(client.clone(), env.clone(), Some("n"), None);
         env.block_on(caches.synced());
         let mut defaults = 0;
         caches.for_each_default_pool(&mut |_| defaults += 1);
@@ -309,5 +319,16 @@ mod tests {
         caches.warm(LateKind::ALL);
         env.block_on(caches.synced());
         assert_eq!(client.listed.lock().unwrap().len(), 7);
+    }
+
+    #[test]
+    fn no_agent_waits_for_a_list_longer_than_a_server_works_at_it_and_upstream_waits_without_end() {
+        for (policy, patience) in [(Policy::hardened(), Some(Duration::from_secs(60))), (Policy::upstream(), None)] {
+            let (env, client) = (TestEnv::new(), Still::default());
+            let caches = InformerCaches::start(client.clone(), env.clone(), None, AgentSettings::new(&policy).list_timeout);
+            caches.warm(LateKind::ALL);
+            env.block_on(caches.synced());
+            assert_eq!(*client.patience.lock().unwrap(), [patience; 13]);
+        }
     }
 }

@@ -33,6 +33,9 @@ pub struct AgentSettings {
     /// How long to wait for one answer of the API server, so that one lost answer does not cost the operation. Default 5 s;
     /// upstream waits for as long as the operation may take.
     pub request_timeout: Option<Duration>,
+    /// How long to wait for the answer to a list of an informer, without which the agent serves nobody, and for a watch to open. Default
+    /// 60 s, when the API server itself gives up (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
+    pub list_timeout: Option<Duration>,
     /// How long an operation may take whose caller sets no end. Default 100 s, the patience of the plugin; upstream `None`.
     pub operation_timeout: Option<Duration>,
     /// How long a roll-back, or settling a write whose answer was lost, may take after the caller's end. Default 10 s.
@@ -83,6 +86,7 @@ impl AgentSettings {
             subnet_pool_retries: 25,
             retry: Self::RETRY,
             request_timeout: (!upstream).then_some(Duration::from_secs(5)),
+            list_timeout: (!upstream).then_some(Duration::from_secs(60)),
             operation_timeout: (!upstream).then_some(Duration::from_secs(100)),
             clean_up_timeout: Duration::from_secs(10),
             late_commit: Duration::from_secs(40),

@@ -19,7 +19,8 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
     let node = &site.nodes[number];
     let env = site.env(&fabric, process);
     let client = site.agent_client(&fabric, process, &env);
-    let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name));
+    let patience = site.settings.lock().list_timeout;
+    let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name), patience);
     caches.warm(needed(&site.plan.kinds));
     caches.synced().await;
     let config = AgentConfig { node: node.name.clone(), settings: site.settings.lock().clone(), policy: site.policy };

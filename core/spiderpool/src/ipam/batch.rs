@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::agent::Agent;
 use super::allocated_ip::stored;
 use super::caches::Caches;
-use super::endpoints::{avoid, entries, uid_of};
+use super::endpoints::{avoid, entries, replaced_sandboxes, uid_of};
 use super::error::IpamError;
 use super::observer::{Cause, Observer, Step};
 use super::op::Op;
@@ -21,6 +21,9 @@ use kube_machinery::env::Env;
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it
     /// is, or if the pod names none (A §7.3). Its next ADD gets others.
+    ///
+    /// Not while the pod has a sandbox that another has replaced: who answers may be that one, and then the address is in use by right.
+    /// The next ADD finds out once it is torn down.
     ///
     /// # Errors
     /// Something may be left.
@@ -64,6 +67,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             if uid_of(&endpoint) != &*uid {
                 let found = uid_of(&endpoint).to_owned();
                 return Err(IpamError::EndpointOfAnother { endpoint: key.clone(), wanted: uid, found });
+            }
+            if !policy.sandbox_not_asked && replaced_sandboxes(&endpoint).next().is_some() {
+                return Err(IpamError::InAnotherSandbox(key.clone()));
             }
             // Other NICs may answer on theirs: they are not asked to give up anything.
             let keeps = |entry: &IPAllocationDetail| !of_all && !holds_any(entry, &request.conflicting);

@@ -94,7 +94,7 @@ pub(super) fn sandbox_of(endpoint: &SpiderEndpoint) -> Option<&str> {
 }
 
 /// The sandboxes that were answered before that one and are not known to be torn down, the newest first.
-fn replaced_sandboxes(endpoint: &SpiderEndpoint) -> impl Iterator<Item = &str> {
+pub(super) fn replaced_sandboxes(endpoint: &SpiderEndpoint) -> impl Iterator<Item = &str> {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(names::ANNOTATION_REPLACED_SANDBOXES));
     text.into_iter().flat_map(|text| text.split(',')).filter(|sandbox| !sandbox.is_empty())
 }

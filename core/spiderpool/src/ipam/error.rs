@@ -179,6 +179,9 @@ pub enum IpamError {
     /// Status 522: conflicting addresses of this kind of pod are not released.
     #[error("forbidden to release conflicting IPs of stateful pods")]
     ForbiddenStateful,
+    /// Another sandbox of the pod may be the one that answers on its addresses (batch release). The hardened form only.
+    #[error("endpoint {0} names another sandbox, which may answer on the addresses")]
+    InAnotherSandbox(ObjectKey),
     /// The limiter has no room.
     #[error("queue is full")]
     QueueFull,
@@ -213,6 +216,7 @@ impl IpamError {
             Self::Reading { .. } => "reading",
             Self::ForbiddenStateless => "forbid-stateless",
             Self::ForbiddenStateful => "forbid-stateful",
+            Self::InAnotherSandbox(_) => "in-another-sandbox",
             Self::QueueFull => "queue-full",
             Self::OutOfTime => "out-of-time",
         }

@@ -102,6 +102,28 @@ fn a_sandbox_that_is_torn_down_while_its_pod_lives_keeps_nothing_from_being_rele
 }
 
 #[test]
+fn what_an_older_sandbox_of_the_pod_may_answer_on_is_nobody_elses() {
+    let scene = in_two_sandboxes();
+    let before = scene.records();
+    // Each way to ask: the plugin of this project says which address it is, that of upstream does not.
+    for released in [scene.conflict("a", "u", "10.0.0.1"), scene.release("a", "u")] {
+        assert!(released.is_err_and(|error| error.class() == "in-another-sandbox"));
+    }
+    assert_eq!(scene.records(), before);
+    // The kubelet makes another sandbox of each that fails: the answer is the same until the oldest is torn down.
+    for nic in ["net1", "eth0"] {
+        assert_eq!(scene.in_sandbox("second").del("a", "u", nic), Ok(DelOutcome::Alive));
+    }
+    assert!(scene.in_sandbox("third").add("a", "u", "eth0").is_ok());
+    assert!(scene.conflict("a", "u", "10.0.0.1").is_err());
+    for nic in ["net1", "eth0"] {
+        assert_eq!(scene.in_sandbox("first").del("a", "u", nic), Ok(DelOutcome::Alive));
+    }
+    assert_eq!(scene.conflict("a", "u", "10.0.0.1"), Ok(()));
+    assert!(scene.records().iter().all(|(_, address, _)| address != "10.0.0.1"));
+}
+
+#[test]
 fn a_sandbox_whose_first_nic_is_of_another_plugin_is_torn_down_with_the_first_that_is_ours() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("net1", &["p4"], &[]), ("net2", &["q4"], &[])]));

@@ -50,6 +50,7 @@ names! {
         IpamError::Reading { .. } => "reading",
         IpamError::ForbiddenStateless => "forbidden-stateless",
         IpamError::ForbiddenStateful => "forbidden-stateful",
+        IpamError::InAnotherSandbox(_) => "in-another-sandbox",
         IpamError::QueueFull => "queue-full",
         IpamError::OutOfTime => "out-of-time",
     }

@@ -149,6 +149,7 @@ fn refused(error: &IpamError) -> Refusal {
         | IpamError::StaleEndpoint(_)
         | IpamError::ForbiddenStateless
         | IpamError::ForbiddenStateful
+        | IpamError::InAnotherSandbox(_)
         | IpamError::QueueFull => Refusal::Blocked,
     }
 }

@@ -4,6 +4,7 @@
 mod api_server;
 mod changes;
 mod deviations;
+mod endpoints;
 mod faults;
 mod overlaps;
 #[path = "../promise/mod.rs"]

@@ -116,9 +116,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 /// How an endpoint ended that was being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
-    /// This ADD let it go.
+    /// This ADD let it go, and its records are as they were.
     Now,
-    /// Somebody else had.
+    /// Somebody else had let it go, with its records.
     Already,
 }
 

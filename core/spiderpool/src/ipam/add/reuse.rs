@@ -250,8 +250,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
     }
 
-    /// The endpoint of the pod, of which records were missing that it has again: whoever took them may have taken the endpoint, too, and then
-    /// it is to name again what the pod keeps.
+    /// The endpoint of the pod, of which records were missing that it has again: whoever took them may have taken the endpoint, too, and
+    /// then it is to name again what the pod keeps.
     async fn keep_named(
         &mut self,
         known: &SpiderEndpoint,

@@ -59,7 +59,8 @@ impl View {
         }
     }
 
-    /// Whether a pod came to that place of another one whose object is gone. It may be gone, too, before the ADD that it was there for is over.
+    /// Whether a pod came to that place of another one whose object is gone. It may be gone, too, before the ADD that it was there for is
+    /// over.
     pub(in super::super) fn succeeds(&self, later: &str, earlier: &str) -> bool {
         let (Some(later), Some(earlier)) = (self.pods.get(later), self.pods.get(earlier)) else { return false };
         earlier.gone && earlier.place.is_some() && later.place == earlier.place && earlier.life.0 < later.life.0

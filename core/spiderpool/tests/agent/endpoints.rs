@@ -1,0 +1,83 @@
+//! The hardened agent where the endpoint of its pod goes, or its cache does not show it, while an ADD is under way.
+
+use crate::api_server::Deed;
+use crate::faults::agrees;
+use crate::scene::{Owner, Scene, addresses, ippools};
+use ipam_spiderpool::Policy;
+use kube_machinery::api::ObjectKey;
+use serde_json::json;
+
+#[test]
+fn a_further_sandbox_finds_the_endpoint_of_the_first_though_the_cache_does_not_show_it() {
+    for upstream in [false, true] {
+        let mut policy = Policy::hardened();
+        policy.further_nic_draws_again = upstream;
+        let mut scene = Scene::new(policy);
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+        let old = scene.world.frozen();
+        scene.restart_long_ago(&old);
+        // Those of other nodes are faster at the first pool, this time.
+        let mut others = 0;
+        scene.world.script(move |name, world| {
+            if name == "update SpiderIPPool/status" {
+                others += 1;
+                world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = json!(others));
+            }
+            Deed::Serve
+        });
+        let first = scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
+        scene.world.serve_all();
+        assert_eq!(addresses(&first), ["10.0.1.1"]);
+        scene.del("a", "u", "eth0").unwrap();
+        scene.world.log();
+        let second = scene.in_sandbox("second").add("a", "u", "eth0").unwrap();
+        assert_eq!(addresses(&second), addresses(&first));
+        agrees(&scene, "a", "u");
+        let draws = scene.world.log().iter().any(|request| request.starts_with("update SpiderIPPool/status"));
+        assert_eq!(draws, upstream);
+    }
+}
+
+#[test]
+fn an_endpoint_that_goes_while_its_missing_records_are_made_is_made_again() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
+    let first = scene.in_sandbox("s").add("a", "u", "eth0").unwrap();
+    // Somebody takes what the pod has: a record, and when the next ADD has read the pools, the other one and the endpoint.
+    scene.change("SpiderIPPool", "p4", |pool| pool["status"]["allocatedIPs"] = json!("{}"));
+    let mut taken = false;
+    scene.world.script(move |name, world| {
+        if name == "update SpiderIPPool/status" && !std::mem::replace(&mut taken, true) {
+            world.change("SpiderIPPool", &ObjectKey::cluster("p6"), |pool| pool["status"]["allocatedIPs"] = json!("{}"));
+            world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));
+        }
+        Deed::Serve
+    });
+    let again = scene.in_sandbox("s").add("a", "u", "eth0").unwrap();
+    assert_eq!((addresses(&again), scene.of("u").len()), (addresses(&first), 2));
+    agrees(&scene, "a", "u");
+}
+
+#[test]
+fn a_marked_endpoint_that_somebody_else_ends_with_its_records_is_made_again_with_them() {
+    for others in [false, true] {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
+        let first = scene.in_sandbox("s").add("a", "u", "eth0").unwrap();
+        scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+        // Whoever marked it takes the records after the ADD has looked at them, and then the endpoint.
+        let mut taken = false;
+        scene.world.script(move |name, world| {
+            if others && name == "patch SpiderEndpoint" && !std::mem::replace(&mut taken, true) {
+                for pool in ["p4", "p6"] {
+                    world.change("SpiderIPPool", &ObjectKey::cluster(pool), |pool| pool["status"]["allocatedIPs"] = json!("{}"));
+                }
+                world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));
+            }
+            Deed::Serve
+        });
+        let again = scene.in_sandbox("t").add("a", "u", "eth0").unwrap();
+        assert_eq!((addresses(&again), scene.of("u").len()), (addresses(&first), 2), "by others: {others}");
+        agrees(&scene, "a", "u");
+    }
+}

@@ -197,13 +197,6 @@ pub(super) struct ReusedIp {
     pub(super) nic: String,
 }
 
-impl Fate {
-    /// Whether the new pod has it.
-    pub(super) fn is_kept(&self) -> bool {
-        matches!(self, Self::Kept | Self::Made)
-    }
-}
-
 /// What becomes of an address that is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -215,6 +208,13 @@ pub(super) enum Fate {
     Lost,
     /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
     Of(String),
+}
+
+impl Fate {
+    /// Whether the new pod has it.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept | Self::Made)
+    }
 }
 
 /// Makes the records of addresses over to a new pod of the same name; for each address what becomes of it.

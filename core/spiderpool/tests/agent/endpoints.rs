@@ -1,7 +1,7 @@
 //! The hardened agent where the endpoint of its pod goes, or its cache does not show it, while an ADD is under way.
 
 use crate::api_server::Deed;
-use crate::faults::agrees;
+use crate::faults::{agrees, others_write_first};
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
 use kube_machinery::api::ObjectKey;
@@ -17,14 +17,7 @@ fn a_further_sandbox_finds_the_endpoint_of_the_first_though_the_cache_does_not_s
         let old = scene.world.frozen();
         scene.restart_long_ago(&old);
         // Those of other nodes are faster at the first pool, this time.
-        let mut others = 0;
-        scene.world.script(move |name, world| {
-            if name == "update SpiderIPPool/status" {
-                others += 1;
-                world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = json!(others));
-            }
-            Deed::Serve
-        });
+        others_write_first(&scene);
         let first = scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
         scene.world.serve_all();
         assert_eq!(addresses(&first), ["10.0.1.1"]);

@@ -206,11 +206,8 @@ fn a_batch_release_that_was_struck_is_made_good_and_never_gives_the_address_agai
     );
 }
 
-#[test]
-fn a_storm_of_conflicts_ends_with_the_next_pool_or_an_error() {
-    let scene = Scene::new(Policy::hardened());
-    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
-    // Before each write of p4 somebody else writes it.
+/// Before each write of a pool somebody else writes p4.
+pub(crate) fn others_write_first(scene: &Scene) {
     let mut others = 0;
     scene.world.script(move |name, world| {
         if name == "update SpiderIPPool/status" {
@@ -219,6 +216,13 @@ fn a_storm_of_conflicts_ends_with_the_next_pool_or_an_error() {
         }
         Deed::Serve
     });
+}
+
+#[test]
+fn a_storm_of_conflicts_ends_with_the_next_pool_or_an_error() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    others_write_first(&scene);
     let answer = scene.add("a", "u", "eth0").unwrap();
     assert_eq!((addresses(&answer), scene.of("u").len()), (vec!["10.0.1.1".to_owned()], 1));
 }

@@ -174,6 +174,23 @@ mod tests {
     }
 
     #[test]
+    fn a_successor_that_is_gone_itself_by_then_is_excused_and_a_predecessor_that_comes_after_it_is_not() {
+        for (first, second, excuse) in [("old", "new", Some(FORCED_SUCCESSOR)), ("new", "old", None)] {
+            on_stage(CLAIM, |stage| {
+                for uid in ["old", "new"] {
+                    stage.static_pod("ns/web-0", uid);
+                    stage.sandbox(uid, "ns/web-0", uid);
+                    stage.pod_gone("ns/web-0");
+                }
+                for uid in [first, second] {
+                    stage.attach(uid, "eth0", &["10.0.0.1"]);
+                }
+                assert_eq!(stage.excuses(), [excuse], "{second} after {first}");
+            });
+        }
+    }
+
+    #[test]
     fn a_successor_is_excused_until_its_predecessor_must_be_gone() {
         for (seconds, excuse) in [(34, Some(FORCED_SUCCESSOR)), (36, None)] {
             on_stage(CLAIM, |stage| {

@@ -170,6 +170,12 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         let Some(deadline) = deadline.filter(|_| !self.policy().probe_in_critical_section) else { return operation.await };
         let left = deadline.saturating_sub(self.env.monotonic());
         match race(operation, self.env.sleep(left)).await {
+            // What it would have tried again, it had no time for: that is why it failed, whatever it met last.
+            Either::Left(Err(error))
+                if error.of_request().is_some_and(|error| self.may_help(error)) && self.env.monotonic() >= deadline =>
+            {
+                Err(PoolError::OutOfTime)
+            }
             Either::Left(result) => result,
             Either::Right(()) => Err(PoolError::OutOfTime),
         }

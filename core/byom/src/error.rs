@@ -85,6 +85,14 @@ pub enum PoolError {
 }
 
 impl PoolError {
+    /// The failed request that ended the operation, if one did.
+    pub(super) fn of_request(&self) -> Option<&ApiError> {
+        match self {
+            Self::Reading(ReadError::Api(error)) | Self::Allocating(error) | Self::Updating(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// The name of the sentinel error that upstream returns or wraps, for those that it has.
     pub fn sentinel(&self) -> Option<&'static str> {
         match self {

@@ -125,6 +125,25 @@ fn upstream_gives_up_after_four_conflicts_and_hardened_does_not() {
 }
 
 #[test]
+fn a_conflict_that_comes_when_the_time_is_up_is_not_the_reason() {
+    let bed = Bed::recovered(Policy::hardened(), &POOL);
+    let pool = bed.process();
+    bed.allocate(&pool, "a").unwrap();
+    let (env, mut slow) = (bed.env.clone(), true);
+    bed.script(move |letter, store| {
+        if letter == "P" && std::mem::take(&mut slow) {
+            // The process stands still while somebody else touches the object.
+            let object = store.object.clone().unwrap();
+            store.put(object);
+            env.advance(Duration::from_secs(30));
+        }
+        Act::Serve
+    });
+    assert_eq!(bed.release(&pool, "a").unwrap_err(), PoolError::OutOfTime);
+    assert!(matches!(bed.release(&pool, "a"), Ok(Released::Freed(_))));
+}
+
+#[test]
 fn a_verdict_of_the_server_is_not_argued_with() {
     for policy in [Policy::upstream(), Policy::hardened()] {
         let bed = Bed::recovered(policy, &POOL);

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::observer::{Observer, Step};
 use super::plan::{give_back, plan};
-use super::pool::pool_of;
+use super::pool::{is_being_made, pool_of};
 use super::resource::SpiderSubnet;
 use super::want::{Known, Plan, Refusal, Want, Write};
 use crate::ranges::{IpSet, cidr_label};
@@ -96,7 +96,21 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
     /// The subnet and the pools of its CIDR.
     async fn read(&self, want: &Want<'_>) -> Result<(Arc<SpiderSubnet>, Vec<Arc<SpiderIPPool>>), ApiError> {
         let subnet: Arc<SpiderSubnet> = self.client.get(&ObjectKey::cluster(&want.demand.subnet)).await?;
-        let pools = pools_of_cidr(&self.client, &subnet, &self.policy).await?;
+        let mut pools = pools_of_cidr(&self.client, &subnet, &self.policy).await?;
+        let name = want.pool_name(&self.policy);
+        let is_missing = pools.iter().all(|pool| pool.metadata.name.as_ref() != Some(&name));
+        // A list comes from the cache of an API server, which can have lost an event (K182). Whoever took a pool for one that is yet to be
+        // made would give away what is set aside for it, so what the subnet mentions is asked for by its name. Upstream gives nothing back.
+        if is_missing && !self.policy.refused_pool_keeps_addresses && is_being_made(&name, &subnet) {
+            match self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&name)).await {
+                Ok(pool) => {
+                    let place = pools.partition_point(|other| other.metadata.name < pool.metadata.name);
+                    pools.insert(place, pool);
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok((subnet, pools))
     }
 

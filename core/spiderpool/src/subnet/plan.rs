@@ -64,7 +64,12 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     }
     match known.pool {
         None => plan.writes.push(Write::Create(pool::new(&name, subnet, want, &target.ips, policy))),
-        Some(known) if has == target.ips && pool::is_up_to_date(known, want, policy) => {}
+        Some(known) if has == target.ips && pool::is_up_to_date(known, want, policy) => {
+            // Another replica or agent may be about to make the pool as large as what was set aside.
+            if !first && !own.difference(&after).is_empty() {
+                plan.writes.push(Write::Update(pool::fenced(known, subnet)));
+            }
+        }
         Some(known) => plan.writes.push(Write::Update(pool::changed(known, want, &target.ips, policy))),
     }
     if first {

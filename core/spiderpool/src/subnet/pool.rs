@@ -13,6 +13,9 @@ use crate::owner_label::{application_name_of, application_version_of, owner_labe
 use crate::ranges::{IpSet, cidr_label};
 use crate::{IPPoolSpec, Policy, SpiderIPPool, names};
 
+/// The annotation of a pool that says at which version of the subnet something was given back that was set aside for it.
+const GIVEN_BACK: &str = "ipam.spidernet.io/given-back-at";
+
 /// The labels by which the pools of a workload are found, whichever incarnation it is; upstream writes names as they are, whatever their
 /// length.
 fn identity(want: &Want<'_>, policy: &Policy) -> [(&'static str, String); 7] {
@@ -66,7 +69,7 @@ pub(super) fn pool_of<'a>(
 }
 
 /// Whether a subnet has set aside addresses for a pool of this name.
-fn is_being_made(name: &str, subnet: &SpiderSubnet) -> bool {
+pub(super) fn is_being_made(name: &str, subnet: &SpiderSubnet) -> bool {
     let entries = subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok());
     entries.is_some_and(|entries| entries.iter().any(|(of, _)| of == name))
 }
@@ -141,5 +144,14 @@ pub(super) fn changed(pool: &SpiderIPPool, want: &Want<'_>, ips: &IpSet, policy:
     }
     annotations.insert(names::ANNOTATION_IPPOOL_IP_NUMBER.to_owned(), want.demand.number.clone());
     pool.spec.ips = Some(ips.texts()).filter(|ips| !ips.is_empty());
+    pool
+}
+
+/// The pool with a mark that no version of it had before. It is written before what is set aside for the pool and not in it is given back:
+/// whoever is about to put it there has read an older version, and is refused from then on.
+pub(super) fn fenced(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Box<SpiderIPPool> {
+    let mut pool = Box::new(pool.clone());
+    let version = subnet.metadata.resource_version.clone().unwrap_or_default();
+    pool.metadata.annotations.get_or_insert_default().insert(GIVEN_BACK.to_owned(), version);
     pool
 }

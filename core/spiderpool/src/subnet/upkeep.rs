@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::application::ApplicationName;
-use super::pool::{label, owner};
+use super::pool::{fenced, label, owner};
 use super::reclaim::Fate;
 use super::resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
 use super::shares::set_of;
@@ -27,9 +27,6 @@ pub struct Census<'a> {
     /// workload is of a kind whose pools agents make, and nobody else finishes what one of them has begun (A W21).
     pub is_left: &'a dyn Fn(&str, &PoolIPPreAllocation) -> bool,
 }
-
-/// The annotation of a pool that says at which version of the subnet something was given back that was set aside for it.
-const GIVEN_BACK: &str = "ipam.spidernet.io/given-back-at";
 
 /// A write. What is replaced carries the resourceVersion of the copy that was decided on.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,14 +97,6 @@ pub fn upkeep(census: &Census<'_>, policy: &Policy) -> Vec<Upkeep> {
         writes.push(Upkeep::Status(subnet));
     }
     writes
-}
-
-/// The pool with a mark that no version of it had before.
-fn fenced(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Box<SpiderIPPool> {
-    let mut pool = Box::new(pool.clone());
-    let version = subnet.metadata.resource_version.clone().unwrap_or_default();
-    pool.metadata.annotations.get_or_insert_default().insert(GIVEN_BACK.to_owned(), version);
-    pool
 }
 
 fn labelled(subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderSubnet>> {

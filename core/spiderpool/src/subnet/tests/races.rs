@@ -15,6 +15,7 @@ use crate::subnet::{AutoPools, Reconciled, Want};
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
 use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;
+use kube_machinery::client::ClientExt;
 use kube_machinery::testing::TestEnv;
 
 #[test]
@@ -55,6 +56,46 @@ fn what_was_set_aside_for_a_pool_that_outlives_its_workload_is_given_back() {
         let set: IpSet = crate::ranges::parse_ranges(&ips, 4, &policy).unwrap().into_iter().collect();
         assert_eq!((scene.only_size(), set.count()), (Some(2), kept));
     }
+}
+
+#[test]
+fn a_pool_that_lists_do_not_show_keeps_what_is_set_aside_for_it() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    let (auto_pools, application) = (scene.auto_pools(policy), application("web", 1));
+    let reconcile = |size| {
+        let demand = demand(size);
+        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
+    };
+    reconcile(3).unwrap();
+    let (name, ips) = scene.set_aside().remove(0);
+    scene.server.lose::<SpiderIPPool>(&ObjectKey::cluster(&name));
+    assert_eq!(reconcile(3).unwrap(), Reconciled::Settled);
+    assert_eq!(scene.set_aside(), [(name, ips)]);
+    assert_eq!(reconcile(2).unwrap(), Reconciled::Settled);
+    assert_eq!(scene.only_size(), Some(2));
+}
+
+#[test]
+fn what_is_given_back_without_a_write_of_the_pool_keeps_a_slower_writer_of_it_away() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    let (auto_pools, application) = (scene.auto_pools(policy), application("web", 1));
+    let reconcile = |size| {
+        let demand = demand(size);
+        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
+    };
+    reconcile(2).unwrap();
+    // Another replica sets a third address aside, and stands still before it writes the pool.
+    let mut slower = SpiderIPPool::clone(&scene.server.all::<SpiderIPPool>()[0]);
+    scene.server.refuse("update SpiderIPPool");
+    assert!(reconcile(3).is_err());
+    scene.server.serve("update SpiderIPPool");
+    slower.spec.ips = Some(scene.set_aside().remove(0).1);
+    assert_eq!(reconcile(2).unwrap(), Reconciled::Settled);
+    assert_eq!(scene.only_size(), Some(2));
+    let refused = scene.env.block_on(scene.server.update(slower)).unwrap_err();
+    assert!(refused.is_conflict(), "{refused}");
 }
 
 #[test]

@@ -32,6 +32,8 @@ struct Db {
     /// Kinds whose watches are silent for now, and how far they had come.
     held: BTreeMap<String, u64>,
     refused: BTreeSet<String>,
+    /// Objects that caches know nothing of.
+    lost: BTreeSet<(String, ObjectKey)>,
     revision: u64,
     writes: Vec<String>,
 }
@@ -121,14 +123,17 @@ impl Db {
             Call::Get { key, .. } => Ok(Reply::Object(read(&found(self, key)?))),
             Call::List { .. } => {
                 let resource_version = self.revision.to_string();
-                Ok(Reply::List(List { resource_version, items: self.all(), continue_token: None, remaining: None }))
+                let mut items = self.all();
+                items.retain(|item| !self.lost.contains(&(kind.clone(), ObjectKey::of(&**item))));
+                Ok(Reply::List(List { resource_version, items, continue_token: None, remaining: None }))
             }
             Call::Create { body, .. } => {
                 let key = ObjectKey::of(&**body);
+                // Storage is asked only for what is admitted.
+                let mut value = self.admit::<K>(None, &json!(**body), policy)?;
                 if found(self, &key).is_ok() {
                     return Err(error(Reason::AlreadyExists));
                 }
-                let mut value = self.admit::<K>(None, &json!(**body), policy)?;
                 value["metadata"]["uid"] = json!(format!("uid-{:05}", self.revision + 1));
                 Ok(Reply::Object(read(&self.store(&kind, &key, value))))
             }
@@ -177,6 +182,7 @@ impl Server {
             sinks: Vec::new(),
             held: BTreeMap::new(),
             refused: BTreeSet::new(),
+            lost: BTreeSet::new(),
             revision: 0,
             writes: Vec::new(),
         };
@@ -227,6 +233,11 @@ impl Server {
         let mut db = self.db.lock().unwrap();
         let revision = db.revision;
         db.held.insert(kind::<K>(), revision);
+    }
+
+    /// The cache of the server has lost what happened to an object last (K182).
+    pub(super) fn lose<K: Object>(&self, key: &ObjectKey) {
+        self.db.lock().unwrap().lost.insert((kind::<K>(), key.clone()));
     }
 
     /// The writes since the last look, as verb and kind.

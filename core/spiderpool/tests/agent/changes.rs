@@ -232,7 +232,7 @@ fn an_answer_that_a_pod_had_once_stays_whatever_becomes_of_the_pool() {
 }
 
 /// `db-0` with two NICs, which both draw from these pools.
-fn two_nics_of(scene: &Scene, uid: &str, pools: &str) {
+pub(crate) fn two_nics_of(scene: &Scene, uid: &str, pools: &str) {
     scene.pod("db-0", uid, Owner::StatefulSet, "");
     scene.change("Pod", "db-0", |pod| {
         pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": pools, "k8s.v1.cni.cncf.io/networks": "net"});

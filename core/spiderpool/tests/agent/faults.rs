@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::api_server::{Deed, World};
+use crate::changes::two_nics_of;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::ipam::{IpamError, PoolError};
 use ipam_spiderpool::select::SelectError;
@@ -146,6 +147,32 @@ fn an_inheritance_that_was_struck_is_made_good_by_the_next_add() {
             for kept in ["10.0.0.1", "10.0.0.2", "fd00::1"] {
                 assert!(addresses(&answer).contains(&kept.to_owned()), "{answer:?}");
             }
+            agrees(scene, "db-0", "u2");
+        },
+    );
+}
+
+#[test]
+fn what_is_taken_over_of_a_nic_that_the_successor_lacks_goes_whatever_strikes() {
+    let pools = r#"{"ipv4":["p4"],"ipv6":["p6"]}"#;
+    let begin = || {
+        let scene = Scene::new(Policy::hardened());
+        two_nics_of(&scene, "u1", pools);
+        scene.add("db-0", "u1", "eth0").unwrap();
+        scene.add("db-0", "u1", "net1").unwrap();
+        // One address of the second NIC is no longer to be had, and the successor does not have the NIC.
+        scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+        two_nics_of(&scene, "u2", pools);
+        scene.change("Pod", "db-0", |pod| pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = json!(""));
+        scene
+    };
+    at_every_request(
+        begin,
+        |scene| scene.try_add("db-0", "u2", "eth0").is_some(),
+        |scene, _| {
+            let answer = scene.add("db-0", "u2", "eth0").unwrap();
+            scene.world.deliver();
+            assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1"]);
             agrees(scene, "db-0", "u2");
         },
     );

@@ -15,6 +15,7 @@ use crate::ipam::error::{IpamError, may_pass};
 use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::Observer;
 use crate::ipam::op::Op;
+use crate::ipam::pool_decide::ReusedIp;
 use crate::ipam::request::AddRequest;
 use crate::select::{self, SelectError, TopController, is_alive};
 use crate::validity::Keeper;
@@ -41,7 +42,7 @@ pub(super) struct Add<'a, C, V, K, O> {
     /// Whether the addresses that were in use outside are no longer avoided from the next write on.
     pub(super) forgets_conflicts: bool,
     /// Addresses of a predecessor whose records this ADD has made its own, in an earlier round at the latest.
-    pub(super) taken_over: Vec<(Arc<str>, IpAddr)>,
+    pub(super) taken_over: Vec<(Arc<str>, ReusedIp)>,
     /// Whether records that an endpoint named were missing, and were made anew.
     pub(super) made_records: bool,
 }

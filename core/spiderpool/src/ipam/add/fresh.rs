@@ -235,7 +235,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let given_up = given_up(predecessors, static_reuse);
             named.retain(|ip| !given_up.iter().any(|(_, other)| other == ip));
             // The cache need not show yet what an earlier round did.
-            strays.extend(given_up.into_iter().filter(|address| self.taken_over.contains(address)));
+            let is_taken_over = |(pool, ip): &(Arc<str>, IpAddr)| self.taken_over.iter().any(|(of, taken)| of == pool && taken.ip == *ip);
+            strays.extend(given_up.into_iter().filter(is_taken_over));
         }
         strays.retain(|(_, ip)| !named.contains(ip));
         let strays = distinct(strays);

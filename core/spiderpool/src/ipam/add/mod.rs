@@ -34,7 +34,7 @@ use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
 use crate::ipam::request::AddRequest;
-use crate::select::{FIRST_NIC, SelectError, TopController, Workload, is_alive, is_nameless};
+use crate::select::{self, FIRST_NIC, SelectError, TopController, Workload, is_alive, is_nameless};
 use crate::validity::Keeper;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -227,9 +227,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let mut complete = true;
         if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
-            let nics: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
-            // What is recorded for a NIC that is not answered yet is found by its own ADD.
-            let is_stray = |nic: Option<&str>| self.nameless || nic.is_some_and(|nic| nics.contains(nic));
+            let answered: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
+            // What is recorded for a NIC that is not answered yet is found by its own ADD. Of a NIC that its predecessor had and the pod has
+            // not there will be none: a round took that over, whose write of the endpoint nobody acknowledged or somebody else came before.
+            let nics = select::nics(&self.pod);
+            let has = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
+            let is_stray = |nic: Option<&str>| self.nameless || nic.is_some_and(|nic| answered.contains(nic) || !has(nic));
+            // The cache need not show it yet.
+            let taken_over = self.taken_over.iter().filter(|(_, taken)| is_stray(Some(&taken.nic)));
+            what.extend(taken_over.map(|(pool, taken)| (pool.clone(), taken.ip)));
             match self.op.strays(&self.key, &self.uid, is_stray).await {
                 Ok(strays) => what.extend(strays),
                 Err(_) => complete = false,

@@ -301,7 +301,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 Ok(fates) => {
                     self.made_records |= fates.contains(&Fate::Made);
                     let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| fate.is_kept();
-                    let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.ip));
+                    let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.clone()));
                     self.taken_over.extend(kept);
                     lost.extend(places.zip(fates).filter(|(_, fate)| !fate.is_kept()).map(|(place, _)| place));
                 }
@@ -329,13 +329,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Takes back what the pod gave up, once its endpoint names what it has instead.
-    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, static_reuse: &StaticReuse, now: &[IPAllocationDetail]) {
+    pub(super) async fn release_given_up(&mut self, before: &SpiderEndpoint, static_reuse: &StaticReuse, now: &[IPAllocationDetail]) {
         let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
         let mut what = given_up(before, static_reuse);
         what.retain(|(_, ip)| !is_in_use(*ip));
         if what.is_empty() {
             return;
         }
+        self.taken_over.retain(|(_, taken)| !what.iter().any(|(_, ip)| *ip == taken.ip));
         // What is not taken back now is left to reclaim, which finds it in no endpoint.
         let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
         if uid_of(before) != &*self.uid {

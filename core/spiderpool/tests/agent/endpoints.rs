@@ -74,3 +74,29 @@ fn a_marked_endpoint_that_somebody_else_ends_with_its_records_is_made_again_with
         agrees(&scene, "a", "u");
     }
 }
+
+#[test]
+fn what_a_late_endpoint_names_stays_recorded_though_the_add_fails() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+    let mut reads = 0;
+    scene.world.script(move |name, world| match name {
+        "create SpiderEndpoint" => Deed::Later,
+        "get SpiderEndpoint" => {
+            reads += 1;
+            if reads == 1 {
+                // The endpoint is not there yet, and no pool serves the pod any more.
+                world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
+            } else {
+                world.deliver();
+            }
+            Deed::Serve
+        }
+        _ => Deed::Serve,
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.world.serve_all();
+    agrees(&scene, "a", "u");
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.1"]);
+    agrees(&scene, "a", "u");
+}

@@ -74,6 +74,8 @@ pub(super) struct Ledger {
     pub(super) unsettled: Vec<Suspect>,
     /// Addresses that do not work for the pod.
     pub(super) avoided: Vec<IpAddr>,
+    /// Whether an endpoint with what was recorded may have been written, though nobody said so.
+    pub(super) may_be_named: bool,
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {

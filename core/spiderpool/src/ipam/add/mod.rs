@@ -146,7 +146,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     return Ok(answer);
                 }
                 Err(Setback::Failed(error)) => return self.fail(error, ledger).await,
-                Err(Setback::Unknown(error)) => (error, true),
+                Err(Setback::Unknown(error)) => {
+                    ledger.may_be_named = true;
+                    (error, true)
+                }
                 Err(Setback::Again(error)) => (error, false),
             };
             rounds += 1;
@@ -181,7 +184,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod
-    /// that waits for more than there is would keep for ever from others what it cannot use.
+    /// that waits for more than there is would keep for ever from others what it cannot use. What its endpoint names by now, by a write
+    /// whose answer was lost, is the pod's, and the next ADD is answered with it.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
         if self.policy().partial_failure_keeps_records {
@@ -189,6 +193,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let own_time = self.op.with_time();
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
+        if ledger.may_be_named && !what.is_empty() {
+            let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else {
+                self.remember(ledger.recorded);
+                return Err(error);
+            };
+            let own = endpoint.as_deref().filter(|endpoint| uid_of(endpoint) == &*self.uid);
+            let named: Vec<IpAddr> = own.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
+            what.retain(|(_, ip)| !named.contains(ip));
+        }
         what.extend(self.unanswered(&own_time, &ledger.found).await);
         for suspect in ledger.unsettled {
             failures.suspect(&self.uid, suspect);

@@ -16,20 +16,27 @@ type Request = (ProcessId, Arc<str>, Arc<str>);
 /// Addresses that may not be used again, with their pools.
 type Refused = Arc<[(Arc<str>, IpAddr)]>;
 
+/// What an agent found when it compared.
+struct Compared {
+    refused: Refused,
+    /// Whether another pod of the same VM was there.
+    migrating: bool,
+}
+
 /// A pod of a StatefulSet, or of a VM, gets an address of its predecessor only if the rules would still give it that one:
 /// from a pool that serves its NIC, that still holds the address, and not a reserved one (D §0). What the agent's caches showed when
 /// it compared counts. Beside what was drawn, an answer may name what was handed on, and so may the endpoint for a NIC that is still to
 /// ask.
 ///
 /// The target of a live migration takes over what its source answers on, whatever became of the pool: the rules are for the VM's next start
-/// (A W28).
+/// (A W28). The source may end while the target's request is under way.
 ///
 /// Broken by `static-reuse-skips-filter` and `static-reuse-before-gating`. It does not see addresses that an agent does not compare
 /// with the rules at all.
 #[derive(Default)]
 pub(crate) struct ReusedAddressesArePermitted {
     /// What the rules refuse, of what was compared last.
-    refused: FxHashMap<Request, Refused>,
+    compared: FxHashMap<Request, Compared>,
     /// What agents made over to a pod that has no answer yet.
     handed_on: FxHashMap<Arc<str>, Vec<(Arc<str>, IpAddr)>>,
 }
@@ -42,11 +49,21 @@ impl IpamClaim for ReusedAddressesArePermitted {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Ipam(process, IpamNote::Compared { uid, nic, refused }) => {
-                self.refused.insert((process, uid.clone(), nic.clone()), refused.clone());
+                let compared = Compared { refused: refused.clone(), migrating: is_migrating(view, uid) };
+                self.compared.insert((process, uid.clone(), nic.clone()), compared);
             }
-            Seen::Pool(ref change) if change.by_agent => {
-                for edit in change.edits.iter().filter(|edit| edit.before.is_some()) {
-                    if let Some((address, record)) = edit.given() {
+            Seen::Pool(ref change) => {
+                for edit in &change.edits {
+                    // What was taken back may be drawn again, once it is free.
+                    if let Some((address, record)) = edit.taken()
+                        && let Some(of_pod) = self.handed_on.get_mut(record.pod_uid.as_str())
+                    {
+                        of_pod.retain(|(pool, other)| *other != address || **pool != *change.pool);
+                    }
+                    if let Some((address, record)) = edit.given()
+                        && change.by_agent
+                        && edit.before.is_some()
+                    {
                         let of_pod = self.handed_on.entry(record.pod_uid.as_str().into()).or_default();
                         of_pod.push((change.pool.clone(), address));
                     }
@@ -54,10 +71,10 @@ impl IpamClaim for ReusedAddressesArePermitted {
             }
             Seen::Ipam(process, IpamNote::AddEnded { uid, nic, result, .. }) => {
                 let handed_on = if result.is_ok() { self.handed_on.remove(uid) } else { None }.unwrap_or_default();
-                let Some(refused) = self.refused.remove(&(process, uid.clone(), nic.clone())) else { return };
+                let Some(Compared { refused, migrating }) = self.compared.remove(&(process, uid.clone(), nic.clone())) else { return };
                 findings.exercised();
                 let Some(answer) = Answered::of(seen).filter(|answer| answer.how != How::Existing) else { return };
-                if is_migrating(view, answer.uid) {
+                if migrating || is_migrating(view, answer.uid) {
                     return;
                 }
                 // What an answer to this very pod named before, for another of its NICs, is its own by now.
@@ -130,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_target_of_a_migration_takes_over_what_its_source_answers_on() {
-        for (source_is_there, excuses) in [(true, vec![]), (false, vec![None])] {
+        for (source_is_there, source_ends, excuses) in [(true, false, vec![]), (true, true, vec![]), (false, false, vec![None])] {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                 stage.vm_pod("ns/source", "source", "vm");
@@ -139,6 +156,9 @@ mod tests {
                     stage.pod_gone("ns/source");
                 }
                 stage.compare("target", "eth0", &[("p", "10.0.0.1")]);
+                if source_ends {
+                    stage.pod_gone("ns/source");
+                }
                 stage.answer_reowned("ns/target", "target", "eth0", FIRST);
                 assert_eq!((stage.excuses(), stage.exercised()), (excuses, true));
             });
@@ -174,5 +194,20 @@ mod tests {
                 assert_eq!((stage.excuses(), stage.exercised()), (excuses, true));
             });
         }
+    }
+
+    #[test]
+    fn what_was_handed_on_and_taken_back_may_be_drawn() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.static_pod("ns/web-0", "a");
+            stage.record(stage.person, "p", "10.0.0.1", "ns/web-0", "before");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+            stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+            stage.answer("ns/web-0", "a", "eth0", FIRST);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
+        });
     }
 }

@@ -95,7 +95,9 @@ fn not_justified(
             let reclaimed = |answer: &Answer| {
                 view.reclaimed_of(uid, answer.given.address).is_some_and(|reclaimed| reclaimed.said.moment > answer.said.moment)
             };
-            let stands = |answer: &Answer| !is_given_back(view, uid, answer.given.address) && !reclaimed(answer);
+            let stands = |answer: &Answer| {
+                !is_given_back(view, uid, answer.given.address) && !is_recorded_anew(view, uid, answer) && !reclaimed(answer)
+            };
             answered.any(stands).then_some("an earlier request was answered with one of them")
         }
         Cause::PoolChange => {
@@ -130,6 +132,14 @@ fn is_given_back(view: &View, uid: &str, address: IpAddr) -> bool {
         let tells = endpoint.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(CONFLICTING));
         uid_of(endpoint) == uid && tells && addresses_of(endpoint).all(|(_, _, named)| named != address)
     })
+}
+
+/// Whether what was answered was taken back, and recorded anew by a later request, for a pod whose endpoint is gone: with it went what it
+/// told of the conflict.
+fn is_recorded_anew(view: &View, uid: &str, answer: &Answer) -> bool {
+    let has_endpoint = view.pods.get(uid).is_some_and(|pod| view.endpoint_of(pod).is_some());
+    let since = view.pools.holder(&answer.given.pool, answer.given.address).filter(|holder| holder.record.pod_uid == uid);
+    !has_endpoint && since.and_then(|holder| holder.since).is_some_and(|made| made.moment > answer.said.moment)
 }
 
 pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
@@ -235,6 +245,23 @@ mod tests {
                 });
                 stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
                 assert_eq!(stage.excuses(), excuses, "told {tells}, named {names}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_roll_back_may_take_what_was_recorded_anew_once_the_endpoint_is_gone() {
+        for (anew, gone, excuses) in [(true, true, vec![]), (false, true, vec![None]), (true, false, vec![Some(BY_HAND)])] {
+            with_pod(|stage| {
+                if anew {
+                    stage.unrecord(stage.person, "p", "10.0.0.1");
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+                }
+                if gone {
+                    stage.endpoint_gone(stage.agent, "ns/web-0");
+                }
+                stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+                assert_eq!(stage.excuses(), excuses, "anew {anew}, gone {gone}");
             });
         }
     }

@@ -16,9 +16,9 @@ use crate::workload::IpamNote;
 /// of a StatefulSet or a VM. One that is being deleted waits for nobody, except for others whose finalizers alone hold it. One whose
 /// addresses are recorded still is found by reclaim, others are not (A W26). Only the DELs of all sandboxes that an endpoint names end it:
 /// others release nothing (K §5.4), however often they are repeated. The DEL of any sandbox ends one that names none. An endpoint that
-/// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL knew of it, so it
-/// is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the same (K §5.3), nobody
-/// asks again for what that NIC had.
+/// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL that had begun by
+/// then knew of it, so it is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the
+/// same (K §5.3), nobody asks again for what that NIC had.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
 /// DEL came through: they are the business of reclaim.
@@ -78,7 +78,10 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
             && let (None, Some(endpoint)) = (&change.before, &change.after)
             && !view.agents.is_asked(uid_of(endpoint))
         {
-            self.uids.remove(uid_of(endpoint));
+            let uid = uid_of(endpoint);
+            self.uids.remove(uid);
+            // A DEL that is under way may have looked for it before.
+            self.asked.retain(|id| view.sandboxes.get(id).is_none_or(|sandbox| *sandbox.uid != *uid));
         }
     }
 
@@ -206,6 +209,29 @@ mod tests {
                 stage.del("ns/a", "a", true);
                 stage.endpoint(stage.agent, "ns/a", "a", FIRST);
                 assert_eq!(stage.pending().is_some(), by_add, "without an ADD it is a copy of an earlier write");
+                stage.del("ns/a", "a", true);
+                assert!(stage.pending().is_some(), "this DEL should have ended it");
+            });
+        }
+    }
+
+    #[test]
+    fn a_late_endpoint_is_left_only_by_a_del_that_began_after_it() {
+        for began_after in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.sandbox("a", "ns/a", "a");
+                stage.pod_gone("ns/a");
+                if began_after {
+                    stage.endpoint(stage.agent, "ns/a", "a", FIRST);
+                    stage.del_asked("ns/a", "a");
+                } else {
+                    stage.del_asked("ns/a", "a");
+                    stage.endpoint(stage.agent, "ns/a", "a", FIRST);
+                }
+                stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "eth0".into(), failed: false });
+                assert_eq!(stage.pending().is_some(), began_after, "it may have been looked for before it was there");
                 stage.del("ns/a", "a", true);
                 assert!(stage.pending().is_some(), "this DEL should have ended it");
             });

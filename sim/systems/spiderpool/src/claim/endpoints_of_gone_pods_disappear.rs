@@ -1,5 +1,6 @@
 //! A L8: endpoints go with their pods.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderEndpoint;
@@ -18,7 +19,8 @@ use crate::workload::IpamNote;
 /// others release nothing (K §5.4), however often they are repeated. The DEL of any sandbox ends one that names none. An endpoint that
 /// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL that had begun by
 /// then knew of it, so it is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the
-/// same (K §5.3), nobody asks again for what that NIC had.
+/// same (K §5.3), nobody asks again for what that NIC had. Nor does anybody where it came while the next pod of the place was to inherit
+/// that (A §7.1), and the place was gone before the DEL of the first NIC, which is about that one only.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
 /// DEL came through: they are the business of reclaim.
@@ -30,8 +32,8 @@ pub(crate) struct EndpointsOfGonePodsDisappear {
     released: FxHashSet<Arc<str>>,
     /// The UIDs of their pods.
     uids: FxHashSet<Arc<str>>,
-    /// The sandboxes, and their NICs, whose last DEL failed.
-    failed: FxHashSet<(Arc<str>, Arc<str>)>,
+    /// The sandboxes, and their NICs, whose last DEL failed, or of one but the first left what it had to the next pod of the place.
+    left: FxHashSet<(Arc<str>, Arc<str>)>,
 }
 
 impl EndpointsOfGonePodsDisappear {
@@ -44,6 +46,24 @@ impl EndpointsOfGonePodsDisappear {
     }
 }
 
+/// Whether an endpoint may be left to the next pod of a place.
+fn waits_for_next(endpoint: &SpiderEndpoint) -> bool {
+    let kind = endpoint.status.as_ref().map_or("", |status| status.owner_controller_type.as_str());
+    matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none()
+}
+
+fn is_recorded(view: &View, uid: &str, pool: &str, address: IpAddr) -> bool {
+    view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid)
+}
+
+/// Whether a DEL of a NIC that is not the first has left to the next pod of the place what the NIC had.
+fn is_kept_for_place(view: &View, sandbox: &str, nic: &str) -> bool {
+    let uid = view.sandboxes.get(sandbox).map_or("", |sandbox| &sandbox.uid);
+    let Some((endpoint, _)) = view.pods.get(uid).filter(|_| *nic != *FIRST_NIC).and_then(|pod| view.endpoint_of(pod)) else { return false };
+    let mut addresses = addresses_of(endpoint).filter(|(entry, ..)| entry.interface == *nic);
+    uid_of(endpoint) == uid && waits_for_next(endpoint) && addresses.any(|(_, pool, address)| is_recorded(view, uid, pool, address))
+}
+
 impl IpamClaim for EndpointsOfGonePodsDisappear {
     fn event_mask(&self) -> EventMask {
         EventMask::RELEASE.and(EventMask::POD).and(EventMask::ENDPOINT)
@@ -52,10 +72,10 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed }) = *seen {
             let last = (id.clone(), nic.clone());
-            if *failed {
-                self.failed.insert(last)
+            if *failed || is_kept_for_place(view, id, nic) {
+                self.left.insert(last)
             } else {
-                self.failed.remove(&last)
+                self.left.remove(&last)
             };
         }
         // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs.
@@ -63,7 +83,7 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
             && **nic == *FIRST_NIC
             && let Some(sandbox) = view.sandboxes.get(id)
             && self.asked.contains(id)
-            && !self.failed.iter().any(|(of, _)| of == id)
+            && !self.left.iter().any(|(of, _)| of == id)
         {
             self.released.insert(id.clone());
             self.uids.insert(sandbox.uid.clone());
@@ -90,12 +110,9 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
         for (key, endpoint) in view.endpoints.iter() {
             let uid = uid_of(endpoint);
             let is_gone = view.pods.get(uid).is_none_or(|pod| pod.gone);
-            let kind = endpoint.status.as_ref().map_or("", |status| status.owner_controller_type.as_str());
-            let waits = matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none();
-            let is_recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid);
-            let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(pool, address));
+            let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(view, uid, pool, address));
             if is_gone
-                && !waits
+                && !waits_for_next(endpoint)
                 && !leads_back
                 && !is_held_by_others(endpoint)
                 && self.is_released(endpoint, uid)
@@ -163,6 +180,40 @@ mod tests {
             stage.del("ns/a", "a", true);
             assert!(stage.pending().is_some());
         });
+    }
+
+    #[test]
+    fn a_nic_whose_del_kept_what_it_had_for_the_place_is_left_to_others() {
+        for (of_set, kept) in [(true, true), (true, false), (false, true)] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.static_pod("ns/web-0", "a");
+                stage.add("ns/web-0", "a", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.2")]);
+                stage.sandbox("a", "ns/web-0", "a");
+                stage.pod_gone("ns/web-0");
+                let key = ObjectKey::namespaced("ns", "web-0");
+                if of_set {
+                    stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                        endpoint.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
+                    });
+                }
+                if !kept {
+                    stage.mark(stage.agent, "ns/web-0");
+                }
+                stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed: false });
+                if kept {
+                    stage.mark(stage.agent, "ns/web-0");
+                }
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                stage.del("ns/web-0", "a", true);
+                assert_eq!(stage.pending(), None, "a record leads to it");
+                stage.unrecord(stage.agent, "p", "10.0.0.2");
+                assert_eq!(stage.pending().is_none(), of_set && kept, "of a set: {of_set}, kept: {kept}");
+                stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed: false });
+                stage.del("ns/web-0", "a", true);
+                assert!(stage.pending().is_some(), "these DELs should have ended it");
+            });
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderEndpoint;
-use kube_machinery::FxHashSet;
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use super::view::{EMPTY_POD_IPS, EndpointChange, EventMask, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told, violated};
@@ -14,15 +14,17 @@ use super::{Findings, IpamClaim, told, violated};
 /// the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that answer. That is no
 /// end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes is what
 /// `records-equal-endpoints` says. It does the same with an endpoint that reclaim marked of a pod which runs, as a setting lets it (G EX3),
-/// also while reclaim is still about the records: that is excused as `empty-pod-ips-release`.
+/// also while reclaim is still about the records: that is excused as `empty-pod-ips-release`. Or it makes the records anew after reclaim
+/// removed them and before it lets go of the endpoint; when that is gone the agent makes another one. That is excused likewise, as far as
+/// what is recorded is newer than the mark, and by agents that are asked for the pod.
 ///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]
 pub(crate) struct PoolsAndEndpointsOutliveTheirRecords {
     /// The terminating endpoints that neither an agent nor a replica of the controller nor a person marked.
     collected: FxHashSet<Arc<str>>,
-    /// Those that a replica marked by the setting which lets it take what a running pod has.
-    taken_by_setting: FxHashSet<Arc<str>>,
+    /// Those that a replica marked by the setting which lets it take what a running pod has, and at which moment.
+    taken_by_setting: FxHashMap<Arc<str>, u64>,
 }
 
 fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
@@ -36,20 +38,28 @@ impl PoolsAndEndpointsOutliveTheirRecords {
         if change.by_replica {
             let announced = view.replicas.announced_endpoint(change.said.by, &change.key);
             if view.runs_without_ips(uid_of(before), announced.map(|announced| &**announced)) {
-                self.taken_by_setting.insert(change.key.clone());
+                self.taken_by_setting.insert(change.key.clone(), change.said.moment);
             }
         } else if !view.agents.is_agent(change.said.by) && !change.by_hand {
             self.collected.insert(change.key.clone());
         }
     }
 
-    /// Whether the agent of a pod that lives makes way for another endpoint of it, and under which hazard, if not by right.
+    /// Whether the agent of a pod that lives makes way for another endpoint of it, and under which hazard, if not by right, or makes one
+    /// after a replica that has taken what the first one named.
     fn is_replaced(&mut self, change: &EndpointChange, before: &SpiderEndpoint, view: &View) -> (bool, Option<&'static str>) {
         let uid = uid_of(before);
         let is_marked = self.collected.remove(&change.key) || view.began_terminating(before);
-        let is_taken = self.taken_by_setting.remove(&change.key);
-        let is_served = view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some();
-        (is_marked && is_served, (is_taken && is_served).then_some(EMPTY_POD_IPS))
+        let taken = self.taken_by_setting.remove(&change.key);
+        let is_served_by = |process| view.pods.is_alive(uid) && view.agents.asked(process, uid).next().is_some();
+        let is_served = is_served_by(change.said.by);
+        let made_anew = |taken: u64| {
+            let held = addresses_of(before).filter_map(|(_, pool, address)| view.pools.holder(pool, address));
+            let mut left = held.filter(|holder| holder.record.pod_uid == *uid);
+            left.all(|holder| holder.since.is_some_and(|made| made.moment > taken && is_served_by(made.by)))
+        };
+        let is_hazard = taken.is_some_and(|taken| is_served || (change.by_replica && made_anew(taken)));
+        (is_marked && is_served, is_hazard.then_some(EMPTY_POD_IPS))
     }
 }
 
@@ -215,6 +225,40 @@ mod tests {
                 }
                 stage.endpoint_gone(if by_agent { stage.agent } else { stage.replicas[0] }, "ns/a");
                 assert_eq!(stage.excuses(), [excuse], "runs so: {runs_without_ips}, asks: {asks}, by its agent: {by_agent}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_replica_lets_go_by_a_setting_of_what_the_agent_of_the_pod_makes_anew_and_of_nothing_older() {
+        for (runs_without_ips, asks, all, by_replica, excuse) in [
+            (true, true, true, true, Some(EMPTY_POD_IPS)),
+            (true, true, true, false, None),
+            (true, true, false, true, None),
+            (true, false, true, true, None),
+            (false, true, true, true, None),
+        ] {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = true;
+            on_stage_with(CLAIM, set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.2")]);
+                if runs_without_ips {
+                    stage.pod_is("ns/a", "Running", None);
+                }
+                let replica = stage.replicas[0];
+                stage.mark(replica, "ns/a");
+                stage.unrecord(replica, "p", "10.0.0.1");
+                if all {
+                    stage.unrecord(replica, "p", "10.0.0.2");
+                }
+                if asks {
+                    stage.ask("ns/a", "a", "eth0");
+                }
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+                stage.endpoint_gone(if by_replica { replica } else { stage.kubelet }, "ns/a");
+                let told = format!("runs so: {runs_without_ips}, asks: {asks}, took all: {all}, by a replica: {by_replica}");
+                assert_eq!(stage.excuses(), [excuse], "{told}");
             });
         }
     }

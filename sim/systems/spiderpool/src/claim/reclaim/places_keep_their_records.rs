@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use ipam_spiderpool::SpiderEndpoint;
 use sim_config::time::SimTime;
 
-use super::super::view::{Announced, EventMask, Place, Pod, Seen, View, addresses_of, has_ips, sim_time, uid_of};
+use super::super::view::{Announced, EventMask, Place, Pod, Seen, View, addresses_of, has_ips, is_of_set, sim_time, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, is_marked, violated, without_ips};
 
@@ -13,9 +14,10 @@ use super::{ends, is_marked, violated, without_ips};
 ///
 /// A place that was gone since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose endpoint was
 /// marked while it was gone: that release is finished. A place whose later pod answers on other addresses does not need the old one
-/// (U-1). Broken by `empty-pod-ips-means-gone`, `static-uid-mismatch-frees`, `families-race-on-endpoint`,
-/// `endpoint-removed-after-failed-release`, `vm-record-without-owner-check` and `scan-trusts-cached-pod`. It does not see places that
-/// the settings take for ordinary pods.
+/// (U-1). What an orphan was given for the first time goes with it, also if a StatefulSet has adopted it since: its endpoint says whose it
+/// was then, and once it is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by `empty-pod-ips-means-gone`,
+/// `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`,
+/// `vm-record-without-owner-check` and `scan-trusts-cached-pod`. It does not see places that the settings take for ordinary pods.
 pub(crate) struct PlacesKeepTheirRecords;
 
 impl IpamClaim for PlacesKeepTheirRecords {
@@ -31,8 +33,9 @@ impl IpamClaim for PlacesKeepTheirRecords {
                     let Some(place) = place_of(view, uid) else { continue };
                     findings.exercised();
                     let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
-                    let marked = view.endpoints.get(&before.pod).is_some_and(|endpoint| is_marked(endpoint) && uid_of(endpoint) == uid);
-                    if marked || !is_kept(view, place, announced) || serves_otherwise(view, uid, place, address) {
+                    let endpoint = view.endpoints.get(&before.pod).filter(|endpoint| uid_of(endpoint) == uid);
+                    let over = endpoint.is_some_and(|endpoint| is_marked(endpoint) || goes_with_orphan(view, uid, endpoint));
+                    if over || !is_kept(view, place, announced) || serves_otherwise(view, uid, place, address) {
                         continue;
                     }
                     violated(findings, without_ips(view, uid, announced), view.changes.touched(address), || {
@@ -47,7 +50,8 @@ impl IpamClaim for PlacesKeepTheirRecords {
             Seen::Endpoint(change) if change.by_replica => {
                 let (Some(before), Some(what)) = (&change.before, ends(change)) else { return };
                 let uid = uid_of(before);
-                let Some(place) = place_of(view, uid).filter(|_| !is_marked(before)) else { return };
+                let over = is_marked(before) || goes_with_orphan(view, uid, before);
+                let Some(place) = place_of(view, uid).filter(|_| !over) else { return };
                 findings.exercised();
                 let announced = view.replicas.announced_endpoint(change.said.by, &change.key).map(|announced| &**announced);
                 let mut addresses = addresses_of(before);
@@ -66,6 +70,12 @@ impl IpamClaim for PlacesKeepTheirRecords {
 /// The place of a pod. Of an orphan it is left open: the write that is judged may be the one that takes away what says so.
 fn place_of<'a>(view: &'a View, uid: &str) -> Option<&'a Place> {
     view.keeping_place(view.pods.get(uid).filter(|pod| !pod.is_orphan())?)
+}
+
+/// Whether an endpoint is that of a pod which is gone, and which was an orphan when it was given what the endpoint names.
+fn goes_with_orphan(view: &View, uid: &str, endpoint: &SpiderEndpoint) -> bool {
+    let was_orphan = |pod: &Pod| pod.gone && matches!(pod.place, Some(Place::Ordinal(..))) && pod.was_orphan_since(SimTime::ZERO);
+    !is_of_set(endpoint) && view.pods.get(uid).is_some_and(was_orphan)
 }
 
 /// Whether a place has been there all the time since it can have been asked for on account of a release.
@@ -221,6 +231,36 @@ mod tests {
                 stage.pod_is("ns/web-1", "Running", address);
                 reclaim(stage, 0);
                 assert_eq!(stage.excuses(), excuses, "{address:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn what_an_orphan_was_given_goes_with_it_once_it_is_gone_and_what_it_had_before_does_not() {
+        for (was_orphan, of_set, gone, excuses) in [
+            (true, false, true, vec![]),
+            (true, false, false, vec![None, None]),
+            (true, true, true, vec![None, None]),
+            (false, false, true, vec![None, None]),
+        ] {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                if was_orphan {
+                    stage.is_of("ns/web-1", None);
+                    stage.is_of("ns/web-1", Some("next"));
+                }
+                if of_set {
+                    stage.change::<SpiderEndpoint>(stage.agent, &ObjectKey::namespaced("ns", "web-1"), |endpoint| {
+                        endpoint.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
+                    });
+                }
+                if gone {
+                    stage.pod_gone("ns/web-1");
+                }
+                stage.unrecord(stage.replicas[0], "p", "10.0.0.1");
+                stage.endpoint_gone(stage.replicas[0], "ns/web-1");
+                assert_eq!(stage.excuses(), excuses, "an orphan: {was_orphan}, as one of the set's: {of_set}, gone: {gone}");
+                assert!(stage.exercised() || excuses.is_empty());
             });
         }
     }

@@ -1,8 +1,8 @@
 //! What a pod's state says about its right to its addresses (G §3, §10.1), read once more and without any cache.
 
-use ipam_spiderpool::PoolIPAllocation;
 use ipam_spiderpool::ipam::PATIENCE;
 use ipam_spiderpool::reclaim::NodeState;
+use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::cluster::{EPOCH, later};
@@ -219,11 +219,14 @@ impl View {
 
     /// Whether no endpoint says that a pod of a StatefulSet was an orphan when it was given addresses.
     fn is_kept_by_endpoint(&self, pod: &Pod) -> bool {
-        self.endpoint_of(pod).is_none_or(|(endpoint, _)| {
-            let of_set = endpoint.status.as_ref().is_some_and(|status| status.owner_controller_type == "StatefulSet");
-            of_set && endpoint.metadata.owner_references.iter().flatten().all(|owner| owner.kind != "Pod")
-        })
+        self.endpoint_of(pod).is_none_or(|(endpoint, _)| is_of_set(endpoint))
     }
+}
+
+/// Whether an endpoint was written for a pod of a StatefulSet, and not for an orphan, with which it goes.
+pub(in super::super) fn is_of_set(endpoint: &SpiderEndpoint) -> bool {
+    let of_set = endpoint.status.as_ref().is_some_and(|status| status.owner_controller_type == "StatefulSet");
+    of_set && endpoint.metadata.owner_references.iter().flatten().all(|owner| owner.kind != "Pod")
 }
 
 /// What a right clock shows at a point of the run.

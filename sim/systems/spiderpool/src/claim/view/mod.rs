@@ -68,7 +68,7 @@ use beginning::Beginning;
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, is_held_by_others, uid_of};
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
-pub(super) use entitlement::{Reclaimed, sim_time, wall};
+pub(super) use entitlement::{Reclaimed, is_of_set, sim_time, wall};
 pub(super) use health::{AFTERMATH, Health};
 pub(super) use ledger::{Answer, Ledger};
 pub(super) use nodes::Nodes;

@@ -38,6 +38,9 @@ pub struct ControllerSettings {
     /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened,
     /// nothing looks at it.
     pub max_queue_length: usize,
+    /// How long to wait for the answer to a list of an informer, and for a watch to open. Default 60 s, when the API server itself gives up
+    /// (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
+    pub list_timeout: Option<Duration>,
     /// What is done differently.
     pub policy: Policy,
 }
@@ -46,7 +49,15 @@ impl ControllerSettings {
     /// The defaults for a policy, without an election.
     pub fn new(policy: Policy) -> Self {
         let (resync, retry_delay) = (Some(Duration::from_secs(300)), Duration::from_secs(5));
-        Self { election: None, resync, retry_delay, max_retries: 500, max_queue_length: 10_000, policy }
+        Self {
+            election: None,
+            resync,
+            retry_delay,
+            max_retries: 500,
+            max_queue_length: 10_000,
+            list_timeout: policy.list_timeout(),
+            policy,
+        }
     }
 }
 
@@ -154,7 +165,8 @@ impl<C: Client, V: Env> PoolController<C, V> {
     }
 
     fn informer(&self) -> Informer<SpiderIPPool, V> {
-        let options = InformerOptions { resync: self.settings.resync, ..InformerOptions::default() };
+        let (resync, patience) = (self.settings.resync, self.settings.list_timeout);
+        let options = InformerOptions { resync, patience, ..InformerOptions::default() };
         Informer::start(self.client.clone(), self.env.clone(), options)
     }
 

@@ -1,5 +1,7 @@
 //! Where the hardened Spiderpool and upstream part: one switch per deviation.
 
+use std::time::Duration;
+
 use super::reclaim::ReclaimPolicy;
 use kube_machinery::deviation::{self, Deviation, deviations};
 
@@ -102,7 +104,7 @@ pub struct Policy {
     /// of upstream.
     pub adopt_stale_endpoint: bool,
     /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
-    /// has none; the informers of an agent wait for a list as long as the connection lasts (K180).
+    /// has none; informers wait for a list as long as the connection lasts (K180).
     pub waits_without_end: bool,
     /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27).
     pub terminating_endpoint_reused: bool,
@@ -208,6 +210,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// How long an informer waits for the answer to a list, and for a watch to open: as long as an API server works at it
+    /// (`--request-timeout`, K §2.11); `None` = as long as the connection lasts.
+    pub(crate) fn list_timeout(&self) -> Option<Duration> {
+        (!self.waits_without_end).then_some(Duration::from_secs(60))
+    }
+
     /// Every deviation of allocation, in the order of the fields. Those of reclaim are in [`ReclaimPolicy::DEVIATIONS`].
     pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
         "upstream-ranges" true upstream_ranges;

@@ -53,7 +53,8 @@ impl Live for Seen<'_> {
 impl<C: Client, V: Env> Webhook<C, V> {
     /// Starts the cache of subnets.
     pub fn start(client: C, env: V, settings: AdmissionSettings, policy: Policy) -> Self {
-        let informer = Informer::start(client.clone(), env, InformerOptions::default());
+        let options = InformerOptions { patience: policy.list_timeout(), ..InformerOptions::default() };
+        let informer = Informer::start(client.clone(), env, options);
         Self { client, settings, policy, subnets: informer.store(), informer, addresses: AddressSets::default() }
     }
 

@@ -259,7 +259,12 @@ mod tests {
 
     use super::*;
     use crate::Policy;
+    use crate::admission::{AdmissionSettings, Webhook};
+    use crate::controller::{ControllerSettings, PoolController};
     use crate::ipam::AgentSettings;
+    use crate::reclaim::{self, ReclaimSettings};
+    use crate::select::Settings;
+    use crate::subnet::SubnetController;
     use kube_machinery::api::{ApiError, Call, List, Reply, Request, WatchOptions};
     use kube_machinery::testing::{TestEnv, TestWatch};
 
@@ -329,6 +334,45 @@ mod tests {
             caches.warm(LateKind::ALL);
             env.block_on(caches.synced());
             assert_eq!(*client.patience.lock().unwrap(), [patience; 13]);
+        }
+    }
+
+    #[test]
+    fn nor_does_the_controller() {
+        for (policy, patience) in [(Policy::hardened(), Some(Duration::from_secs(60))), (Policy::upstream(), None)] {
+            let (env, client) = (TestEnv::new(), Still::default());
+            let settings = ControllerSettings::new(policy);
+            let subnets = SubnetController::new(client.clone(), env.clone(), (), (), settings.clone(), Settings::default());
+            env.spawn(async move { drop(subnets.run().await) });
+            let pools = PoolController::new(client.clone(), env.clone(), settings);
+            env.spawn(async move { drop(pools.run().await) });
+            let webhook = Webhook::start(client.clone(), env.clone(), AdmissionSettings::default(), policy);
+            let reclaim = reclaim::InformerCaches::start(client.clone(), env.clone(), &ReclaimSettings::new(&policy), &policy);
+            env.block_on(async { (webhook.synced().await, reclaim.synced().await) });
+            env.advance(Duration::from_secs(1));
+            let mut listed = client.listed.lock().unwrap().clone();
+            listed.sort();
+            assert_eq!(
+                listed,
+                [
+                    "CronJob",
+                    "DaemonSet",
+                    "Deployment",
+                    "Job",
+                    "Node",
+                    "Pod",
+                    "ReplicaSet",
+                    "SpiderEndpoint",
+                    "SpiderIPPool",
+                    "SpiderIPPool",
+                    "SpiderIPPool",
+                    "SpiderReservedIP",
+                    "SpiderSubnet",
+                    "SpiderSubnet",
+                    "StatefulSet"
+                ]
+            );
+            assert_eq!(*client.patience.lock().unwrap(), vec![patience; listed.len()]);
         }
     }
 }

@@ -173,12 +173,13 @@ impl<V: Env> std::fmt::Debug for InformerCaches<V> {
 impl<V: Env> InformerCaches<V> {
     /// Starts to watch.
     pub fn start<C: Client>(client: C, env: V, settings: &ReclaimSettings, policy: &Policy) -> Self {
+        let patience = settings.list_timeout;
         let (digest, indexes) = (Some(Digest::new(digest_of_pod)), vec![Index::new(OF_VM, of_vm)]);
-        let pods = Running::start(&client, &env, InformerOptions { digest, indexes, ..InformerOptions::default() });
-        let nodes = Running::start(&client, &env, InformerOptions::default());
+        let pods = Running::start(&client, &env, InformerOptions { digest, indexes, patience, ..InformerOptions::default() });
+        let nodes = Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() });
         let (digest, indexes) = (Some(Digest::new(digest_of_endpoint)), vec![Index::new(MARKED, marked)]);
-        let endpoints = Running::start(&client, &env, InformerOptions { digest, indexes, ..InformerOptions::default() });
-        let pools = Running::start(&client, &env, InformerOptions::default());
+        let endpoints = Running::start(&client, &env, InformerOptions { digest, indexes, patience, ..InformerOptions::default() });
+        let pools = Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() });
         let graves: Arc<Mutex<BTreeMap<String, Timestamp>>> = Arc::default();
         if !policy.reclaim.force_delete_frees_at_once {
             let (graves, settings, policy) = (graves.clone(), settings.clone(), *policy);

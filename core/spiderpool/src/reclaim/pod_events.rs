@@ -62,7 +62,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             }
             let term = leadership.gained().await;
             self.observer.observe(Step::LeadershipGained { term });
-            let informer = Informer::<Pod, V>::start(self.raw.clone(), self.env.clone(), InformerOptions::default());
+            let options = InformerOptions { patience: self.config.settings.list_timeout, ..InformerOptions::default() };
+            let informer = Informer::<Pod, V>::start(self.raw.clone(), self.env.clone(), options);
             let lost = async {
                 if !policy.leader_flag_polled {
                     return leadership.lost(term).await;

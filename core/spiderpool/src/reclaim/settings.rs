@@ -66,6 +66,9 @@ pub struct ReclaimSettings {
     pub retry: Backoff,
     /// How long to wait for one answer of the API server. Default 5 s; upstream for ever.
     pub request_timeout: Option<Duration>,
+    /// How long to wait for the answer to a list of an informer, and for a watch to open. Default 60 s, when the API server itself gives up
+    /// (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
+    pub list_timeout: Option<Duration>,
     /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: how many releases may wait for pools; with 0 all are refused. Default 1000, which is fixed in
     /// upstream's code (`MaxQueueSize`).
     pub queue_length: usize,
@@ -127,6 +130,7 @@ impl ReclaimSettings {
             leader_poll: Duration::from_secs(1),
             retry: AgentSettings::RETRY,
             request_timeout: (!policy.waits_without_end).then_some(Duration::from_secs(5)),
+            list_timeout: policy.list_timeout(),
             queue_length: 1000,
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::application::ApplicationName;
 use super::kinds::{ThirdParty, Watching};
@@ -17,19 +18,20 @@ use kube_machinery::informer::{Informer, InformerOptions, Notification};
 /// Which pools such a workload asks for nobody can tell: its pods do.
 pub struct Live<C, K> {
     client: C,
+    list_timeout: Option<Duration>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<C, K> Live<C, K> {
-    /// Reads through `client`.
-    pub fn new(client: C) -> Self {
-        Self { client, kind: PhantomData }
+    /// Reads through `client`. `list_timeout`: as in [`ControllerSettings`](crate::controller::ControllerSettings::list_timeout).
+    pub fn new(client: C, list_timeout: Option<Duration>) -> Self {
+        Self { client, list_timeout, kind: PhantomData }
     }
 }
 
 impl<C: Clone, K> Clone for Live<C, K> {
     fn clone(&self) -> Self {
-        Self::new(self.client.clone())
+        Self::new(self.client.clone(), self.list_timeout)
     }
 }
 
@@ -71,7 +73,8 @@ impl<C: Client, K: Object> ThirdParty for Live<C, K> {
         if !Self::knows(name) {
             return None;
         }
-        let informer = Informer::<K, V>::start(self.client.clone(), env.clone(), InformerOptions::default());
+        let options = InformerOptions { patience: self.list_timeout, ..InformerOptions::default() };
+        let informer = Informer::<K, V>::start(self.client.clone(), env.clone(), options);
         informer.add_handler(move |notification| {
             let gone = match &notification {
                 Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => notification.object(),

@@ -66,14 +66,14 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     /// Starts to watch.
     pub(super) fn watch(&self, queues: &Queues<V>) -> Seen<V> {
         let (client, env) = (&self.auto_pools.client, &self.auto_pools.env);
-        let resync = self.settings.resync;
-        let reserved_ips = Informer::start(client.clone(), env.clone(), InformerOptions::default());
-        let subnets = Informer::start(client.clone(), env.clone(), InformerOptions { resync, ..InformerOptions::default() });
+        let (resync, patience) = (self.settings.resync, self.settings.list_timeout);
+        let reserved_ips = Informer::start(client.clone(), env.clone(), InformerOptions { patience, ..InformerOptions::default() });
+        let subnets = Informer::start(client.clone(), env.clone(), InformerOptions { resync, patience, ..InformerOptions::default() });
         subnets.add_handler({
             let queue = queues.subnets.clone();
             move |notification: Notification<SpiderSubnet>| queue.add(notification.key())
         });
-        let pools = Informer::start(client.clone(), env.clone(), InformerOptions { resync, ..InformerOptions::default() });
+        let pools = Informer::start(client.clone(), env.clone(), InformerOptions { resync, patience, ..InformerOptions::default() });
         pools.add_handler({
             let (queues, policy) = (queues.clone(), self.settings.policy);
             move |notification| pool_changed(&queues, &notification, &policy)
@@ -95,7 +95,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// Watches the workloads of a kind. Only what changes what a workload asks for counts, and its end.
     fn watch_kind<K: AppKind>(&self, kind: Kind, queues: &Queues<V>) -> Watched<K, V> {
-        let informer = Informer::start(self.auto_pools.client.clone(), self.auto_pools.env.clone(), InformerOptions::default());
+        let options = InformerOptions { patience: self.settings.list_timeout, ..InformerOptions::default() };
+        let informer = Informer::start(self.auto_pools.client.clone(), self.auto_pools.env.clone(), options);
         let (queue, settings) = (queues.apps.clone(), self.select.clone());
         let (policy, limit) = (self.settings.policy, self.settings.max_queue_length);
         informer.add_handler(move |notification: Notification<K>| {

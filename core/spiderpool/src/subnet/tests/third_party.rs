@@ -15,7 +15,7 @@ use kube_machinery::api::ObjectKey;
 
 /// Knows ReplicationControllers, which Spiderpool does not (A §6.1).
 fn known(scene: &Scene) -> Live<Server, ReplicationController> {
-    Live::new(scene.server.clone())
+    Live::new(scene.server.clone(), None)
 }
 
 /// Somebody creates the workload `web`.

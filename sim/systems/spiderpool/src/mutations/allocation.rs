@@ -39,8 +39,8 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("adopt-stale-endpoint", "a terminating endpoint, or that of a stateless namesake, is taken over with its addresses"),
     (
         "waits-without-end",
-        "a request to the API server waits as long as the operation may take, and an operation without a deadline has none; an agent's \
-         informers wait for a list as long as the connection lasts (K180)",
+        "a request to the API server waits as long as the operation may take, and an operation without a deadline has none; informers \
+         wait for a list as long as the connection lasts (K180)",
     ),
     ("terminating-endpoint-reused", "the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27)"),
     ("failure-cache-kept-by-reuse", "an ADD that is answered from an endpoint leaves the failure cache as it is (A §14.23)"),

@@ -64,8 +64,9 @@ fn settings(site: &Site) -> ControllerSettings {
 /// Kinds that it does not know it looks up live: of those there is the CloneSet.
 fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
     let select = site.settings.lock().select.clone();
-    let third_party = Live::new(client.clone());
-    SubnetController::new(client, env, (), third_party, settings(site), select)
+    let settings = settings(site);
+    let third_party = Live::new(client.clone(), settings.list_timeout);
+    SubnetController::new(client, env, (), third_party, settings, select)
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).

@@ -1,0 +1,101 @@
+//! The figures: counted now, and recorded before.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use super::valgrind::root;
+
+/// By how much a figure may grow before it fails: what a compiler does otherwise, and a line more.
+const TOLERANCE: f64 = 0.03;
+
+/// Something that was counted.
+pub(crate) struct Figure {
+    /// What it is of.
+    pub(crate) name: String,
+    /// Instructions.
+    pub(crate) instructions: u64,
+    /// The exponent with which it has grown since the smaller size, and the highest that it may have.
+    pub(crate) growth: Option<(f64, f64)>,
+}
+
+impl Figure {
+    fn is_too_steep(&self) -> bool {
+        self.growth.is_some_and(|(exponent, steepest)| exponent > steepest)
+    }
+}
+
+/// All of them.
+pub(crate) struct Figures {
+    recorded: BTreeMap<String, u64>,
+    counted: Vec<Figure>,
+}
+
+fn path() -> PathBuf {
+    root().join("sim/cli/benches/instructions/figures.csv")
+}
+
+impl Figures {
+    /// With what is recorded.
+    pub(crate) fn read() -> Result<Self, Box<dyn Error>> {
+        let text = fs::read_to_string(path()).unwrap_or_default();
+        let recorded = csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>();
+        Ok(Self { recorded: recorded.map_err(|error| format!("{}: {error}", path().display()))?, counted: Vec::new() })
+    }
+
+    /// Enters a figure.
+    pub(crate) fn count(&mut self, figure: Figure) {
+        eprintln!("{}: {}", figure.name, millions(figure.instructions));
+        self.counted.push(figure);
+    }
+
+    /// By how much a figure has grown since it was recorded; `None` = it was not.
+    fn change(&self, figure: &Figure) -> Option<f64> {
+        let recorded = self.recorded.get(&figure.name)?;
+        Some(figure.instructions as f64 / *recorded as f64 - 1.0)
+    }
+
+    fn has_grown(&self, figure: &Figure) -> bool {
+        self.change(figure).is_some_and(|change| change > TOLERANCE)
+    }
+
+    /// Whether nothing has grown too much.
+    pub(crate) fn hold(&self) -> bool {
+        !self.counted.iter().any(|figure| self.has_grown(figure) || figure.is_too_steep())
+    }
+
+    /// Prints everything in columns.
+    pub(crate) fn print(&self) {
+        let width = self.counted.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
+        println!("{:<width$}  {:>12}  {:>8}  {:>8}", "instructions", "", "change", "exponent");
+        for figure in &self.counted {
+            let change = self.change(figure).map_or("new".to_owned(), |change| format!("{:+.1} %", change * 100.0));
+            let exponent = figure.growth.map_or(String::new(), |(exponent, _)| format!("{exponent:.2}"));
+            let verdict = match figure.growth {
+                _ if self.has_grown(figure) => "GROWN".to_owned(),
+                Some((_, steepest)) if figure.is_too_steep() => format!("TOO STEEP, at most {steepest}"),
+                Some((_, steepest)) => format!("<= {steepest}"),
+                None => String::new(),
+            };
+            let line = format!("{:<width$}  {:>12}  {change:>8}  {exponent:>8}  {verdict}", figure.name, millions(figure.instructions));
+            println!("{}", line.trim_end());
+        }
+    }
+
+    /// Records what was counted, beside what was not counted now.
+    pub(crate) fn write(&self) -> Result<(), Box<dyn Error>> {
+        let counted = self.counted.iter().map(|figure| (figure.name.clone(), figure.instructions));
+        let all: BTreeMap<String, u64> = self.recorded.clone().into_iter().chain(counted).collect();
+        let mut writer = csv::Writer::from_path(path())?;
+        writer.write_record(["figure", "instructions"])?;
+        for (name, instructions) in all {
+            writer.serialize((name, instructions))?;
+        }
+        Ok(writer.flush()?)
+    }
+}
+
+fn millions(count: u64) -> String {
+    if count < 1_000_000 { format!("{:.1} k", count as f64 / 1e3) } else { format!("{:.1} M", count as f64 / 1e6) }
+}

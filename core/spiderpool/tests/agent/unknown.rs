@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::api_server::Deed;
 use crate::scene::{Owner, Scene, addresses, ippools};
-use ipam_spiderpool::Policy;
+use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
 
@@ -334,4 +334,29 @@ fn an_answer_is_safe_from_a_roll_back_that_is_still_under_way() {
     let answer = scene.add("a", "u", "eth0").unwrap();
     scene.world.deliver();
     assert_eq!(scene.of("u"), addresses(&answer));
+}
+
+#[test]
+fn what_could_not_be_taken_back_is_found_before_another_pool_is_tried_though_the_cache_does_not_show_it() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    scene.change("SpiderIPPool", "p4", |pool| pool["status"]["allocatedIPs"] = json!("broken"));
+    // The endpoint cannot be written, and then nothing can be taken back.
+    let mut fails = false;
+    scene.world.script(move |name, _| {
+        fails |= name == "create SpiderEndpoint";
+        if fails { Deed::Refuse } else { Deed::Serve }
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.change("SpiderIPPool", "p4", |pool| pool["status"] = json!({}));
+    assert_eq!(scene.of("u"), ["10.0.1.1"]);
+    scene.world.script(|_, world| {
+        let records = |pool: &SpiderIPPool| pool.status.as_ref().map_or(0, |status| status.allocated_ips.parse().unwrap().len());
+        assert!(world.all::<SpiderIPPool>().iter().map(records).sum::<usize>() <= 1, "a second record of the NIC");
+        Deed::Serve
+    });
+    let answer = scene.add("a", "u", "eth0").unwrap();
+    assert_eq!((scene.of("u"), scene.stored("a")), (addresses(&answer), addresses(&answer)));
 }

@@ -107,9 +107,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if order.len() > 1 {
             let asked = self.asked();
             let asker = asked.asker(nic);
+            // What an ADD that failed could not take back the cache need not show yet.
+            let left = if policy.partial_failure_keeps_records { Vec::new() } else { agent.failures.of(&self.uid) };
+            let is_left_in = |name: &Arc<str>| left.iter().any(|allocated| allocated.pool == *name && is_meant(&allocated));
             for Candidate { name, pool, held } in &mut order {
                 let is_suspect = suspects.iter().any(|suspect| *suspect.nic == *nic && suspect.pool == *name);
-                *held = is_suspect || mine.contains(name) || asker.holds(pool);
+                *held = is_suspect || is_left_in(name) || mine.contains(name) || asker.holds(pool);
             }
             order.sort_by_key(|candidate| !candidate.held);
         }

@@ -53,8 +53,9 @@ pub(super) struct Facts {
     pub(super) endpoint: Seen<Arc<SpiderEndpoint>>,
     /// Its node as the API server has it; `None` = as the cache has it.
     pub(super) node: Option<NodeState>,
-    /// The UID of a pod that the API server has no more, while the cache shows it with containers that run: how it went is not known yet.
-    pub(super) vanished: Option<Arc<str>>,
+    /// The UIDs of pods that the API server has no more, while the cache shows them with containers that run: how they went is not known
+    /// yet. Beside the pod that is asked about it may be the one that has the endpoint by now.
+    pub(super) vanished: Vec<Arc<str>>,
     /// The UID of a pod of which events told how it went, and that nothing of it runs any more.
     pub(super) over: Option<Arc<str>>,
 }
@@ -84,7 +85,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     pub(super) fn under<T>(&self, leading: bool, facts: Option<&Facts>, decide: impl FnOnce(&Circumstances<'_>) -> T) -> T {
         let now = self.env.wall();
         let of_node = |name: &str| facts.and_then(|facts| facts.node).unwrap_or_else(|| cached_node(&self.caches, name));
-        let has_vanished = |uid: &str| facts.is_some_and(|facts| facts.vanished.as_deref() == Some(uid));
+        let has_vanished = |uid: &str| facts.is_some_and(|facts| facts.vanished.iter().any(|of| **of == *uid));
         // What events and what the cache told are bounds, both of them: the earlier one holds.
         let is_over = |uid: &str| facts.is_some_and(|facts| facts.over.as_deref() == Some(uid));
         let runs_until = |uid: &str| {
@@ -100,14 +101,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         // In the order in which upstream reads.
         let endpoint = cloned(self.caches.endpoint(key));
         let pod = cached_pod(&self.caches, key, uid, &self.config.settings, &self.config.policy);
-        Facts { pod: cloned(pod), endpoint, node: None, vanished: None, over: None }
+        Facts { pod: cloned(pod), endpoint, node: None, vanished: Vec::new(), over: None }
     }
 
     /// What the API server says: pod, endpoint and, if it may matter, node.
     async fn confirmed_facts(&self, key: &ObjectKey, uid: &str) -> Result<Facts, ReclaimError> {
         // Nothing is called so, and a GET without a name would be a LIST.
         if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() {
-            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None, vanished: None, over: None });
+            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None, vanished: Vec::new(), over: None });
         }
         let endpoint = if self.config.policy.reclaim.scan_trusts_cached_endpoint {
             cloned(self.caches.endpoint(key.as_str()))
@@ -127,8 +128,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             Some(pod) if pod.metadata.deletion_timestamp.is_some() || ended(pod).is_some() => Some(self.confirmed_node(pod).await?),
             _ => None,
         };
-        let is_there = pod.as_ref().is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid));
-        let vanished = (!is_there && self.is_shown_running(key, uid)).then(|| uid.into());
+        let is_there = |uid: &str| pod.as_ref().is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid));
+        let of_endpoint = by_ref(&endpoint).there().map(|endpoint| uid_of(endpoint)).filter(|of| *of != uid);
+        let of_both = [Some(uid), of_endpoint].into_iter().flatten();
+        let vanished = of_both.filter(|uid| !is_there(uid) && self.is_shown_running(key, uid)).map(Arc::from).collect();
         Ok(Facts { pod: cloned(Ok(pod)), endpoint, node, vanished, over: None })
     }
 

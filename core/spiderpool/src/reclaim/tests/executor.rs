@@ -126,6 +126,30 @@ fn the_node_is_asked_when_the_deadline_has_passed() {
 }
 
 #[test]
+fn what_the_next_pod_of_a_name_has_waits_for_the_cache_to_show_its_end_though_the_endpoint_there_is_the_last_ones() {
+    for recorded in [true, false] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
+        scene.views.endpoints = scene.world.frozen();
+        if !recorded {
+            scene.change("SpiderIPPool", "p4", |pool| pool["status"] = json!({}));
+        }
+        scene.whole_pod("a", "u2", Owner::Nobody, "10.0.0.2");
+        scene.views.pods = scene.world.frozen();
+        // It is deleted by force, and runs on.
+        scene.gone("a");
+        scene.restart();
+        scene.scan();
+        let kept = (scene.records().contains(&"u2".to_owned()), scene.is_served("a", "u2"));
+        assert_eq!(kept, (true, true), "the last one's record is there: {recorded}");
+        scene.views.pods = scene.world.clone();
+        scene.restart();
+        scene.scan();
+        assert_eq!((scene.records(), scene.endpoint_of("a").is_some()), (vec![], false));
+    }
+}
+
+#[test]
 fn a_pod_whose_end_was_seen_is_not_held_back_by_a_cache_that_shows_it_running() {
     for (ended, waits) in [(true, false), (false, true)] {
         let mut scene = Scene::new(Policy::hardened());

@@ -15,7 +15,8 @@ use crate::workload::Refusal;
 /// left without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a
 /// pod (A W1) is found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose migration
 /// failed (A W28): it is under the VM's name, and nobody is given the address while the VM is there. What did not fit together before the
-/// run, as in a dump, ends with its pod.
+/// run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's last request is one that looked then: an
+/// agent that has started anew cannot know of it, and nobody takes back a record of a pod that lives (G P-6).
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -33,7 +34,11 @@ impl IpamClaim for RecordsEqualEndpoints {
                 else {
                     continue;
                 };
-                let is_judged = |address: &IpAddr| !view.changes.touched(*address) && !view.began_unnamed(name, *address);
+                let is_judged = |address: &IpAddr| {
+                    !view.changes.touched(*address)
+                        && !view.began_unnamed(name, *address)
+                        && !view.is_hidden_since_answered(name, *address, &record.pod_uid)
+                };
                 let Some(address) = key.address().filter(is_judged) else { continue };
                 let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
                 let own = endpoint.filter(|endpoint| uid_of(endpoint) == record.pod_uid);
@@ -76,10 +81,13 @@ fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use ipam_spiderpool::SpiderEndpoint;
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube_machinery::ObjectKey;
+    use kube_machinery::json_text::JsonText;
 
     use super::super::testing::{Stage, on_stage};
     use crate::workload::Refusal;
@@ -108,6 +116,41 @@ mod tests {
             stage.pod_gone("ns/a");
             assert_eq!(stage.pending(), None);
         });
+    }
+
+    #[test]
+    fn a_record_that_hands_hid_when_its_pod_was_answered_is_a_leak_once_it_is_asked_about_again() {
+        for (hidden, is_leak) in [(true, false), (false, true)] {
+            on_stage("records-equal-endpoints", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.pod("ns/a", "a");
+                // An earlier life of the agent left it.
+                stage.record_for(stage.agent, "p", "10.0.0.1", "a", "eth0");
+                let text = |stage: &mut Stage, change: fn(&str) -> String| {
+                    stage.pass(Duration::from_secs(1));
+                    stage.change_pool(stage.person, "p", |pool| {
+                        let status = pool.status.as_mut().unwrap();
+                        status.allocated_ips = JsonText::verbatim(change(status.allocated_ips.text()));
+                    });
+                    stage.pass(Duration::from_secs(1));
+                };
+                let second = &[("eth0", "q", "10.0.1.1")];
+                text(stage, |records| format!("~{records}"));
+                if hidden {
+                    stage.add("ns/a", "a", second);
+                }
+                text(stage, |records| records.trim_start_matches('~').to_owned());
+                if !hidden {
+                    stage.add("ns/a", "a", second);
+                }
+                assert_eq!(stage.pending().is_some(), is_leak, "{:?}", stage.pending());
+                // Whoever is asked about it again can see it.
+                stage.ask("ns/a", "a", "eth0");
+                stage.answer("ns/a", "a", "eth0", second);
+                assert!(stage.pending().unwrap().contains("10.0.0.1 of p is recorded for ns/a and not in its endpoint"));
+            });
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ const YOUNG: Duration = Duration::from_secs(120);
 /// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good,
 /// those that nothing could serve when they asked last, those whose sandbox was there when a setting let a scan take what they had (G EX3),
 /// and those whose right ended so lately that reclaim may still find them. Nor are records of live pods that no endpoint named before the
-/// run. Of a pod that nobody has ever seen its name decides who keeps what is recorded for it. It is what upstream's own chaos tests look
+/// run, or that people hid from the last request for their pods. Of a pod that nobody has ever seen its name decides who keeps what is recorded for it. It is what upstream's own chaos tests look
 /// at (G §12). Broken by nearly everything, so that a claim with a narrower sentence says more.
 pub(crate) struct AllAddressesAreAccountedFor;
 
@@ -92,6 +92,9 @@ fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, record: &PoolIPAl
         return None;
     }
     let answering = view.sandboxes.answering(address).filter(|(_, sandbox)| *sandbox.uid == *uid).count();
+    if answering == 0 && view.is_hidden_since_answered(pool, address, uid) {
+        return None;
+    }
     if answering != 1 && !view.outlives_its_addresses(uid) {
         return Some(format!("is recorded for {}, of which {answering} sandboxes answer on it", view.pod_of(uid)));
     }
@@ -108,6 +111,7 @@ mod tests {
     use super::super::super::testing::{Stage, on_stage, on_stage_with};
     use super::*;
     use ipam_spiderpool::reclaim::ReclaimSettings;
+    use kube_machinery::json_text::JsonText;
     use kube_sim::node::PodNote;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -172,6 +176,34 @@ mod tests {
                 stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.2")]);
                 stage.pass(YOUNG * 2);
                 assert_eq!(stage.pending().is_none(), on, "{:?}", stage.pending());
+            });
+        }
+    }
+
+    #[test]
+    fn a_record_that_hands_hid_when_its_pod_was_answered_stays_unless_somebody_answers_on_it() {
+        for (hidden, answers, fits) in [(true, false, true), (true, true, false), (false, false, false)] {
+            on_stage("all-addresses-are-accounted-for", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.pod("ns/a", "a");
+                stage.sandbox("a", "ns/a", "a");
+                stage.record_for(stage.agent, "p", "10.0.0.1", "a", "eth0");
+                stage.pass(Duration::from_secs(1));
+                if hidden {
+                    stage.change_pool(stage.person, "p", |pool| {
+                        let status = pool.status.as_mut().unwrap();
+                        status.allocated_ips = JsonText::verbatim(format!("~{}", status.allocated_ips.text()));
+                    });
+                }
+                stage.add("ns/a", "a", &[("eth0", "q", "10.0.1.1")]);
+                stage.attach("a", "eth0", &["10.0.1.1"]);
+                if answers {
+                    stage.attach("a", "net1", &["10.0.0.1"]);
+                }
+                stage.pass(YOUNG * 2);
+                let told = stage.pending().unwrap_or_default();
+                assert_eq!(!told.contains("10.0.0.1 of p is recorded for ns/a"), fits, "{hidden}, {answers}: {told}");
             });
         }
     }

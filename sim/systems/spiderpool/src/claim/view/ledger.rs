@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kube_machinery::FxHashMap;
+use sim_config::time::SimTime;
 
 use super::Said;
 use super::agents::{ShownUpTo, Tried};
@@ -70,7 +71,9 @@ pub(in super::super) struct Last {
     pub(in super::super) tried: Vec<Tried>,
     /// The NICs and pools of which it may not be known what became of a write, by this request and those before it, since the last answer.
     pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
-    /// When.
+    /// When it began.
+    pub(in super::super) began: SimTime,
+    /// When it ended.
     pub(in super::super) said: Said,
 }
 

@@ -497,8 +497,9 @@ impl View {
                     self.ledger.answered(uid, self.pods.get(uid), given, said, basis);
                 }
                 let refusal = result.as_ref().err().copied();
+                let began = asked.as_ref().map_or(said.at, |asked| asked.began.at);
                 let (agreed, tried) = asked.map_or((false, Vec::new()), |asked| (asked.agreed, asked.tried));
-                self.ledger.ended(uid, Last { refusal, agreed, tried, doubts: Vec::new(), said });
+                self.ledger.ended(uid, Last { refusal, agreed, tried, doubts: Vec::new(), began, said });
             }
             IpamNote::ReleaseBegun { uid, cause, what, .. } => {
                 self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None });

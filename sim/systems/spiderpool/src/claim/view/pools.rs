@@ -10,8 +10,9 @@ use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, R
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::Said;
+use super::endpoints::addresses_of as addresses_in;
 use super::overlaps::Overlaps;
+use super::{Said, View};
 
 /// A pool.
 #[derive(Clone, Debug)]
@@ -22,8 +23,8 @@ pub(in super::super) struct Pool {
     pub(in super::super) addresses: Option<Arc<IpSet>>,
     /// Its records as they could last be read: what people type into the text takes nobody's address away.
     records: PoolIPAllocations,
-    /// Until when nobody could read them; `None` = they could always be read, or cannot be now (`is_garbled`).
-    garbled_until: Option<SimTime>,
+    /// From when until when nobody could read them; `None` = they cannot be read now.
+    hidden: Vec<(SimTime, Option<SimTime>)>,
     /// The revision at which anything but its records and ranges last changed; 0 = not in this run.
     pub(in super::super) changed: u64,
     /// `addresses` as they were from a revision on, the present ones last.
@@ -34,7 +35,7 @@ impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
         let addresses = addresses_of(&object.spec);
         let records = records_of(&object).cloned().unwrap_or_default();
-        Self { eras: vec![(0, addresses.clone())], addresses, records, garbled_until: None, object, changed: 0 }
+        Self { eras: vec![(0, addresses.clone())], addresses, records, hidden: Vec::new(), object, changed: 0 }
     }
 
     /// Whether whoever was shown everything up to a revision, and maybe more, can have known it without an address.
@@ -50,7 +51,24 @@ impl Pool {
 
     /// Until when nobody could read its records: who had to take one away could not.
     pub(in super::super) fn garbled_until(&self, now: SimTime) -> Option<SimTime> {
-        if is_garbled(&self.object) { Some(now) } else { self.garbled_until }
+        self.hidden.last().map(|(_, until)| until.unwrap_or(now))
+    }
+
+    /// Whether whoever looked from `began` to `ended` can have found its records unreadable, and with them one that is there since then.
+    fn may_have_hidden(&self, since: Option<Said>, began: SimTime, ended: SimTime) -> bool {
+        let is_hidden = |(from, until): &(SimTime, Option<SimTime>)| {
+            *from <= ended && until.is_none_or(|until| began < until) && since.is_none_or(|since| since.at <= *from)
+        };
+        self.hidden.iter().any(is_hidden)
+    }
+
+    /// Takes in whether its records can be read from now on.
+    fn see_text(&mut self, at: SimTime) {
+        match (self.hidden.last_mut(), is_garbled(&self.object)) {
+            (Some((_, until @ None)), false) => *until = Some(at),
+            (Some((_, None)), true) | (_, false) => {}
+            (_, true) => self.hidden.push((at, None)),
+        }
     }
 
     /// Its records, as they could last be read.
@@ -85,6 +103,19 @@ impl Pool {
             Some(free)
         };
         (0..most).take_while(|_| next().is_some()).count()
+    }
+}
+
+impl View {
+    /// Whether people hid a record while the last request for its pod looked, which was answered with something else. Nobody takes back a
+    /// record of a pod that lives (G P-6): it ends with the pod, or with the next request.
+    pub(in super::super) fn is_hidden_since_answered(&self, name: &str, address: IpAddr, uid: &str) -> bool {
+        let (Some(pool), Some(last)) = (self.pools.get(name), self.ledger.last(uid)) else { return false };
+        let since = self.pools.holder(name, address).and_then(|holder| holder.since);
+        let endpoint = self.pods.get(uid).and_then(|pod| self.endpoint_of(pod));
+        let is_named =
+            || endpoint.is_some_and(|(endpoint, _)| addresses_in(endpoint).any(|(_, of, named)| *of == *name && named == address));
+        last.refusal.is_none() && pool.may_have_hidden(since, last.began, last.said.at) && !is_named()
     }
 }
 
@@ -249,7 +280,8 @@ impl Pools {
                 self.hold(address, Holder { pool: name.clone(), record: Arc::new(record.clone()), since: None });
             }
         }
-        let pool = Pool::new(object);
+        let mut pool = Pool::new(object);
+        pool.see_text(SimTime::ZERO);
         if let Some(addresses) = &pool.addresses {
             self.overlaps.begin(&name, addresses);
         }
@@ -283,9 +315,7 @@ impl Pools {
         let moved = self.replace(&name, revision, after.clone());
         if let Some(pool) = self.by_name.get_mut(&name) {
             pool.records = new;
-            if before.as_deref().is_some_and(is_garbled) && !is_garbled(&pool.object) {
-                pool.garbled_until = Some(said.at);
-            }
+            pool.see_text(said.at);
         }
         PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits, moved }
     }

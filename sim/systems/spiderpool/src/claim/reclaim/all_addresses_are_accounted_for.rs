@@ -21,8 +21,9 @@ const YOUNG: Duration = Duration::from_secs(120);
 /// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good,
 /// those that nothing could serve when they asked last, those whose sandbox was there when a setting let a scan take what they had (G EX3),
 /// and those whose right ended so lately that reclaim may still find them. Nor are records of live pods that no endpoint named before the
-/// run, or that people hid from the last request for their pods. Of a pod that nobody has ever seen its name decides who keeps what is recorded for it. It is what upstream's own chaos tests look
-/// at (G §12). Broken by nearly everything, so that a claim with a narrower sentence says more.
+/// run, or that people hid from the last request for their pods. Of a pod that nobody has ever seen its name decides who keeps what is
+/// recorded for it. It is what upstream's own chaos tests look at (G §12). Broken by nearly everything, so that a claim with a narrower
+/// sentence says more.
 pub(crate) struct AllAddressesAreAccountedFor;
 
 impl IpamClaim for AllAddressesAreAccountedFor {

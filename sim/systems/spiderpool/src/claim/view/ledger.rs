@@ -71,7 +71,7 @@ pub(in super::super) struct Last {
     pub(in super::super) tried: Vec<Tried>,
     /// The NICs and pools of which it may not be known what became of a write, by this request and those before it, since the last answer.
     pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
-    /// When it began.
+    /// When it began, as far as that was seen; else when it ended.
     pub(in super::super) began: SimTime,
     /// When it ended.
     pub(in super::super) said: Said,

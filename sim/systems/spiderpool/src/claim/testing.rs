@@ -262,6 +262,12 @@ impl Stage {
         self.event(EventKind::Answer { client, verb: Verb::Get, kind, key: Some(&key), outcome: Outcome::Ok });
     }
 
+    /// An agent sends a write of a pool.
+    pub(super) fn sends_write(&mut self, client: ProcessId, pool: &str) {
+        let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::cluster(pool));
+        self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Update, kind, key: Some(&key) });
+    }
+
     /// The write of a pool is refused.
     pub(super) fn refused_write(&mut self, client: ProcessId, reason: Reason) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::cluster("p"));

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use super::super::view::{EventMask, Seen, View};
+use super::super::view::{EventMask, Said, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
 ///
 /// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
 /// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
-/// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. One in a pool
+/// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. The same goes
+/// for what an earlier life sent before it ended and the API server carried out when this one had drawn (K §2.13): no read can tell that it
+/// will come. One in a pool
 /// whose records people made unreadable since is excused as `edited-by-hand`, until an ADD that looked in the meantime has ended: an agent
 /// that has started anew cannot know of it.
 pub(crate) struct NicsHaveOneRecordOfAFamily;
@@ -29,14 +31,16 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
         }
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             findings.exercised();
+            // The agent that has started anew draws, and then what its earlier life had sent is carried out.
+            let is_newer = |since: Option<Said>| change.left_behind.is_some_and(|lost| since.is_some_and(|since| since.moment > lost));
             let same = |(pool, other): &&(std::sync::Arc<str>, std::net::IpAddr)| {
                 *other != address
                     && other.is_ipv4() == address.is_ipv4()
                     && view.pools.get(pool).is_none_or(|pool| !pool.is_terminating())
-                    && view
-                        .pools
-                        .holder(pool, *other)
-                        .is_some_and(|holder| holder.record.pod_uid == record.pod_uid && holder.record.interface == record.interface)
+                    && view.pools.holder(pool, *other).is_some_and(|holder| {
+                        let is_same = holder.record.pod_uid == record.pod_uid && holder.record.interface == record.interface;
+                        is_same && !is_newer(holder.since)
+                    })
             };
             if let Some((pool, other)) = view.pools.of_uid(&record.pod_uid).iter().find(same) {
                 let hidden = view.pools.holder(pool, *other).is_some_and(|holder| {
@@ -57,6 +61,7 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
 #[cfg(test)]
 mod tests {
     use kube_machinery::json_text::JsonText;
+    use kube_sim::trace::ProcessChange;
 
     use super::super::super::BY_HAND;
     use super::super::super::testing::{Stage, on_stage};
@@ -84,6 +89,42 @@ mod tests {
             stage.record_for(by, "q", "10.0.1.1", "c", "eth0");
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn what_an_earlier_life_sent_may_come_after_this_one_has_drawn() {
+        // What was sent before the crash, whether this life has written the pool, too, and what the one before had drawn already.
+        for (sent, again, before, excuses) in [
+            (true, false, false, vec![]),
+            (false, false, false, vec![None]),
+            (true, true, false, vec![None]),
+            (true, false, true, vec![None]),
+        ] {
+            on_stage("nics-have-one-record-of-a-family", |stage| {
+                let by = stage.agent;
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.ask("ns/a", "a", "eth0");
+                if before {
+                    stage.record_for(by, "q", "10.0.1.1", "a", "eth0");
+                }
+                if sent {
+                    stage.sends_write(by, "p");
+                }
+                stage.process_changes(by, ProcessChange::Crashed);
+                stage.process_changes(by, ProcessChange::Started);
+                if !before {
+                    stage.record_for(by, "q", "10.0.1.1", "a", "eth0");
+                }
+                if again {
+                    stage.sends_write(by, "p");
+                }
+                stage.record_for(by, "p", "10.0.0.1", "a", "eth0");
+                assert_eq!(stage.excuses(), excuses, "sent: {sent}, sent again: {again}, drawn before: {before}");
+                stage.record_for(by, "p", "10.0.0.2", "a", "eth0");
+                assert_eq!(stage.excuses().len(), excuses.len() + 1, "that is one of this life");
+            });
+        }
     }
 
     #[test]

@@ -93,46 +93,53 @@ struct Process {
     shown_to_adds: FxHashMap<Arc<str>, ShownUpTo>,
     /// The requests that wait for pools, and since when.
     waiting: BTreeMap<u64, SimTime>,
+    /// The pools to which it has sent a write that may still be carried out, once for each.
+    writing: Vec<ObjectKey>,
 }
 
 /// All processes that were heard of.
 #[derive(Debug, Default)]
-pub(in super::super) struct Agents(BTreeMap<ProcessId, Process>);
+pub(in super::super) struct Agents {
+    processes: BTreeMap<ProcessId, Process>,
+    /// Which processes had sent a write to a pool when they lost their memory, and the moment of that. It may still be carried out as long
+    /// as the pool is as it was (K070).
+    left: FxHashMap<ObjectKey, Vec<(ProcessId, u64)>>,
+}
 
 impl Agents {
     /// Whether a process ever said what an agent says.
     pub(in super::super) fn is_agent(&self, process: ProcessId) -> bool {
-        self.0.get(&process).is_some_and(|process| process.is_agent)
+        self.processes.get(&process).is_some_and(|process| process.is_agent)
     }
 
     /// The requests of a process that are open, for a pod.
     pub(in super::super) fn asked<'a>(&'a self, process: ProcessId, uid: &'a str) -> impl Iterator<Item = &'a Asked> {
-        self.0.get(&process).into_iter().flat_map(|process| &process.asked).filter(move |asked| *asked.uid == *uid)
+        self.processes.get(&process).into_iter().flat_map(|process| &process.asked).filter(move |asked| *asked.uid == *uid)
     }
 
     /// Whether any process is about to answer a request for a pod.
     pub(in super::super) fn is_asked(&self, uid: &str) -> bool {
-        self.0.values().any(|process| process.asked.iter().any(|asked| *asked.uid == *uid))
+        self.processes.values().any(|process| process.asked.iter().any(|asked| *asked.uid == *uid))
     }
 
     /// The revision up to which a process was shown everything of a type.
     pub(in super::super) fn shown(&self, process: ProcessId, what: Shown) -> u64 {
-        self.0.get(&process).map_or(0, |process| process.shown[what as usize])
+        self.processes.get(&process).map_or(0, |process| process.shown[what as usize])
     }
 
     /// The revision up to which a process had been shown everything of a type before it was asked for addresses of a pod.
     pub(in super::super) fn shown_before_add(&self, process: ProcessId, uid: &str, what: Shown) -> u64 {
-        self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).map_or(0, |shown| shown[what as usize])
+        self.processes.get(&process).and_then(|process| process.shown_to_adds.get(uid)).map_or(0, |shown| shown[what as usize])
     }
 
     /// The same for all types.
     pub(in super::super) fn all_shown_before_add(&self, process: ProcessId, uid: &str) -> ShownUpTo {
-        self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
+        self.processes.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
     }
 
     /// For each type the least that the ADDs of a process for some pods can have been shown; what it has been shown now, if there are none.
     pub(super) fn least_shown_to_adds(&self, process: ProcessId, is_one: impl Fn(&str) -> bool) -> ShownUpTo {
-        let Some(process) = self.0.get(&process) else { return ShownUpTo::default() };
+        let Some(process) = self.processes.get(&process) else { return ShownUpTo::default() };
         let mut least = process.shown;
         for (_, shown) in process.shown_to_adds.iter().filter(|(uid, _)| is_one(uid)) {
             least = std::array::from_fn(|what| least[what].min(shown[what]));
@@ -142,20 +149,20 @@ impl Agents {
 
     /// The requests that wait for pools: who, and since when.
     pub(in super::super) fn waiting(&self) -> impl Iterator<Item = (ProcessId, SimTime)> {
-        self.0.iter().flat_map(|(id, process)| process.waiting.values().map(|since| (*id, *since)))
+        self.processes.iter().flat_map(|(id, process)| process.waiting.values().map(|since| (*id, *since)))
     }
 
     /// The revision up to which the writer of a pool had been shown the reservations when it asked for the version of the pool
     /// that it changed; `None` = nobody saw it ask.
     pub(super) fn reservations_behind(&mut self, process: ProcessId, pool: &ObjectKey, version: u64) -> Option<u64> {
-        let gets = self.0.get_mut(&process)?.gets.get_mut(pool)?;
+        let gets = self.processes.get_mut(&process)?.gets.get_mut(pool)?;
         let of_this = gets.iter().filter(|get| get.answered == Some(version)).map(|get| get.reservations).min();
         gets.retain(|get| get.answered.is_none_or(|answered| answered >= version));
         of_this
     }
 
     fn of(&mut self, process: ProcessId) -> &mut Process {
-        self.0.entry(process).or_default()
+        self.processes.entry(process).or_default()
     }
 
     pub(super) fn show(&mut self, process: ProcessId, what: Shown, revision: u64) {
@@ -237,9 +244,32 @@ impl Agents {
         self.of(process).waiting.remove(&ticket);
     }
 
+    /// A process writes a pool.
+    pub(super) fn writes(&mut self, process: ProcessId, pool: &ObjectKey) {
+        self.of(process).writing.push(pool.clone());
+    }
+
+    /// A process knows what became of a write of a pool.
+    pub(super) fn wrote(&mut self, process: ProcessId, pool: &ObjectKey) {
+        let writing = &mut self.of(process).writing;
+        if let Some(index) = writing.iter().position(|other| other == pool) {
+            writing.swap_remove(index);
+        }
+    }
+
+    /// A write of a pool is carried out; the moment at which whoever had sent it lost its memory, if that is what it surely is.
+    pub(super) fn left_behind(&mut self, process: ProcessId, pool: &ObjectKey) -> Option<u64> {
+        let left = self.left.remove(pool)?;
+        let is_own = self.processes.get(&process).is_some_and(|process| process.writing.contains(pool));
+        left.into_iter().filter(|(other, _)| *other == process && !is_own).map(|(_, lost)| lost).max()
+    }
+
     /// A process lost its memory. What it has sent is on its way.
-    pub(super) fn lost(&mut self, process: ProcessId) {
-        if let Some(process) = self.0.get_mut(&process) {
+    pub(super) fn lost(&mut self, said: Said) {
+        if let Some(process) = self.processes.get_mut(&said.by) {
+            for pool in process.writing.drain(..) {
+                self.left.entry(pool).or_default().push((said.by, said.moment));
+            }
             process.shown = ShownUpTo::default();
             process.asked.clear();
             process.waiting.clear();

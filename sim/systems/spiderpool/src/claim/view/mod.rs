@@ -251,6 +251,12 @@ impl View {
                 self.agents.gets(client, key);
                 None
             }
+            EventKind::Request { client, verb: Verb::Update, kind, key: Some(key), .. } if kind == self.kinds.pools => {
+                if self.agents.is_agent(client) {
+                    self.agents.writes(client, key);
+                }
+                None
+            }
             EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if self.kinds.is_owner(kind) => {
                 if self.is_replica(client) {
                     self.replicas.asks(self.said(client), key.as_str());
@@ -291,7 +297,7 @@ impl View {
             }
             EventKind::Process { process, change } => {
                 if matches!(change, ProcessChange::Crashed | ProcessChange::Panicked) {
-                    self.agents.lost(process);
+                    self.agents.lost(self.said(process));
                 }
                 self.kubelets.changes(process, change, event.at);
                 self.replicas.changes(process, change, event.at);
@@ -366,6 +372,7 @@ impl View {
             self.reservations_shown = self.agents.reservations_behind(client, key, version);
             let mut change = self.pools.commit(key.as_str(), said, revision, after.map(|object| typed(object.clone())));
             change.by_agent = self.agents.is_agent(client);
+            change.left_behind = self.agents.left_behind(client, key);
             change.by_replica = !change.by_agent && self.is_replica(client);
             change.by_hand = !change.by_agent && !change.by_replica && self.is_hand(client);
             if change.by_replica {
@@ -455,6 +462,9 @@ impl View {
             let version = self.pools.revision(key.as_str());
             self.agents.got(client, key, version);
             return None;
+        }
+        if let (Verb::Update, Some(key), Outcome::Ok | Outcome::Http(400..500, _)) = (verb, key, outcome) {
+            self.agents.wrote(client, key);
         }
         if matches!(verb, Verb::Create | Verb::Update | Verb::Patch)
             && matches!(outcome, Outcome::Http(_, Reason::Invalid | Reason::Forbidden))

@@ -187,6 +187,8 @@ pub(crate) struct PoolChange {
     pub(in super::super) said: Said,
     /// Whether that is an agent.
     pub(in super::super) by_agent: bool,
+    /// The moment at which whoever sent the write lost its memory, if it was surely sent before that.
+    pub(in super::super) left_behind: Option<u64>,
     /// Whether that is a person.
     pub(in super::super) by_hand: bool,
     /// Whether that is a replica of Spiderpool's controller.
@@ -317,7 +319,19 @@ impl Pools {
             pool.records = new;
             pool.see_text(said.at);
         }
-        PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits, moved }
+        PoolChange {
+            said,
+            by_agent: false,
+            left_behind: None,
+            by_hand: false,
+            by_replica: false,
+            revision,
+            pool: name,
+            before,
+            after,
+            edits,
+            moved,
+        }
     }
 
     /// Puts a version in the place of the last one; whether the addresses are others.

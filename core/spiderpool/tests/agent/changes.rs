@@ -220,6 +220,34 @@ fn whoever_needs_several_pools_waits_for_all_of_them() {
 }
 
 #[test]
+fn a_record_that_comes_while_its_turn_is_waited_for_is_found_before_another_pool_is_tried() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.config.settings.operation_timeout = None;
+    scene.restart_long_ago(&scene.world.clone());
+    for name in ["first", "a"] {
+        scene.pod(name, name, Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    }
+    scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Hang } else { Deed::Serve });
+    let [one, other] = ["first", "a"].map(|name| {
+        let mut request = scene.add_request(name, name, "eth0");
+        request.deadline = None;
+        request
+    });
+    let mut context = Context::from_waker(Waker::noop());
+    let mut second = pin!(scene.agent.add(&other));
+    {
+        let mut first = pin!(scene.agent.add(&one));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending(), "the pools are the first one's");
+        // What an earlier life of the agent had sent is carried out.
+        scene.record("q4", "10.0.1.1", "ns/a", "a");
+        scene.world.serve_all();
+    }
+    let std::task::Poll::Ready(result) = second.as_mut().poll(&mut context) else { panic!("its turn has come") };
+    assert_eq!((addresses(&result.unwrap()), scene.of("a")), (vec!["10.0.1.1".to_owned()], vec!["10.0.1.1".to_owned()]));
+}
+
+#[test]
 fn an_answer_that_a_pod_had_once_stays_whatever_becomes_of_the_pool() {
     let pools = ippools(&[("eth0", &["p4", "q4"], &[])]);
     for owner in [Owner::Nobody, Owner::StatefulSet] {

@@ -24,6 +24,7 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 /// One NIC and family that is to get an address.
+#[derive(Clone)]
 pub(super) struct Allocation<'a> {
     pub(super) nic: &'a str,
     pub(super) clean_gateway: bool,
@@ -117,6 +118,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             order.sort_by_key(|candidate| !candidate.held);
         }
         order
+    }
+
+    /// The same after the turn of these pools was waited for: the cache may show by now that one of them holds a record of a NIC, as what an
+    /// earlier life of this process sent can have been carried out meanwhile.
+    fn ordered_again<'s>(&self, allocations: &[Allocation<'s>]) -> Vec<Allocation<'s>> {
+        let mut ordered = allocations.to_vec();
+        if self.policy().one_record_per_pod {
+            return ordered;
+        }
+        let (asked, caches) = (self.asked(), &self.op.agent.caches);
+        for Allocation { nic, pools, .. } in ordered.iter_mut().filter(|allocation| allocation.pools.len() > 1) {
+            let asker = asked.asker(nic);
+            for candidate in &mut *pools {
+                candidate.held |= caches.pool(&candidate.name).is_some_and(|pool| asker.holds(&pool));
+            }
+            pools.sort_by_key(|candidate| !candidate.held);
+        }
+        ordered
     }
 
     /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but
@@ -401,6 +420,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         {
             return Err(SelectError::DeadPod.into());
         }
+        let allocations = &self.ordered_again(allocations);
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
         let one = |allocation| self.allocate_one(allocation, avoided, &mine, named);
         let results = if self.policy().nics_race {

@@ -1,6 +1,10 @@
 //! A S7, S8: pools are chosen as the rules say, and the better one first.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use ipam_spiderpool::ranges::IpVersion;
+use kube_machinery::FxHashMap;
 
 use super::view::{EventMask, Seen, Shown, Tried, View};
 use super::{Findings, IpamClaim};
@@ -32,19 +36,28 @@ impl IpamClaim for SelectionFollowsTheRules {
 ///
 /// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
 /// judged by the selection that it was recorded after: to leave it for a better pool would be a second record. For the same reason a pool
-/// goes first whose write by an earlier request of the pod may have been carried out (D §1.2).
+/// goes first whose write by an earlier request of the pod may have been carried out (D §1.2), and one to which an earlier life of the agent
+/// had sent a record that came while the request waited for its turn (K §2.13).
 ///
 /// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
 /// requests for one pod at a time.
-pub(crate) struct BetterPoolsComeFirst;
+#[derive(Default)]
+pub(crate) struct BetterPoolsComeFirst {
+    /// The records that were sent by a life of an agent which had ended when they came, and the moments at which they did.
+    left_behind: FxHashMap<(Arc<str>, IpAddr), u64>,
+}
 
 impl IpamClaim for BetterPoolsComeFirst {
     fn event_mask(&self) -> EventMask {
-        EventMask::CHOICE
+        EventMask::CHOICE.and(EventMask::POOL)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
+            Seen::Pool(ref change) if change.left_behind.is_some() => {
+                let given = change.edits.iter().filter_map(|edit| edit.given());
+                self.left_behind.extend(given.map(|(address, _)| ((change.pool.clone(), address), change.said.moment)));
+            }
             Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion: Opinion::OtherOrder(why), .. }) => {
                 findings
                     .violated(|| vec![format!("{} ranks pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]);
@@ -69,12 +82,14 @@ impl IpamClaim for BetterPoolsComeFirst {
                     let doubts = view.ledger.last(uid).map_or(&[][..], |last| &last.doubts);
                     doubts.iter().any(|(of, name)| **of == **nic && **name == **pool)
                 };
+                let is_left_behind = || since.is_some() && self.left_behind.get(&(pool.clone(), *address)).copied() == since;
                 findings.exercised();
                 let has_failed = |name: &str| {
                     let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
                     asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
                 };
-                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !exchanged() && !doubted()) {
+                let has_reason = || exchanged() || doubted() || is_left_behind();
+                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !has_reason()) {
                     findings.violated(|| {
                         let shown = view.agents.shown(process, Shown::Pools);
                         vec![
@@ -91,6 +106,8 @@ impl IpamClaim for BetterPoolsComeFirst {
 
 #[cfg(test)]
 mod tests {
+    use kube_sim::trace::ProcessChange;
+
     use super::super::testing::{Stage, on_stage};
     use super::*;
     use crate::workload::Refusal;
@@ -191,6 +208,28 @@ mod tests {
             stage.try_pool("a", "q", Ok("10.0.0.1"));
             assert_eq!(stage.excuses().len(), 2, "the answer has settled it");
         });
+    }
+
+    #[test]
+    fn a_pool_goes_first_to_which_an_earlier_life_had_sent_a_record() {
+        for (sent, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage("better-pools-come-first", |stage| {
+                for pool in ["p", "q"] {
+                    stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+                }
+                stage.ask("ns/a", "a", "eth0");
+                if sent {
+                    stage.sends_write(stage.agent, "q");
+                }
+                stage.process_changes(stage.agent, ProcessChange::Crashed);
+                stage.process_changes(stage.agent, ProcessChange::Started);
+                stage.ask("ns/a", "a", "eth0");
+                stage.select("a", Opinion::Agrees, &["p", "q"], 0);
+                stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+                stage.try_pool("a", "q", Ok("10.0.0.1"));
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true), "sent before the crash: {sent}");
+            });
+        }
     }
 
     #[test]

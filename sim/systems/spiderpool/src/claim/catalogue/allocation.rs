@@ -68,7 +68,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "pools are ranked as the rules say, and nothing is taken from one while a better one has not failed",
         reference: Some("A S8"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::BetterPoolsComeFirst)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::BetterPoolsComeFirst::default())),
     },
     ClaimDef {
         name: "records-leave-only-for-their-own-uid",

@@ -3,7 +3,9 @@
 use crate::api_server::Deed;
 use crate::faults::{agrees, others_write_first};
 use crate::scene::{Owner, Scene, addresses, ippools};
-use ipam_spiderpool::Policy;
+use std::sync::{Arc, Mutex};
+
+use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
 
@@ -99,4 +101,35 @@ fn what_a_late_endpoint_names_stays_recorded_though_the_add_fails() {
     agrees(&scene, "a", "u");
     assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.1"]);
     agrees(&scene, "a", "u");
+}
+
+#[test]
+fn what_was_drawn_makes_way_for_what_the_pods_own_late_endpoint_names() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+    // An agent records an address, sends the endpoint, and dies.
+    scene.world.script(|name, _| match name {
+        "create SpiderEndpoint" => Deed::Later,
+        "get SpiderEndpoint" => Deed::Hang,
+        _ => Deed::Serve,
+    });
+    assert!(scene.try_add("a", "u", "eth0").is_none());
+    // The next one's cache shows nothing that comes from now on. The record may be withdrawn, so it draws another address.
+    let caches = scene.world.frozen();
+    scene.restart(&caches);
+    let mut most = 0;
+    let counted = Arc::new(Mutex::new(0));
+    let count = counted.clone();
+    scene.world.script(move |name, world| {
+        let of_pod = |pool: &SpiderIPPool| pool.status.as_ref().map_or(0, |status| status.allocated_ips.parse().unwrap().len());
+        most = most.max(world.all::<SpiderIPPool>().iter().map(|pool| of_pod(pool)).sum::<usize>());
+        *count.lock().unwrap() = most;
+        if name == "create SpiderEndpoint" {
+            world.deliver();
+        }
+        Deed::Serve
+    });
+    let answer = scene.add("a", "u", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
+    assert_eq!(*counted.lock().unwrap(), 1, "records of the NIC at a time");
 }

@@ -24,7 +24,6 @@ use k8s_openapi::api::core::v1::Pod;
 use attempt::{Add, Ledger, Setback};
 use static_reuse::StaticReuse;
 
-use crate::SpiderEndpoint;
 use crate::ipam::agent::Agent;
 use crate::ipam::allocated_ip::{AllocatedIp, stored};
 use crate::ipam::answer::{AddAnswer, How};
@@ -34,8 +33,10 @@ use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
 use crate::ipam::request::AddRequest;
+use crate::ranges::IpVersion;
 use crate::select::{self, FIRST_NIC, SelectError, TopController, Workload, is_alive, is_nameless};
 use crate::validity::Keeper;
+use crate::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
@@ -111,6 +112,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         };
         add.run().await
     }
+}
+
+/// Whether an endpoint names an address, for whichever NIC.
+fn names(endpoint: &SpiderEndpoint, ip: IpAddr) -> bool {
+    entries(endpoint).iter().flat_map(stored).any(|at| at.address.addr() == ip)
 }
 
 /// How an endpoint ended that was being deleted.
@@ -345,19 +351,34 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD allocated before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would
-    /// have two records of a family (A X1).
-    async fn make_way(&self, predecessors: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
-        if ledger.recorded.is_empty()
-            || self.policy().partial_failure_keeps_records
-            || self.ownership(predecessors) != EndpointOwnership::Inherited
-        {
+    /// Takes back what this ADD allocated before it knew of the endpoint: with the addresses that that names, a NIC would have two records of
+    /// a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and which came late; the cache
+    /// need not show yet what was allocated.
+    async fn make_way(&self, endpoint: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
+        if ledger.recorded.is_empty() || self.policy().partial_failure_keeps_records {
             return Ok(());
         }
-        let allocated: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
-        self.op.take_back(&self.key, &self.uid, Cause::Superseded, &allocated).await?;
-        ledger.recorded.clear();
-        Ok(())
+        let makes_way = |allocated: &AllocatedIp| match self.ownership(endpoint) {
+            EndpointOwnership::Inherited => true,
+            EndpointOwnership::Own if !self.keeps_strays() => {
+                let ip = allocated.address.addr();
+                let of_nic = |(place, entry): &(usize, &IPAllocationDetail)| self.nic_of(*place, entry) == *allocated.nic;
+                let mut named = entries(endpoint).iter().enumerate().filter(of_nic).flat_map(|(_, entry)| stored(entry));
+                named.any(|at| at.address.addr() != ip && at.family == IpVersion::of(ip)) && !names(endpoint, ip)
+            }
+            EndpointOwnership::Own | EndpointOwnership::Foreign => false,
+        };
+        let (surplus, rest) = std::mem::take(&mut ledger.recorded).into_iter().partition::<Vec<_>, _>(makes_way);
+        ledger.recorded = rest;
+        if surplus.is_empty() {
+            return Ok(());
+        }
+        let what: Vec<_> = surplus.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
+        let back = self.op.take_back(&self.key, &self.uid, Cause::Superseded, &what).await;
+        if back.is_err() {
+            ledger.recorded.extend(surplus);
+        }
+        Ok(back?)
     }
 
     /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.

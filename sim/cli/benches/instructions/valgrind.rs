@@ -50,8 +50,8 @@ pub(crate) fn instructions(program: &Program, seeds: u64) -> Result<u64, Error> 
         Ok(output) => output,
     };
     let told = String::from_utf8_lossy(&output.stderr);
-    // Few seeds do not reach all that a scenario is to reach, which is no failure here.
-    let ran = matches!(output.status.code(), Some(0 | 6));
+    // Few seeds do not reach all that a scenario is to reach, and are vacuous (4); that is no failure here.
+    let ran = matches!(output.status.code(), Some(0 | 4));
     read(&told).filter(|_| ran).ok_or_else(|| Error::Failed(format!("{}{told}", String::from_utf8_lossy(&output.stdout))))
 }
 

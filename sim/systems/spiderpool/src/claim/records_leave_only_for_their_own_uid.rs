@@ -10,7 +10,7 @@ use crate::workload::{Cause, IpamNote};
 
 /// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
-/// somebody outside uses the address, or an ADD takes back what was never answered, or what its plugin has given back since: the batch
+/// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has given back since: the batch
 /// release has taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed on only under its own name,
 /// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
@@ -114,7 +114,12 @@ fn not_justified(
                 }
                 _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor), &shown),
             };
-            let mut answered = answered.peekable();
+            // What somebody else has by now the pod's successor could not keep, and nothing is taken from anybody.
+            let is_anothers = |answer: &&Answer| {
+                let holder = view.pools.holder(&answer.given.pool, answer.given.address);
+                holder.is_some_and(|holder| holder.record.pod_uid != uid && holder.record.pod_uid != asked)
+            };
+            let mut answered = answered.filter(|answer| !is_anothers(answer)).peekable();
             answered.peek()?;
             answered.all(|answer| !may_have_changed(answer)).then_some("nothing changed since they were given")
         }
@@ -296,6 +301,33 @@ mod tests {
             stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
             assert_eq!(stage.excuses(), []);
         });
+    }
+
+    #[test]
+    fn what_somebody_else_has_by_now_is_given_up() {
+        for (by_now, excuses) in [("other", vec![]), ("b", vec![None]), ("a", vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 3);
+                stage.static_pod("ns/web-0", "a");
+                stage.add("ns/web-0", "a", FIRST);
+                stage.pod_gone("ns/web-0");
+                stage.static_pod("ns/web-0", "b");
+                stage.pod("ns/other", "other");
+                match by_now {
+                    "other" => {
+                        stage.release("ns/web-0", "a", Cause::Del, WHAT);
+                        stage.unrecord(stage.agent, "p", "10.0.0.1");
+                        stage.record(stage.agent, "p", "10.0.0.1", "ns/other", "other");
+                    }
+                    "b" => stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b"),
+                    _ => {}
+                }
+                stage.release_for("ns/web-0", "a", "b", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses(), excuses, "recorded for {by_now}");
+            });
+        }
     }
 
     #[test]

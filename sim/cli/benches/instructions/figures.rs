@@ -12,9 +12,9 @@ const TOLERANCE: f64 = 0.03;
 
 /// Something that was counted.
 pub(crate) struct Figure {
-    /// What it is of.
+    /// What it is of; the key in the recorded file.
     pub(crate) name: String,
-    /// Instructions.
+    /// How many instructions a seed, an increment or a run takes, without what the start of the process costs.
     pub(crate) instructions: u64,
     /// The exponent with which it has grown since the smaller size, and the highest that it may have.
     pub(crate) growth: Option<(f64, f64)>,
@@ -26,7 +26,7 @@ impl Figure {
     }
 }
 
-/// All of them.
+/// The figures of this run beside those that an earlier one recorded.
 pub(crate) struct Figures {
     recorded: BTreeMap<String, u64>,
     counted: Vec<Figure>,
@@ -44,7 +44,7 @@ impl Figures {
         Ok(Self { recorded: recorded.map_err(|error| format!("{}: {error}", path().display()))?, counted: Vec::new() })
     }
 
-    /// Enters a figure.
+    /// Enters a figure, and says on standard error that it was counted.
     pub(crate) fn count(&mut self, figure: Figure) {
         eprintln!("{}: {}", figure.name, millions(figure.instructions));
         self.counted.push(figure);

@@ -7,7 +7,7 @@ use super::STEEPEST;
 pub(crate) struct Program {
     /// Its path in the repository.
     pub(crate) scenario: &'static str,
-    /// `field=value` each.
+    /// What is set on the command line, `field=value` each.
     pub(crate) settings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) const SEEDS: &[(&str, Set, u64, u64)] = &[
 
 /// How the cost of one seed grows.
 pub(crate) struct Growth {
-    /// What grows.
+    /// What grows, and what stays as it is.
     pub(crate) name: &'static str,
     /// How large it is.
     pub(crate) sizes: &'static [u64],

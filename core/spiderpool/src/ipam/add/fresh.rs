@@ -120,8 +120,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         order
     }
 
-    /// The same after the turn of these pools was waited for: the cache may show by now that one of them holds a record of a NIC, as what an
-    /// earlier life of this process sent can have been carried out meanwhile.
+    /// The same after the turn of these pools was waited for: the cache may show by now that one of them holds a record of a NIC, as what
+    /// an earlier life of this process sent can have been carried out meanwhile.
     fn ordered_again<'s>(&self, allocations: &[Allocation<'s>]) -> Vec<Allocation<'s>> {
         let mut ordered = allocations.to_vec();
         if self.policy().one_record_per_pod {

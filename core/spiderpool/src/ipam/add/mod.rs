@@ -247,8 +247,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut complete = true;
         if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
             let answered: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
-            // What is recorded for a NIC that is not answered yet is found by its own ADD. Of a NIC that its predecessor had and the pod has
-            // not there will be none: a round took that over, whose write of the endpoint nobody acknowledged or somebody else came before.
+            // What is recorded for a NIC that is not answered yet is found by its own ADD. Of a NIC that its predecessor had and the pod
+            // has not there will be none: a round took that over, and nobody acknowledged its write of the endpoint, or another came first.
             let nics = select::nics(&self.pod);
             let has = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
             let is_stray = |nic: Option<&str>| self.nameless || nic.is_some_and(|nic| answered.contains(nic) || !has(nic));
@@ -351,9 +351,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD allocated before it knew of the endpoint: with the addresses that that names, a NIC would have two records of
-    /// a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and which came late; the cache
-    /// need not show yet what was allocated.
+    /// Takes back what this ADD allocated before it knew of the endpoint: with the addresses that that names, a NIC would have two records
+    /// of a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and which came late; the
+    /// cache need not show yet what was allocated.
     async fn make_way(&self, endpoint: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
         if ledger.recorded.is_empty() || self.policy().partial_failure_keeps_records {
             return Ok(());

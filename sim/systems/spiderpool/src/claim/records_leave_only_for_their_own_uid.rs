@@ -10,9 +10,9 @@ use crate::workload::{Cause, IpamNote};
 
 /// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
-/// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has given back since: the batch
-/// release has taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed on only under its own name,
-/// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
+/// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has
+/// given back since: the batch release has taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed
+/// on only under its own name, from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
 /// with somebody outside; the addresses of StatefulSets and VMs stay all the same.

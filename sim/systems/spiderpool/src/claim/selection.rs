@@ -36,8 +36,8 @@ impl IpamClaim for SelectionFollowsTheRules {
 ///
 /// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
 /// judged by the selection that it was recorded after: to leave it for a better pool would be a second record. For the same reason a pool
-/// goes first whose write by an earlier request of the pod may have been carried out (D §1.2), and one to which an earlier life of the agent
-/// had sent a record that came while the request waited for its turn (K §2.13).
+/// goes first whose write by an earlier request of the pod may have been carried out (D §1.2), and one to which an earlier life of the
+/// agent had sent a record that came while the request waited for its turn (K §2.13).
 ///
 /// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
 /// requests for one pod at a time.

@@ -117,13 +117,13 @@ fn what_was_drawn_makes_way_for_what_the_pods_own_late_endpoint_names() {
     // The next one's cache shows nothing that comes from now on. The record may be withdrawn, so it draws another address.
     let caches = scene.world.frozen();
     scene.restart(&caches);
-    let mut most = 0;
-    let counted = Arc::new(Mutex::new(0));
-    let count = counted.clone();
+    let most = Arc::new(Mutex::new(0));
+    let count = most.clone();
     scene.world.script(move |name, world| {
-        let of_pod = |pool: &SpiderIPPool| pool.status.as_ref().map_or(0, |status| status.allocated_ips.parse().unwrap().len());
-        most = most.max(world.all::<SpiderIPPool>().iter().map(|pool| of_pod(pool)).sum::<usize>());
-        *count.lock().unwrap() = most;
+        let records = |pool: &SpiderIPPool| pool.status.as_ref().map_or(0, |status| status.allocated_ips.parse().unwrap().len());
+        let mut most = count.lock().unwrap();
+        *most = world.all::<SpiderIPPool>().iter().map(records).sum::<usize>().max(*most);
+        drop(most);
         if name == "create SpiderEndpoint" {
             world.deliver();
         }
@@ -131,5 +131,5 @@ fn what_was_drawn_makes_way_for_what_the_pods_own_late_endpoint_names() {
     });
     let answer = scene.add("a", "u", "eth0").unwrap();
     assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
-    assert_eq!(*counted.lock().unwrap(), 1, "records of the NIC at a time");
+    assert_eq!(*most.lock().unwrap(), 1, "records of the NIC at a time");
 }

@@ -36,8 +36,8 @@ impl IpamClaim for SelectionFollowsTheRules {
 ///
 /// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
 /// judged by the selection that it was recorded after: to leave it for a better pool would be a second record. For the same reason a pool
-/// goes first whose write by an earlier request of the pod may have been carried out (D §1.2), and one to which an earlier life of the
-/// agent had sent a record that came while the request waited for its turn (K §2.13).
+/// goes first whose write by an earlier request of the pod may have been carried out, or what was to take it back may not have been (D
+/// §1.2), and one to which an earlier life of the agent had sent a record that came while the request waited for its turn (K §2.13).
 ///
 /// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
 /// requests for one pod at a time.
@@ -110,7 +110,7 @@ mod tests {
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::workload::Refusal;
+    use crate::workload::{Cause, Refusal};
 
     #[test]
     fn an_other_choice_is_a_violation_and_an_other_order_is_one_of_the_other_claim() {
@@ -208,6 +208,23 @@ mod tests {
             stage.try_pool("a", "q", Ok("10.0.0.1"));
             assert_eq!(stage.excuses().len(), 2, "the answer has settled it");
         });
+    }
+
+    #[test]
+    fn a_pool_goes_first_from_which_an_earlier_request_could_not_take_its_record_back() {
+        for (ok, excuses) in [(false, vec![]), (true, vec![None])] {
+            with_pools(|stage| {
+                stage.try_pool("a", "p", Err(Refusal::UsedOut));
+                stage.try_pool("a", "q", Ok("10.0.0.1"));
+                stage.release("ns/a", "a", Cause::RollBack, &[("q", "10.0.0.1")]);
+                stage.released("ns/a", "a", Cause::RollBack, ok);
+                stage.refuse("ns/a", "a", "eth0", Refusal::Api);
+                stage.ask("ns/a", "a", "eth0");
+                stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+                stage.try_pool("a", "q", Ok("10.0.0.2"));
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true), "taken back: {ok}");
+            });
+        }
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub(in super::super) struct Release {
     pub(in super::super) what: Arc<[(Arc<str>, IpAddr)]>,
     /// When it was over, if it was.
     pub(in super::super) ended: Option<u64>,
+    /// Whether it is known that it was carried out.
+    pub(in super::super) ok: bool,
 }
 
 impl Release {
@@ -69,7 +71,8 @@ pub(in super::super) struct Last {
     pub(in super::super) agreed: bool,
     /// The pools that were tried.
     pub(in super::super) tried: Vec<Tried>,
-    /// The NICs and pools of which it may not be known what became of a write, by this request and those before it, since the last answer.
+    /// The NICs and pools of which it may not be known what became of a write, or of what was to take it back, by this request and those
+    /// before it, since the last answer.
     pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
     /// When it began, as far as that was seen; else when it ended.
     pub(in super::super) began: SimTime,
@@ -137,7 +140,13 @@ impl Ledger {
     pub(super) fn ended(&mut self, uid: &Arc<str>, mut last: Last) {
         if last.refusal.is_some() {
             let before = self.last.remove(uid).map(|before| before.doubts).unwrap_or_default();
-            let failed = last.tried.iter().filter(|tried| tried.outcome == Err(Refusal::Api));
+            let releases = self.releases.get(uid).map_or(&[][..], Vec::as_slice);
+            let is_kept = |pool: &str, address| releases.iter().any(|release| release.covers(pool, address) && !release.ok);
+            let is_in_doubt = |tried: &&Tried| match &tried.outcome {
+                Ok(address) => is_kept(&tried.pool, *address),
+                Err(refusal) => *refusal == Refusal::Api,
+            };
+            let failed = last.tried.iter().filter(is_in_doubt);
             last.doubts = before.into_iter().chain(failed.map(|tried| (tried.nic.clone(), tried.pool.clone()))).collect();
         }
         self.last.insert(uid.clone(), last);
@@ -150,11 +159,11 @@ impl Ledger {
         self.releases.entry(uid.clone()).or_default().push(release);
     }
 
-    pub(super) fn release_ended(&mut self, uid: &str, cause: Cause, said: Said) {
+    pub(super) fn release_ended(&mut self, uid: &str, cause: Cause, ok: bool, said: Said) {
         let releases = self.releases.get_mut(uid).into_iter().flatten();
         let mut own = releases.filter(|release| release.said.by == said.by && release.cause == cause && release.ended.is_none());
         if let Some(release) = own.next() {
-            release.ended = Some(said.moment);
+            (release.ended, release.ok) = (Some(said.moment), ok);
         }
     }
 }

@@ -512,9 +512,9 @@ impl View {
                 self.ledger.ended(uid, Last { refusal, agreed, tried, doubts: Vec::new(), began, said });
             }
             IpamNote::ReleaseBegun { uid, cause, what, .. } => {
-                self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None });
+                self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None, ok: false });
             }
-            IpamNote::ReleaseEnded { uid, cause, .. } => self.ledger.release_ended(uid, *cause, said),
+            IpamNote::ReleaseEnded { uid, cause, ok, .. } => self.ledger.release_ended(uid, *cause, *ok, said),
             IpamNote::Queued { ticket } => self.agents.queued(said.by, *ticket, said.at),
             IpamNote::Unqueued { ticket } => self.agents.unqueued(said.by, *ticket),
             IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}

@@ -15,7 +15,7 @@ use crate::workload::Cause;
 /// two.
 ///
 /// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
-/// address as an orphan.
+/// address as an orphan. It is no successor if it was left behind before it asked for the first time.
 ///
 /// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
 ///
@@ -67,6 +67,10 @@ fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) ->
     // §7.1).
     let shown_pods = before.basis.shown[Shown::Pods as usize];
     if predecessor.is_some_and(|pod| pod.may_have_seemed_orphan(before.said.at, shown_pods)) {
+        return false;
+    }
+    // So does what this one is given: its set may have left it behind before it was asked for the first time.
+    if pod.may_have_seemed_orphan(view.at, shown[Shown::Pods as usize]) {
         return false;
     }
     // Nobody asks for the place of a pod that is alive. What it has is the next one's if the place is there when its end begins.
@@ -286,6 +290,26 @@ mod tests {
             stage.add("ns/web-1", "new", OTHER);
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
+    }
+
+    #[test]
+    fn a_pod_that_its_set_left_behind_before_it_asked_is_given_what_goes_with_it() {
+        for (left, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "old");
+                stage.add("ns/web-1", "old", FIRST);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "new");
+                if left {
+                    stage.is_of("ns/web-1", None);
+                }
+                stage.add("ns/web-1", "new", OTHER);
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, !left));
+            });
+        }
     }
 
     /// The predecessor was of another revision of its StatefulSet, as in a roll-out.

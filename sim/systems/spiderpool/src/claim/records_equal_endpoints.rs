@@ -14,9 +14,9 @@ use crate::workload::Refusal;
 /// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules
 /// left without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a
 /// pod (A W1) is found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose migration
-/// failed (A W28): it is under the VM's name, and nobody is given the address while the VM is there. What did not fit together before the
-/// run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's last request is one that looked then: an
-/// agent that has started anew cannot know of it, and nobody takes back a record of a pod that lives (G P-6).
+/// failed (A W28), and so may its endpoint: both are under the VM's name, and nobody is given the address while the VM is there. What did
+/// not fit together before the run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's last request
+/// is one that looked then: an agent that has started anew cannot know of it, and nobody takes back a record of a pod that lives (G P-6).
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -41,7 +41,10 @@ impl IpamClaim for RecordsEqualEndpoints {
                 };
                 let Some(address) = key.address().filter(is_judged) else { continue };
                 let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
-                let own = endpoint.filter(|endpoint| uid_of(endpoint) == record.pod_uid);
+                let own = endpoint.filter(|endpoint| {
+                    let of = uid_of(endpoint);
+                    of == record.pod_uid || is_migration(view, &record.pod_uid, of)
+                });
                 let listed = own.is_some_and(|own| addresses_of(own).any(|(_, pool, other)| *pool == **name && other == address));
                 if !listed {
                     wrong.push(format!("{address} of {name} is recorded for {} and not in its endpoint", pod.key));
@@ -177,6 +180,18 @@ mod tests {
             assert_eq!(stage.pending(), None);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
             assert!(stage.pending().unwrap().contains("10.0.0.1 of p is in the endpoint of ns/source and not recorded for it"));
+        });
+        on_stage("records-equal-endpoints", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            for uid in ["source", "target"] {
+                stage.vm_pod(&format!("ns/{uid}"), uid, "vm");
+            }
+            stage.endpoint(stage.agent, "ns/vm", "target", FIRST);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "source");
+            stage.pod_gone("ns/target");
+            assert_eq!(stage.pending(), None, "the endpoint says the other one");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/vm", "source");
+            assert!(stage.pending().unwrap().contains("10.0.0.2 of p is recorded for ns/source and not in its endpoint"));
         });
     }
 

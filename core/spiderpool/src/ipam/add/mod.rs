@@ -119,15 +119,6 @@ fn names(endpoint: &SpiderEndpoint, ip: IpAddr) -> bool {
     entries(endpoint).iter().flat_map(stored).any(|at| at.address.addr() == ip)
 }
 
-/// How an endpoint ended that was being deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    /// This ADD let it go, and its records are as they were.
-    Now,
-    /// Somebody else had let it go, with its records.
-    Already,
-}
-
 /// A pod of a StatefulSet with the annotations that the set's template has now.
 fn wishing_as_the_template(pod: Arc<Pod>, controller: &TopController) -> Arc<Pod> {
     let Workload::StatefulSet(set) = &controller.workload else { return pod };
@@ -333,9 +324,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 if own {
                     self.confirm().await?;
                 }
-                let ended = self.end(&known).await?;
-                // Whoever else ends it takes the records first, also after they were looked at: the pod has them anew.
-                if ended == Ended::Already && own && !static_reuse.untaken && !policy.unrecorded_answer {
+                self.end(&known).await?;
+                // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
+                if own && !static_reuse.untaken && !policy.unrecorded_answer {
                     let lost = self.reown_all(&static_reuse.kept, uid_of(&known)).await?;
                     static_reuse.lose(lost, entries(&known));
                 }
@@ -383,11 +374,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.
     ///
-    /// The mark of this very pod's endpoint came from outside: its records stay, and the new endpoint names the same addresses.
+    /// The mark of this very pod's endpoint came from outside: the new endpoint names the same addresses, and they stay recorded.
     /// One that outlives its pod was marked by a release, which is finished here. One that goes with its pod may have been
     /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
     /// which knows for how long.
-    async fn end(&self, endpoint: &SpiderEndpoint) -> Result<Ended, Setback> {
+    async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
         if self.ownership(endpoint) != EndpointOwnership::Own {
             let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             if !goes_with_pod(endpoint) {
@@ -397,8 +388,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         }
         match self.op.let_go(endpoint).await {
-            Ok(None) => Ok(Ended::Already),
-            Ok(Some(left)) if left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => Ok(Ended::Now),
+            Ok(None) => Ok(()),
+            Ok(Some(left)) if left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => Ok(()),
             Ok(Some(_)) => Err(Setback::Failed(IpamError::TerminatingEndpoint(self.key.clone()))),
             Err(error) => Err(Setback::Again(self.of_endpoint(error))),
         }

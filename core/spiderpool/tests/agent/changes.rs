@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use crate::api_server::Deed;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
-use ipam_spiderpool::ipam::DelOutcome;
+use ipam_spiderpool::ipam::{AddRequest, DelOutcome};
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
 
@@ -80,6 +80,11 @@ fn the_pool_that_may_hold_a_record_is_asked_first() {
     assert!(scene.world.log().iter().all(|line| line != "update SpiderIPPool/status"), "it is recorded already");
 }
 
+/// A request for the first NIC that waits without an end.
+fn patient(scene: &Scene, name: &str, uid: &str) -> AddRequest {
+    AddRequest { deadline: None, ..scene.add_request(name, uid, "eth0") }
+}
+
 #[test]
 fn a_pod_that_ends_while_its_turn_comes_draws_nothing() {
     let mut scene = Scene::new(Policy::hardened());
@@ -89,12 +94,7 @@ fn a_pod_that_ends_while_its_turn_comes_draws_nothing() {
     scene.pod("first", "f", Owner::Nobody, ONE);
     scene.pod("a", "u", Owner::Nobody, ONE);
     scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Hang } else { Deed::Serve });
-    let request = |name: &str, uid: &str| {
-        let mut request = scene.add_request(name, uid, "eth0");
-        request.deadline = None;
-        request
-    };
-    let (one, other) = (request("first", "f"), request("a", "u"));
+    let (one, other) = (patient(&scene, "first", "f"), patient(&scene, "a", "u"));
     let mut context = Context::from_waker(Waker::noop());
     let mut second = pin!(scene.agent.add(&other));
     {
@@ -203,11 +203,7 @@ fn whoever_needs_several_pools_waits_for_all_of_them() {
     scene.pod("a", "a", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
     scene.pod("b", "b", Owner::Nobody, &ippools(&[("eth0", &["q4"], &[])]));
     scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Hang } else { Deed::Serve });
-    let [one, other] = ["a", "b"].map(|name| {
-        let mut request = scene.add_request(name, name, "eth0");
-        request.deadline = None;
-        request
-    });
+    let [one, other] = ["a", "b"].map(|name| patient(&scene, name, name));
     let mut context = Context::from_waker(Waker::noop());
     let mut second = pin!(scene.agent.add(&other));
     {
@@ -228,11 +224,7 @@ fn a_record_that_comes_while_its_turn_is_waited_for_is_found_before_another_pool
         scene.pod(name, name, Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
     }
     scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Hang } else { Deed::Serve });
-    let [one, other] = ["first", "a"].map(|name| {
-        let mut request = scene.add_request(name, name, "eth0");
-        request.deadline = None;
-        request
-    });
+    let [one, other] = ["first", "a"].map(|name| patient(&scene, name, name));
     let mut context = Context::from_waker(Waker::noop());
     let mut second = pin!(scene.agent.add(&other));
     {

@@ -24,7 +24,6 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 /// One NIC and family that is to get an address.
-#[derive(Clone)]
 pub(super) struct Allocation<'a> {
     pub(super) nic: &'a str,
     pub(super) clean_gateway: bool,
@@ -120,22 +119,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         order
     }
 
-    /// The same after the turn of these pools was waited for: the cache may show by now that one of them holds a record of a NIC, as what
-    /// an earlier life of this process sent can have been carried out meanwhile.
-    fn ordered_again<'s>(&self, allocations: &[Allocation<'s>]) -> Vec<Allocation<'s>> {
-        let mut ordered = allocations.to_vec();
+    /// Does the same after the turn of these pools was waited for: the cache may show by now that one of them holds a record of a NIC, as
+    /// what an earlier life of this process sent can have been carried out meanwhile.
+    fn order_again(&self, allocations: &mut [Allocation<'_>]) {
         if self.policy().one_record_per_pod {
-            return ordered;
+            return;
         }
         let (asked, caches) = (self.asked(), &self.op.agent.caches);
-        for Allocation { nic, pools, .. } in ordered.iter_mut().filter(|allocation| allocation.pools.len() > 1) {
+        for Allocation { nic, pools, .. } in allocations.iter_mut().filter(|allocation| allocation.pools.len() > 1) {
             let asker = asked.asker(nic);
             for candidate in &mut *pools {
                 candidate.held |= caches.pool(&candidate.name).is_some_and(|pool| asker.holds(&pool));
             }
             pools.sort_by_key(|candidate| !candidate.held);
         }
-        ordered
     }
 
     /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but
@@ -328,11 +325,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
         self.forgets_conflicts = false;
         let mut allocated = loop {
-            let allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
+            let mut allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
             self.leave_strays(&allocations, base, &static_reuse, &mut ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
-            let allocated = match self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await {
+            let allocated = match self.allocate_all(&mut allocations, &avoided, named.as_deref(), ledger).await {
                 // Who answered on those addresses may be gone: the probe that follows tells. All begin anew, so that each has its turn.
                 Err(Setback::Failed(IpamError::NotAllocated(failures)))
                     if !avoided.is_empty() && failures.are_used_out() && !policy.conflict_avoided_forever =>
@@ -400,7 +397,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// A A9 to A A12.
     async fn allocate_all(
         &self,
-        allocations: &[Allocation<'_>],
+        allocations: &mut [Allocation<'_>],
         avoided: &[IpAddr],
         named: Option<&[IpAddr]>,
         ledger: &mut Ledger,
@@ -420,7 +417,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         {
             return Err(SelectError::DeadPod.into());
         }
-        let allocations = &self.ordered_again(allocations);
+        self.order_again(allocations);
+        let allocations = &*allocations;
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
         let one = |allocation| self.allocate_one(allocation, avoided, &mine, named);
         let results = if self.policy().nics_race {

@@ -196,8 +196,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return Err(error);
             };
             let own = endpoint.as_deref().filter(|endpoint| uid_of(endpoint) == &*self.uid);
-            let named: Vec<IpAddr> = own.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
-            what.retain(|(_, ip)| !named.contains(ip));
+            what.retain(|(_, ip)| !own.is_some_and(|endpoint| names(endpoint, *ip)));
         }
         what.extend(self.unanswered(&own_time, &ledger.found).await);
         for suspect in ledger.unsettled {
@@ -224,8 +223,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return what;
         }
         let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else { return Vec::new() };
-        let named: Vec<IpAddr> = endpoint.as_deref().into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
-        what.retain(|(_, ip)| !named.contains(ip));
+        what.retain(|(_, ip)| !endpoint.as_deref().is_some_and(|endpoint| names(endpoint, *ip)));
         what
     }
 

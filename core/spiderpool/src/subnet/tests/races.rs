@@ -11,7 +11,7 @@ use super::scene::{Scene, deployment, key, with};
 use super::server::Server;
 use crate::admission::{AdmissionSettings, Request, Webhook};
 use crate::ranges::IpSet;
-use crate::subnet::{AutoPools, Reconciled, Want};
+use crate::subnet::{AutoPools, ReconcileError, Reconciled, Want};
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
 use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;
@@ -29,7 +29,7 @@ fn what_admission_refuses_gives_back_what_was_set_aside() {
         let (application, demand) = (application("web", 1), demand(3));
         let want = Want { application: &application, demand: &demand };
         let refused = scene.env.block_on(auto_pools.reconcile(want, &IpSet::default()));
-        assert!(matches!(refused, Err(super::super::ReconcileError::NotAdmitted(_))), "{refused:?}");
+        assert!(matches!(refused, Err(ReconcileError::NotAdmitted(_))), "{refused:?}");
         assert_eq!(!scene.set_aside().is_empty(), kept);
     }
 }
@@ -58,15 +58,17 @@ fn what_was_set_aside_for_a_pool_that_outlives_its_workload_is_given_back() {
     }
 }
 
+/// Makes the pool of `web` as large as this.
+fn reconcile(scene: &Scene, size: u64) -> Result<Reconciled, ReconcileError> {
+    let (application, demand) = (application("web", 1), demand(size));
+    let auto_pools = scene.auto_pools(Policy::hardened());
+    scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
+}
+
 #[test]
 fn a_pool_that_lists_do_not_show_keeps_what_is_set_aside_for_it() {
-    let policy = Policy::hardened();
-    let scene = Scene::with_subnet(policy);
-    let (auto_pools, application) = (scene.auto_pools(policy), application("web", 1));
-    let reconcile = |size| {
-        let demand = demand(size);
-        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
-    };
+    let scene = Scene::with_subnet(Policy::hardened());
+    let reconcile = |size| reconcile(&scene, size);
     reconcile(3).unwrap();
     let (name, ips) = scene.set_aside().remove(0);
     scene.server.lose::<SpiderIPPool>(&ObjectKey::cluster(&name));
@@ -78,13 +80,8 @@ fn a_pool_that_lists_do_not_show_keeps_what_is_set_aside_for_it() {
 
 #[test]
 fn what_is_given_back_without_a_write_of_the_pool_keeps_a_slower_writer_of_it_away() {
-    let policy = Policy::hardened();
-    let scene = Scene::with_subnet(policy);
-    let (auto_pools, application) = (scene.auto_pools(policy), application("web", 1));
-    let reconcile = |size| {
-        let demand = demand(size);
-        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
-    };
+    let scene = Scene::with_subnet(Policy::hardened());
+    let reconcile = |size| reconcile(&scene, size);
     reconcile(2).unwrap();
     // Another replica sets a third address aside, and stands still before it writes the pool.
     let mut slower = SpiderIPPool::clone(&scene.server.all::<SpiderIPPool>()[0]);

@@ -141,7 +141,9 @@ impl Ledger {
         if last.refusal.is_some() {
             let before = self.last.remove(uid).map(|before| before.doubts).unwrap_or_default();
             let releases = self.releases.get(uid).map_or(&[][..], Vec::as_slice);
-            let is_kept = |pool: &str, address| releases.iter().any(|release| release.covers(pool, address) && !release.ok);
+            let is_kept = |pool: &str, address| {
+                releases.iter().rev().find(|release| release.covers(pool, address)).is_some_and(|release| !release.ok)
+            };
             let is_in_doubt = |tried: &&Tried| match &tried.outcome {
                 Ok(address) => is_kept(&tried.pool, *address),
                 Err(refusal) => *refusal == Refusal::Api,

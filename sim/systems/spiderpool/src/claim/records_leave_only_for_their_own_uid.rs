@@ -1,7 +1,9 @@
 //! A S9: a record goes for the sake of its own pod.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use ipam_spiderpool::SpiderEndpoint;
 use kube_sim::rt::ProcessId;
 
 use super::view::{Answer, EventMask, Place, Seen, View, addresses_of, uid_of};
@@ -62,20 +64,13 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
     }
 }
 
-fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: std::net::IpAddr) -> Option<&'static str> {
+fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: IpAddr) -> Option<&'static str> {
     let said = view.ledger.releases(uid).iter().any(|release| release.said.by == by && release.covers(pool, address));
     (!said).then_some("nobody said so before")
 }
 
 /// Why an agent may not release these addresses of `uid` at the request of `asked`.
-fn not_justified(
-    view: &View,
-    by: ProcessId,
-    uid: &str,
-    asked: &str,
-    cause: Cause,
-    what: &[(std::sync::Arc<str>, std::net::IpAddr)],
-) -> Option<&'static str> {
+fn not_justified(view: &View, by: ProcessId, uid: &str, asked: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) -> Option<&'static str> {
     let answers = view.ledger.answers(uid).iter();
     let mut answered =
         answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
@@ -139,10 +134,11 @@ fn is_given_back(view: &View, uid: &str, address: IpAddr) -> bool {
     })
 }
 
-/// Whether what was answered was taken back, and recorded anew by a later request, for a pod whose endpoint is gone: with it went what it
-/// told of the conflict.
+/// Whether what was answered was taken back, and recorded anew by a later request, for a pod whose endpoint is gone, or is its
+/// successor's: with its own went what that told of the conflict.
 fn is_recorded_anew(view: &View, uid: &str, answer: &Answer) -> bool {
-    let has_endpoint = view.pods.get(uid).is_some_and(|pod| view.endpoint_of(pod).is_some());
+    let own = |(endpoint, _): (&Arc<SpiderEndpoint>, bool)| uid_of(endpoint) == uid;
+    let has_endpoint = view.pods.get(uid).and_then(|pod| view.endpoint_of(pod)).is_some_and(own);
     let since = view.pools.holder(&answer.given.pool, answer.given.address).filter(|holder| holder.record.pod_uid == uid);
     !has_endpoint && since.and_then(|holder| holder.since).is_some_and(|made| made.moment > answer.said.moment)
 }
@@ -256,17 +252,27 @@ mod tests {
 
     #[test]
     fn a_roll_back_may_take_what_was_recorded_anew_once_the_endpoint_is_gone() {
-        for (anew, gone, excuses) in [(true, true, vec![]), (false, true, vec![None]), (true, false, vec![Some(BY_HAND)])] {
+        let (kept, gone, anothers) = (Some("a"), None, Some("b"));
+        for (anew, endpoint, excuses) in [
+            (true, gone, vec![]),
+            (true, anothers, vec![]),
+            (false, gone, vec![None]),
+            (false, anothers, vec![None]),
+            (true, kept, vec![Some(BY_HAND)]),
+        ] {
             with_pod(|stage| {
                 if anew {
                     stage.unrecord(stage.person, "p", "10.0.0.1");
                     stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
                 }
-                if gone {
+                if endpoint != kept {
                     stage.endpoint_gone(stage.agent, "ns/web-0");
                 }
+                if endpoint == anothers {
+                    stage.endpoint(stage.agent, "ns/web-0", "b", &[("eth0", "p", "10.0.0.2")]);
+                }
                 stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
-                assert_eq!(stage.excuses(), excuses, "anew {anew}, gone {gone}");
+                assert_eq!(stage.excuses(), excuses, "anew {anew}, the endpoint is that of {endpoint:?}");
             });
         }
     }

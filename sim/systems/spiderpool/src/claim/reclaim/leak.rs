@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::cluster::later;
 use sim_config::time::SimTime;
 
-use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, of_containers, sim_time, uid_of};
+use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_stopped, of_containers, sim_time, uid_of};
 
 /// One release: five tries with their back-off, the requests around them, and what watches are behind.
 const RELEASE: Duration = Duration::from_secs(10);
@@ -56,21 +55,21 @@ fn after(at: SimTime, delay: SignedDuration) -> SimTime {
 fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
     let delay = view.terms.settings.grace_delay;
     let at = after(gone, delay);
-    // Whoever collects the pods of a node that is gone calls them failed, whatever their containers do.
-    if (has_ended(&pod.object) && all_terminated(&pod.object)) || pod.node().is_none() {
+    if pod.node().is_none() {
+        return at;
+    }
+    // To who missed how it ended it vanished when a list told so, and its containers have their grace twice (G R9).
+    let twice = |since| after(since, of_containers(grace(&pod.object)) * 2 + delay);
+    if let Some(told) = pod.object.metadata.uid.as_deref().and_then(|uid| view.replicas.missed(uid)) {
+        return twice(told);
+    }
+    if has_stopped(&pod.object) {
         return at;
     }
     // A grace of 0 is that of whoever forced the deletion, not that of the containers; they have theirs twice, as if it began now.
     let forced = pod.object.metadata.deletion_grace_period_seconds == Some(0);
     let stop = view.stop_of(&pod.object).filter(|_| !forced);
-    let stop = stop.map_or_else(|| after(gone, of_containers(grace(&pod.object)) * 2 + delay), sim_time);
-    at.max(stop)
-}
-
-/// Whether all containers of a pod have ended, as its status says.
-fn all_terminated(pod: &PodObject) -> bool {
-    let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-    statuses.all(|status| status.state.as_ref().is_some_and(|state| state.terminated.is_some()))
+    at.max(stop.map_or_else(|| twice(gone), sim_time))
 }
 
 /// Until when the kubelet of a node that became ready again, after one of its pods was asked to end, is given to do so: the grace of the

@@ -226,6 +226,27 @@ mod tests {
     }
 
     #[test]
+    fn to_who_missed_the_end_of_a_pod_its_grace_begins_when_a_list_tells_that_it_is_gone() {
+        fn vanish(stage: &mut Stage, watches: bool) {
+            let replica = stage.replicas[0];
+            stage.lists::<k8s_openapi::api::core::v1::Pod>(replica);
+            stage.deliver::<k8s_openapi::api::core::v1::Pod>(replica);
+            stage.pod_is("ns/a", "Succeeded", None);
+            if watches {
+                stage.pod_is_shown("ns/a");
+            }
+            stage.pod_gone("ns/a");
+            stage.pass(Duration::from_secs(5));
+            stage.lists::<k8s_openapi::api::core::v1::Pod>(replica);
+        }
+        let told: fn(&mut Stage) = |stage| vanish(stage, true);
+        let missed: fn(&mut Stage) = |stage| vanish(stage, false);
+        let claim = "vanished-pods-are-reclaimed-in-time";
+        assert!(!late(claim, told, 5) && late(claim, told, 25));
+        assert!(!late(claim, missed, 70) && late(claim, missed, 95));
+    }
+
+    #[test]
     fn other_ways_are_not_meant() {
         let stick: fn(&mut Stage) = |stage| stage.terminate_with("ns/a", 30);
         for claim in ["vanished-pods-are-reclaimed-in-time", "ended-pods-are-reclaimed-in-time", "given-up-places-are-reclaimed-in-time"] {

@@ -9,7 +9,7 @@ use kube_sim::cluster::{EPOCH, later};
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 
-use super::pod_state::{DEFAULT_GRACE, grace, has_ended, of_containers, runs_without_ips};
+use super::pod_state::{DEFAULT_GRACE, grace, has_ended, has_stopped, of_containers, runs_without_ips};
 use super::pods::{Place, Pod};
 use super::replicas::Announced;
 use super::{Said, View};
@@ -79,11 +79,7 @@ impl View {
     /// asked it to end before, what its containers have twice, as for any other. `None` = it skipped none: it has ended, or has no node.
     fn end_of_skipped_grace(&self, pod: &Pod) -> Option<Timestamp> {
         let gone = pod.since.gone?;
-        let status = pod.object.status.as_ref();
-        let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
-        let ended =
-            has_ended(&pod.object) && containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
-        if ended || pod.node().is_none() {
+        if has_stopped(&pod.object) || pod.node().is_none() {
             return None;
         }
         let forced = pod.object.metadata.deletion_grace_period_seconds == Some(0);

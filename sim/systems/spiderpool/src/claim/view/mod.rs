@@ -73,7 +73,7 @@ pub(super) use health::{AFTERMATH, Health};
 pub(super) use ledger::{Answer, Ledger};
 pub(super) use nodes::Nodes;
 pub(super) use places::Places;
-pub(super) use pod_state::{grace, has_ended, has_ips, of_containers};
+pub(super) use pod_state::{grace, has_ended, has_ips, has_stopped, of_containers};
 pub(super) use pods::{Place, Pod, Pods};
 pub(super) use pools::{Pool, PoolChange, Pools, listed, records_of, total};
 pub(super) use replicas::{Announced, Replicas};
@@ -481,12 +481,15 @@ impl View {
             return None;
         }
         // Of what a list does not show yet its watch will tell.
-        self.replicas.is_shown(client, self.pods.present().map(|(uid, _)| uid.clone()));
+        self.replicas.is_shown(client, self.pods.present().map(|(uid, pod)| (uid.clone(), has_stopped(&pod.object))));
         let shown = self.agents.shown(client, Shown::Pods);
         if shown == 0 {
             return None;
         }
         let missed: Vec<_> = self.pods.vanished_since(shown).cloned().collect();
+        for uid in &missed {
+            self.replicas.misses(client, uid, self.at);
+        }
         (!missed.is_empty()).then_some(Seen::Relisted(client, missed))
     }
 

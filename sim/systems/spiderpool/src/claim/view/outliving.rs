@@ -12,7 +12,7 @@ use kube_sim::trace::WatchKind;
 use sim_config::time::SimTime;
 
 use super::View;
-use super::pod_state::{grace, has_ended, of_containers};
+use super::pod_state::{grace, has_ended, has_stopped, of_containers};
 use super::pods::{Place, Pod};
 use super::terms::Reach;
 
@@ -34,7 +34,8 @@ impl View {
                 self.kubelets.is_told(client, uid, self.at);
             }
         } else if self.is_replica(client) {
-            self.replicas.is_shown(client, self.pods.id(uid).cloned().into_iter());
+            let shown = self.pods.id(uid).map(|uid| (uid.clone(), has_stopped(pod)));
+            self.replicas.is_shown(client, shown.into_iter());
         }
     }
 

@@ -17,6 +17,13 @@ pub(in super::super) fn has_ended(pod: &PodObject) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
+/// Whether none of its containers runs any more, as its status says. Whoever collects the pods of a node that is gone calls them failed,
+/// whatever their containers do.
+pub(in super::super) fn has_stopped(pod: &PodObject) -> bool {
+    let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    has_ended(pod) && statuses.all(|status| status.state.as_ref().is_some_and(|state| state.terminated.is_some()))
+}
+
 /// Whether its status names an address.
 pub(in super::super) fn has_ips(pod: &PodObject) -> bool {
     pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())

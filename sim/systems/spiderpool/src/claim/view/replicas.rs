@@ -85,8 +85,10 @@ struct Replica {
     judged: FxHashMap<Arc<str>, u64>,
     /// By UID, when it last announced a release.
     last: FxHashMap<Arc<str>, u64>,
-    /// The pods that it was shown since it began to run.
-    pods: FxHashSet<Arc<str>>,
+    /// The pods that it was shown since it began to run, and whether so that all their containers had ended.
+    pods: FxHashMap<Arc<str>, bool>,
+    /// When a list told it that a pod is gone whose end no watch had told.
+    missed: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Replica {
@@ -181,14 +183,29 @@ impl Replicas {
 
     /// Whether a replica was shown a pod since it began to run, so that it knows with which grace the pod ends.
     pub(in super::super) fn knows_pod(&self, process: ProcessId, uid: &str) -> bool {
-        self.by_process.get(&process).is_some_and(|replica| replica.pods.contains(uid))
+        self.by_process.get(&process).is_some_and(|replica| replica.pods.contains_key(uid))
     }
 
-    /// A replica is shown pods.
-    pub(super) fn is_shown(&mut self, process: ProcessId, pods: impl Iterator<Item = Arc<str>>) {
-        if let Some(replica) = self.by_process.get_mut(&process) {
-            replica.pods.extend(pods);
+    /// A replica is shown pods: each, and whether all its containers have ended.
+    pub(super) fn is_shown(&mut self, process: ProcessId, pods: impl Iterator<Item = (Arc<str>, bool)>) {
+        let Some(replica) = self.by_process.get_mut(&process) else { return };
+        for (pod, has_stopped) in pods {
+            *replica.pods.entry(pod).or_default() |= has_stopped;
         }
+    }
+
+    /// A list tells a replica that a pod is gone. Of one that it knows as ended nothing is new.
+    pub(super) fn misses(&mut self, process: ProcessId, pod: &Arc<str>, at: SimTime) {
+        let Some(replica) = self.by_process.get_mut(&process) else { return };
+        if replica.pods.get(pod) == Some(&false) {
+            replica.missed.entry(pod.clone()).or_insert(at);
+        }
+    }
+
+    /// When a list told whoever leads that a pod is gone whose end no watch had told; `None` = nobody who leads missed it.
+    pub(in super::super) fn missed(&self, uid: &str) -> Option<SimTime> {
+        let leading = self.by_process.values().filter(|replica| replica.leads.is_some());
+        leading.filter_map(|replica| replica.missed.get(uid)).max().copied()
     }
 
     /// How often a release under a name has failed since a time.

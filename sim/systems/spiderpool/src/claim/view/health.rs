@@ -7,7 +7,7 @@ use sim_config::time::SimTime;
 
 use super::terms::{Lasts, PlannedFault, Reach};
 
-/// How long what a fault left behind may take: a lease runs out, watches begin anew after a pause, nodes are heard of again.
+/// How long what most faults left behind may take.
 pub(in super::super) const AFTERMATH: Duration = Duration::from_secs(60);
 
 /// One fault of the plan.
@@ -38,21 +38,26 @@ impl Health {
     /// replica that is lost for good. One that lasts for good and can hinder everybody counts for ever: a client that loses its connection
     /// picks a server at random, and so the one that is lost again as often as chance will have it.
     pub(in super::super) fn troubled_until(&self, matters: impl Fn(&Reach) -> bool) -> Option<SimTime> {
+        self.ends(matters).map(|(end, _)| end).max()
+    }
+
+    /// Of the faults that `matter`: until when each has lasted, and what the plan says of it.
+    fn ends(&self, matters: impl Fn(&Reach) -> bool) -> impl Iterator<Item = (SimTime, Option<&PlannedFault>)> {
         let planned = |fault: &Fault| self.planned.get(fault.index as usize);
-        let of = |fault: &&Fault| planned(fault).is_none_or(|planned| matters(&planned.reach));
-        let hinders_for_ever =
-            |fault: &Fault| planned(fault).is_some_and(|planned| planned.reach == Reach::All && planned.lasts == Lasts::ForGood);
-        let end = |fault: &Fault| match fault.ended {
-            SimTime::NEVER if hinders_for_ever(fault) => SimTime::NEVER,
+        let hinders_for_ever = |planned: &PlannedFault| planned.reach == Reach::All && planned.lasts == Lasts::ForGood;
+        let end = move |fault: &Fault, planned: Option<&PlannedFault>| match fault.ended {
+            SimTime::NEVER if planned.is_some_and(hinders_for_ever) => SimTime::NEVER,
             SimTime::NEVER => self.heal_at.max(fault.began),
             ended => ended,
         };
-        self.faults.iter().filter(of).map(end).max()
+        let all = self.faults.iter().map(move |fault| (fault, planned(fault)));
+        let of = all.filter(move |(_, planned)| planned.is_none_or(|planned| matters(&planned.reach)));
+        of.map(move |(fault, planned)| (end(fault, planned), planned))
     }
 
     /// Whether no fault that `matters` has left a mark on the time from `since` until now.
     pub(in super::super) fn is_calm_since(&self, since: SimTime, matters: impl Fn(&Reach) -> bool) -> bool {
-        self.troubled_until(matters).is_none_or(|until| until + AFTERMATH < since)
+        self.ends(matters).all(|(until, planned)| until + planned.map_or(AFTERMATH, |planned| planned.aftermath) < since)
     }
 
     pub(super) fn see(&mut self, index: u32, change: FaultChange, at: SimTime) {
@@ -83,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_fault_that_fires_leaves_its_mark_whether_or_not_it_is_known_to_have_begun() {
-        let mut health = Health::new(SimTime::ZERO, vec![PlannedFault { reach: Reach::All, lasts: Lasts::AWhile }]);
+        let mut health = Health::new(SimTime::ZERO, vec![PlannedFault { reach: Reach::All, lasts: Lasts::AWhile, aftermath: AFTERMATH }]);
         let at = |seconds: u64| SimTime::from_micros(seconds * 1_000_000);
         health.see(0, FaultChange::Fired, at(10));
         assert_eq!([20, 71].map(|since| health.is_calm_since(at(since), |_| true)), [false, true]);
@@ -96,6 +101,16 @@ mod tests {
     }
 
     #[test]
+    fn the_mark_of_a_fault_is_as_long_as_that_fault_leaves_it() {
+        let fault = |aftermath| PlannedFault { reach: Reach::All, lasts: Lasts::AnInstant, aftermath };
+        let mut health = Health::new(SimTime::ZERO, vec![fault(2 * AFTERMATH), fault(AFTERMATH)]);
+        let at = |seconds: u64| SimTime::from_micros(seconds * 1_000_000);
+        health.see(0, FaultChange::Began, at(10));
+        health.see(1, FaultChange::Began, at(20));
+        assert_eq!([81, 130, 131].map(|since| health.is_calm_since(at(since), |_| true)), [false, false, true]);
+    }
+
+    #[test]
     fn a_server_that_is_lost_for_good_leaves_no_time_calm_and_a_lost_replica_does() {
         let heal_at = SimTime::from_micros(120_000_000);
         let later = heal_at + AFTERMATH + Duration::from_secs(1);
@@ -105,7 +120,7 @@ mod tests {
             (Reach::Replicas(vec!["spiderpool-controller-0".to_owned()]), Lasts::ForGood, true),
             (Reach::Nodes, Lasts::ForGood, true),
         ] {
-            let mut health = Health::new(heal_at, vec![PlannedFault { reach: reach.clone(), lasts }]);
+            let mut health = Health::new(heal_at, vec![PlannedFault { reach: reach.clone(), lasts, aftermath: AFTERMATH }]);
             health.see(0, FaultChange::Began, SimTime::from_micros(1));
             assert_eq!(health.is_calm_since(later, |_| true), calm, "{reach:?} {lasts:?}");
             assert!(!health.is_calm_since(heal_at, |_| true), "{reach:?} {lasts:?}");

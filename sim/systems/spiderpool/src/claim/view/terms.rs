@@ -1,5 +1,7 @@
 //! What a plan says that claims about reclaim have to know.
 
+use std::time::Duration;
+
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::select::Settings;
@@ -7,6 +9,7 @@ use kube_sim::fault::{Blocks, FaultKind, is_for_good};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
 
+use super::health::AFTERMATH;
 use crate::Plans;
 
 /// Whom a fault can hinder to reclaim.
@@ -26,12 +29,11 @@ pub(in super::super) enum Reach {
 
 impl Reach {
     fn of(kind: &FaultKind, names: &[String], replicas: &[String]) -> Self {
-        let is_server = |name: &String| name.starts_with("apiserver-") || name.starts_with("control-plane-");
         match kind.blocks() {
             Blocks::Nothing => Self::Nodes,
             Blocks::Processes(processes) => {
                 let mut victims: Vec<String> = names.iter().filter(|name| processes.matches(name)).cloned().collect();
-                if victims.iter().any(is_server) {
+                if victims.iter().any(|name| is_server(name)) {
                     return Self::All;
                 }
                 victims.retain(|name| replicas.contains(name));
@@ -77,6 +79,23 @@ pub(in super::super) struct PlannedFault {
     pub(in super::super) reach: Reach,
     /// How long it lasts once it has begun.
     pub(in super::super) lasts: Lasts,
+    /// How long what it left behind may take.
+    pub(in super::super) aftermath: Duration,
+}
+
+/// How long what a fault left behind may take: a lease runs out, watches begin anew after a pause, nodes are heard of again. Where a server
+/// lost its history, a reflector pauses twice: before it watches again, and, as what it asks for is gone, before it lists (K §4.1).
+fn aftermath(kind: &FaultKind, names: &[String]) -> Duration {
+    let loses_history = match kind.blocks() {
+        Blocks::History => true,
+        Blocks::Processes(processes) => names.iter().any(|name| is_server(name) && processes.matches(name)),
+        _ => false,
+    };
+    if loses_history { 2 * AFTERMATH } else { AFTERMATH }
+}
+
+fn is_server(name: &str) -> bool {
+    name.starts_with("apiserver-") || name.starts_with("control-plane-")
 }
 
 /// When a fault ends that has begun.
@@ -134,7 +153,7 @@ impl Terms {
                     false if is_for_good(fault) => Lasts::ForGood,
                     false => Lasts::AWhile,
                 };
-                PlannedFault { reach, lasts }
+                PlannedFault { reach, lasts, aftermath: aftermath(&fault.kind, &names) }
             })
             .collect();
         terms

@@ -63,6 +63,28 @@ fn a_nic_that_inherits_its_address_does_not_mind_that_its_pool_is_full() {
 }
 
 #[test]
+fn an_address_that_an_endpoint_names_for_two_nics_is_kept_by_one_of_them() {
+    for uid in ["u1", "u2"] {
+        let scene = Scene::new(Policy::hardened());
+        let pools = ippools(&[("eth0", &["p4"], &[]), ("net1", &["p4"], &[])]);
+        scene.pod("db-0", "u1", Owner::StatefulSet, &pools);
+        scene.add("db-0", "u1", "eth0").unwrap();
+        // An older version gave both NICs the record of one.
+        scene.change("SpiderEndpoint", "db-0", |endpoint| {
+            let ips = endpoint["status"]["current"]["ips"].as_array_mut().unwrap();
+            ips[1]["ipv4"] = ips[0]["ipv4"].clone();
+        });
+        scene.forget_record("p4", "10.0.0.2");
+        if uid == "u2" {
+            scene.pod("db-0", "u2", Owner::StatefulSet, &pools);
+        }
+        assert_eq!(addresses(&scene.add("db-0", uid, "eth0").unwrap()), ["10.0.0.1", "10.0.0.2"], "{uid}");
+        assert_eq!(addresses(&scene.add("db-0", uid, "net1").unwrap()), ["10.0.0.1", "10.0.0.2"], "{uid}");
+        assert_eq!(scene.of(uid).len(), 2, "{uid}");
+    }
+}
+
+#[test]
 fn the_pool_that_may_hold_a_record_is_asked_first() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));

@@ -179,6 +179,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let unfinished = known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface));
         static_reuse.incomplete.extend(unfinished.map(|(place, _)| place));
         static_reuse.keep(known);
+        if !policy.one_record_per_pod {
+            static_reuse.part(known);
+        }
         if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
             return Ok(None);
         }
@@ -434,9 +437,11 @@ fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> b
     range.is_some_and(|range| range.contains(at.address.addr()))
 }
 
-/// The addresses of an endpoint that are given up.
+/// The addresses of an endpoint that are given up. What one of its NICs keeps is not.
 pub(super) fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
     let all = entries(endpoint);
     let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);
-    static_reuse.given_up.iter().flat_map(of).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+    let kept = |at: &Stored<'_>| static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).any(|kept| kept.address == at.address);
+    let given_up = static_reuse.given_up.iter().flat_map(of).filter(|at| !kept(at));
+    given_up.map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }

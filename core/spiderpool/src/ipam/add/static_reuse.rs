@@ -47,6 +47,18 @@ impl StaticReuse {
         self.keep(entries);
     }
 
+    /// Replaces each address that an entry before names, too: an older version may have given it to several NICs of a pod, and one can have
+    /// it (A W14).
+    pub(super) fn part(&mut self, entries: &[IPAllocationDetail]) {
+        let (mut seen, mut shared) = (BTreeSet::new(), Vec::new());
+        for (place, entry) in &self.kept {
+            shared.extend(stored(entry).filter(|at| !seen.insert(at.address.addr())).map(|at| (*place, at.family)));
+        }
+        if !shared.is_empty() {
+            self.lose(shared, entries);
+        }
+    }
+
     /// What is kept in the endpoint, and the NICs of which another ADD has to allocate what they lack; this one allocates for those that
     /// `allocates` is true of.
     ///

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::decide::{Answer, Command, Found, PodName, Refusal};
-use super::driver::{Budget, VmPool};
+use super::driver::{Budget, Snapshot, VmPool};
 use super::error::{NotOwned, PoolError, ReadError};
 use super::observer::Releaser;
 use super::outcome::{Context, Effort, Outcome};
@@ -79,8 +79,9 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                     self.rebuild(budget, effort).await?;
                     continue;
                 }
-                Err(Refusal::NoAvailable { predecessor: Some(predecessor) }) => {
+                Err(Refusal::NoAvailable { predecessor }) => {
                     drop(guard.take());
+                    let Some(predecessor) = self.predecessor(predecessor, &snapshot, pod).await else { return Err(PoolError::NoAvailable) };
                     let begun = self.release_begun(Some(&predecessor), None, Releaser::Successor, effort);
                     let released = Box::pin(self.release_within(&predecessor, None, budget, effort)).await;
                     self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
@@ -136,6 +137,21 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
             }
         }
+    }
+
+    /// The allocation of an earlier sandbox of the pod. A record that an older version made does not say in which namespace its pod is:
+    /// then its owner does.
+    async fn predecessor(&self, known: Option<Arc<str>>, snapshot: &Snapshot, pod: &PodName) -> Option<Arc<str>> {
+        if known.is_some() {
+            return known;
+        }
+        let Found::Document(document) = snapshot.found() else { return None };
+        for record in self.setting().nameless_predecessors(document, pod) {
+            if self.owners.namespace_of(&record).await.as_ref() == Some(&pod.namespace) {
+                return Some(record.allocation_id.clone());
+            }
+        }
+        None
     }
 
     /// Whether a VM answers: one try, because there are others; upstream makes four, whatever time is left (B A7).

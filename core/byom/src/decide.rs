@@ -262,6 +262,16 @@ impl Setting<'_> {
         mine.min_by_key(|(_, record)| record.allocated_at).map(|(id, _)| id.clone())
     }
 
+    /// The allocations of pods of this name on this node whose records do not say in which namespace, the oldest first: of the pod, or of
+    /// a namesake.
+    pub(super) fn nameless_predecessors(self, document: &PoolDocument, pod: &PodName) -> Vec<Arc<IpAllocation>> {
+        let Some(node) = self.node.filter(|_| !self.policy.full_pool_restart) else { return Vec::new() };
+        let of_pod = |record: &IpAllocation| record.pod_name == pod.name && record.pod_namespace.is_none() && record.node_name == *node;
+        let mut mine: Vec<_> = document.allocated.iter().map(|(_, record)| record).filter(|record| of_pod(record)).cloned().collect();
+        mine.sort_by_key(|record| record.allocated_at);
+        mine
+    }
+
     fn release(self, found: Found<'_>, id: &str) -> Decision {
         let mut document = match self.document(found) {
             Ok(document) => document,

@@ -22,6 +22,12 @@ pub trait Owners: Clone + Send + Sync + 'static {
     /// It cannot be told. Then nothing is rebuilt and nothing released.
     fn live(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send;
 
+    /// The namespace of the pod that an allocation is for whose record does not say it; `None` = that cannot be told.
+    fn namespace_of(&self, record: &IpAllocation) -> impl Future<Output = Option<Arc<str>>> + Send {
+        let _ = record;
+        async { None }
+    }
+
     /// An allocation was recorded and is about to be used: once this is done, [`live`](Self::live) has it. With
     /// `byom-owner-recorded-late` nobody calls it.
     ///

@@ -156,6 +156,17 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
         Ok(of_vm.into_values().map(|(_, allocation)| allocation).collect())
     }
 
+    /// The namespace of the PeerPods that name its VM, for Pods of its name. Upstream's name no allocation; where they are in several
+    /// namespaces nobody can tell.
+    async fn namespace_of(&self, record: &IpAllocation) -> Option<Arc<str>> {
+        let list = self.peer_pods.list(self.deadline()).await.ok()?;
+        let mut namespaces: Vec<&str> =
+            list.iter().filter(|peer_pod| peer_pod.is_of(record)).filter_map(|of| of.metadata.namespace.as_deref()).collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        <[&str; 1]>::try_from(namespaces).ok().map(|[only]| only.into())
+    }
+
     async fn own(&self, record: &IpAllocation, context: Context) -> Result<(), NotOwned> {
         let id = &record.allocation_id;
         let wanted = {

@@ -129,6 +129,15 @@ impl PeerPod {
         })
     }
 
+    /// Whether it can stand for this allocation: it names the VM, is owned by a Pod of the name, and names no other allocation.
+    pub(super) fn is_of(&self, record: &IpAllocation) -> bool {
+        let named = Address::new(self.spec.instance_id.as_str()).canonical();
+        let owners = self.metadata.owner_references.as_deref().unwrap_or_default();
+        named.is_some_and(|address| address.key() == record.ip.key())
+            && owners.iter().any(|owner| owner.controller == Some(true) && *owner.name == *record.pod_name)
+            && self.allocation_id().is_none_or(|id| *id == *record.allocation_id)
+    }
+
     /// The UID of the Pod that owns it.
     pub fn owner_uid(&self) -> Option<&str> {
         let owners = self.metadata.owner_references.as_deref().unwrap_or_default();

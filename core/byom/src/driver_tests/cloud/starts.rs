@@ -172,3 +172,25 @@ fn a_null_map_crashes_upstreams_process() {
     cloud.world.put(object.with_document(JsonText::verbatim("{\"availableIPs\":[\"10.0.0.1\"]}")));
     let _ = cloud.start(&cloud.adaptor(), &sandbox("web", "u1", "1"));
 }
+
+#[test]
+fn after_an_upgrade_a_predecessor_is_told_by_its_peer_pod() {
+    // Upstream's PeerPods name no allocation, and neither version's records the namespace.
+    for older in [Policy::upstream(), with("byom-namespace-not-written")] {
+        for (name, namesake, kept) in [("web", "shop", "web-2"), ("web", "other", "web-1"), ("api", "shop", "web-1")] {
+            let mut cloud = Cloud::recovered(older, &ONE);
+            let first = Sandbox { pod: PodName { namespace: namesake.into(), ..pod("web") }, ..sandbox("web", "u1", "1") };
+            let mut object = Pod::default();
+            object.metadata.name = Some("web".to_owned());
+            object.metadata.namespace = Some(namesake.to_owned());
+            object.metadata.uid = Some("u1".to_owned());
+            cloud.world.put(object);
+            cloud.start(&cloud.adaptor(), &first).unwrap();
+            cloud.settings.policy = Policy::hardened();
+            let adaptor = cloud.adaptor();
+            cloud.env.block_on(async { adaptor.start().await }).recovered.unwrap();
+            let started = cloud.start_within(&adaptor, &sandbox(name, "u1", "2"), Some(Duration::from_secs(60)));
+            assert_eq!((started.is_ok(), cloud.holders()), (kept == "web-2", vec![kept.to_owned()]), "{namesake}/web, then shop/{name}");
+        }
+    }
+}

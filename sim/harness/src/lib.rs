@@ -23,5 +23,6 @@ pub mod served;
 pub mod story;
 pub mod swarm;
 pub mod system;
+pub mod upgrade;
 pub mod workload;
 pub mod world;

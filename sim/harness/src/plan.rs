@@ -22,6 +22,7 @@ use crate::check::{Checks, problems_of_excuses};
 use crate::deviation::DeviationName;
 use crate::operation::Op;
 use crate::served;
+use crate::upgrade::Upgrade;
 use crate::workload::{RunContext, WorkloadPlan, problems_of_ops};
 
 /// The format of a plan file.
@@ -79,6 +80,9 @@ pub struct Plan {
     /// What the actors do. Unlike those of a scenario they may name what nothing is called: shrinking takes away what made it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
+    /// Processes that begin in an older version of the system under test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
     /// What goes wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<Fault>,
@@ -165,7 +169,7 @@ impl Plan {
 
     /// What the workload is told of the run.
     pub fn run_context(&self) -> RunContext<'_> {
-        RunContext { seed: self.seed, deviations: &self.deviations, ops: &self.op }
+        RunContext { seed: self.seed, deviations: &self.deviations, upgrade: self.upgrade.as_ref(), ops: &self.op }
     }
 
     /// How many events the run has at most on a cluster that begins with so many objects. One that would have more spins: it is ended, and
@@ -233,6 +237,9 @@ impl Plan {
             return problems;
         }
         problems.append(problems_of_ops(source, &self.op, work));
+        if let Some(upgrade) = &self.upgrade {
+            problems.append(upgrade.problems(source, &work.process_names(), self.end_at));
+        }
         let (names, types) = (self.names(), served::registry());
         let inventory = Inventory { names: &names, types: &types };
         for fault in &self.fault {

@@ -24,6 +24,7 @@ use crate::plan::{API_SERVERS_MAX, ClusterPlan, FAULTS_MAX, Plan, SCHEMA, host_n
 use crate::served;
 use crate::swarm::{Setting, Swarm, stream_of};
 use crate::system::systems;
+use crate::upgrade::UpgradeDraft;
 use crate::workload::{Misnamed, WorkloadDraft, problems_of_ops};
 
 pub use cluster::{CapacityDraft, ClusterDraft, KnobsDraft};
@@ -73,6 +74,9 @@ pub struct Scenario {
     /// `auto6-…`), what a record is edited to say, and what annotations and new pools name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
+    /// Processes that begin in an older version of the system under test, and are replaced one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<UpgradeDraft>,
     /// What goes wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<DraftFault>,
@@ -247,6 +251,10 @@ impl Scenario {
             if let Some(swarm) = &self.swarm {
                 problems.append(swarm.problems(source, &inventory));
             }
+            if let Some(upgrade) = &self.upgrade {
+                let shortest = Span(self.phases.safety.bounds().0.0 + self.phases.liveness.bounds().0.0);
+                problems.append(upgrade.problems(source, &most.process_names(), shortest));
+            }
         }
         if !self.variant.is_empty() {
             problems.push(source.problem("variant", "a variant has no variants", "another row of the file"));
@@ -334,8 +342,10 @@ impl Scenario {
             workload,
             check: self.check.clone(),
             op,
+            upgrade: None,
             fault: Vec::new(),
         };
+        plan.upgrade = self.upgrade.as_ref().map(|upgrade| upgrade.draw(seed, &plan.workload.work().process_names()));
         plan.fault = self.draw_faults(Span(safety), &plan);
         plan
     }

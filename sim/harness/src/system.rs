@@ -226,7 +226,8 @@ impl Systems {
         operation::OPERATIONS.set(Open::new(kinds().map(|kinds| kinds.operations).collect()));
         let renamed = systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect();
         check::claim_name::CLAIMS.set(Names { claims, renamed });
-        check::excuse::EXCUSES.set(systems.iter().flat_map(|system| system.excuses().iter().map(|excuse| excuse.name)).collect());
+        let excuses = systems.iter().flat_map(|system| system.excuses()).chain(check::COMMON_EXCUSES);
+        check::excuse::EXCUSES.set(excuses.map(|excuse| excuse.name).collect());
         claim::SUITES.set(suites);
         deviation::DEVIATIONS.set(mutations);
         served::TYPES.set(|| crate::system::systems().iter().flat_map(|system| system.types()).collect());

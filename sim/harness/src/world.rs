@@ -194,6 +194,9 @@ impl<'a> World<'a> {
             }
         });
         fabric.compact_regularly();
+        if let Some(upgrade) = &plan.upgrade {
+            upgrade.schedule(&fabric);
+        }
         // They heal by themselves.
         let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
         Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), max_events, fabric, faults }

@@ -12,6 +12,7 @@ mod shrink;
 mod story;
 mod swarm;
 mod sweep;
+mod upgrade;
 
 #[path = "../support/install.rs"]
 mod install;

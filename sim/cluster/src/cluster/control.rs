@@ -442,6 +442,19 @@ impl Fabric {
     /// A process of the system under test panicked: records it and starts it again after a while.
     pub fn panicked(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
         self.process_event(process, ProcessChange::Panicked);
+        self.start_after(process, back_off);
+    }
+
+    /// Replaces a process: it crashes, and starts again after a while. One that is down stays so until whoever keeps it down lets it start.
+    pub fn restart_after(self: &Arc<Self>, process: ProcessId, down: Duration) {
+        if self.rt.state(process) != crate::rt::ProcessState::Down {
+            self.crash(process);
+            self.start_after(process, down);
+        }
+    }
+
+    /// Starts a process that went down by itself, unless somebody else starts it or keeps it down before.
+    fn start_after(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
         let life = self.rt.incarnation(process);
         self.lock().backing_off.insert(process, life);
         let fabric = self.clone();

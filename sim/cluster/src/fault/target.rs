@@ -36,7 +36,7 @@ impl Target {
     }
 
     /// Whether any of `names` is meant, or can be drawn.
-    pub(super) fn can_match(&self, names: &[String]) -> bool {
+    pub fn can_match(&self, names: &[String]) -> bool {
         let pattern = self.0.strip_prefix("one:").or_else(|| self.0.strip_prefix("some:")).unwrap_or(&self.0);
         let pattern = Self(pattern.to_owned());
         names.iter().any(|name| pattern.matches(name))
@@ -54,7 +54,7 @@ impl Target {
     }
 
     /// The same with other names, where it names one exactly.
-    pub(super) fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
+    pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
         let mut names: Vec<String> = self.0.split(',').map(|name| rename(name.trim())).collect();
         let mut seen = std::collections::BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
@@ -89,7 +89,7 @@ impl Target {
     }
 
     /// Replaces `one:` and `some:` by names drawn from `names`. Where nothing matches the pattern stays as it is.
-    pub(super) fn drawn(self, draw: &mut Draw, names: &[String]) -> Self {
+    pub fn drawn(self, draw: &mut Draw, names: &[String]) -> Self {
         let (pattern, one) = match self.0.split_once(':') {
             Some(("one", pattern)) => (pattern.to_owned(), true),
             Some(("some", pattern)) => (pattern.to_owned(), false),

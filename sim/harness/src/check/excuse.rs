@@ -3,6 +3,7 @@
 use sim_config::{Problems, Source, advice};
 
 use crate::registered::Registered;
+use crate::upgrade::OLDER_VERSION;
 
 /// A documented hazard that excuses a violation: in which interval, and under which condition. Outside of it a violation is one.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,9 @@ pub struct Excuse {
     /// Where the reference names the hazard; `None` = it is nobody's but the harness's.
     pub reference: Option<&'static str>,
 }
+
+/// The excuses that a run of any system may have.
+pub const COMMON_EXCUSES: &[Excuse] = &[OLDER_VERSION];
 
 /// The documented hazards of all systems.
 pub(crate) static EXCUSES: Registered<Vec<&'static str>> = Registered::new();

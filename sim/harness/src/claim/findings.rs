@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use sim_config::time::SimTime;
 
+use crate::upgrade::OLDER_VERSION;
+
 /// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
 /// there is an excuse are counted apart: they must not keep one without excuse from being found.
 const KEPT_PER_CLAIM: usize = 3;
@@ -27,6 +29,8 @@ pub struct Findings {
     pub judged: Vec<bool>,
     /// For each claim: without and with an excuse.
     pub kept: Vec<[usize; 2]>,
+    /// Until when an older version of the system under test, or what it left behind, is the reason of whatever is wrong.
+    pub(crate) settled: SimTime,
     /// By when something must have happened, and which claim says so; the next one on top.
     pub due: BinaryHeap<Reverse<(SimTime, usize)>>,
 }
@@ -61,7 +65,8 @@ impl Findings {
     /// The claim that observes looks at something that could break it. An `always` claim that never says this in a sweep has shown
     /// nothing by holding.
     pub fn exercised(&mut self) {
-        self.judged[self.current] = true;
+        // What an older version does shows nothing of this one.
+        self.judged[self.current] |= self.at >= self.settled;
     }
 
     /// What the claim that observes waits for must have happened by `at`: its `overdue` is asked before the first event later than that, or
@@ -81,6 +86,7 @@ impl Findings {
 
     fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
         self.exercised();
+        let excuse = excuse.or_else(|| (self.at < self.settled).then_some(OLDER_VERSION.name));
         let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;

@@ -256,6 +256,9 @@ fn because(this: &Plan, other: &Plan) -> Option<String> {
     if this.deviations != other.deviations {
         return Some("the mutations differ".to_owned());
     }
+    if this.upgrade != other.upgrade {
+        return Some("the upgrades differ".to_owned());
+    }
     if this.cluster != other.cluster || this.workload != other.workload {
         return Some("the clusters or workloads differ".to_owned());
     }

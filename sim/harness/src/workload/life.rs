@@ -77,8 +77,11 @@ impl RunContext<'_> {
         main: impl Fn(Arc<S>, Life) -> F + Send + Sync + 'static,
     ) {
         let process = fabric.rt.add_process(fabric.rt.add_host(name), name);
-        let (seed, deviations) = (self.seed, Arc::<[DeviationName]>::from(self.deviations));
-        live(site, fabric, process, move |site, fabric| main(site, Life { fabric, process, seed, deviations: deviations.clone() }));
+        let (seed, version) = (self.seed, self.version_of(name).map(|deviations| Arc::<[DeviationName]>::from(*deviations)));
+        live(site, fabric, process, move |site, fabric| {
+            let deviations = version.at(fabric.rt.now()).clone();
+            main(site, Life { fabric, process, seed, deviations })
+        });
         fabric.start(process);
     }
 }

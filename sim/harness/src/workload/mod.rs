@@ -21,6 +21,7 @@ use sim_config::{Problems, Source};
 
 use crate::deviation::DeviationName;
 use crate::operation::{Op, OpKind};
+use crate::upgrade::{Upgrade, Version};
 
 pub use backoff::BackoffPlan;
 pub use declare::WorkloadKinds;
@@ -105,11 +106,20 @@ pub struct RunContext<'a> {
     pub seed: u64,
     /// What the system under test does differently.
     pub deviations: &'a [DeviationName],
+    /// Who begins in an older version.
+    pub upgrade: Option<&'a Upgrade>,
     /// What the actors do.
     pub ops: &'a [Op],
 }
 
-impl RunContext<'_> {
+impl<'a> RunContext<'a> {
+    /// What the process of this name does differently in the course of the run.
+    pub fn version_of(&self, process: &str) -> Version<&'a [DeviationName]> {
+        let version = Version::present(self.deviations);
+        let replaced = self.upgrade.and_then(|upgrade| Some((*upgrade.replaced.get(process)?, &upgrade.deviations[..])));
+        replaced.map_or(version, |(at, older)| version.replaced(at, older))
+    }
+
     /// What the actor of this name does, in the order of the plan.
     pub fn turns_of(&self, actor: &str) -> Turns<OpKind> {
         let own = self.ops.iter().filter(|op| op.common.actor == actor);

@@ -4,7 +4,7 @@ use ipam_reports::listing::{ClaimEntry, DeviationEntry, ExcuseEntry, FaultEntry,
 use ipam_reports::{ListReport, reference};
 use kube_sim::fault;
 use sim_config::Problems;
-use sim_harness::check::{ClaimName, Excuse};
+use sim_harness::check::{COMMON_EXCUSES, COMMON_SUITE, ClaimName, Excuse};
 use sim_harness::claim::{self};
 use sim_harness::deviation;
 use sim_harness::scenario::{self, Scenario};
@@ -31,17 +31,18 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
         };
         let suites = systems().suites().iter();
         report.claims = Some(suites.flat_map(|suite| suite.claims.iter().map(|def| entry(suite, def))).collect());
-        let entry = |system: &'static dyn System, excuse: &Excuse| ExcuseEntry {
+        let entry = |system: &str, excuse: &Excuse| ExcuseEntry {
             name: excuse.name.to_owned(),
-            system: system.name().to_owned(),
+            system: system.to_owned(),
             about: excuse.about.to_owned(),
             begins: excuse.begins.to_owned(),
             ends: excuse.ends.to_owned(),
             reference: excuse.reference.map(str::to_owned),
             reference_url: excuse.reference.and_then(reference::url),
         };
-        let of_system = |system: &'static dyn System| system.excuses().iter().map(move |excuse| entry(system, excuse));
-        report.excuses = Some(systems().iter().flat_map(of_system).collect());
+        let common = COMMON_EXCUSES.iter().map(|excuse| entry(COMMON_SUITE, excuse));
+        let of_system = |system: &'static dyn System| system.excuses().iter().map(move |excuse| entry(system.name(), excuse));
+        report.excuses = Some(common.chain(systems().iter().flat_map(of_system)).collect());
     }
     if args.wants(What::Faults) {
         let entry = |info: fault::FaultInfo| FaultEntry {

@@ -15,6 +15,7 @@ use crate::check::Checks;
 use crate::operation::Op;
 use crate::plan::{ClusterPlan, Plan, host_name, server_name};
 use crate::served;
+use crate::upgrade::Upgrade;
 use crate::workload::Smaller;
 use crate::workload::problems_of_ops;
 
@@ -127,6 +128,28 @@ fn operations(trial: &mut Trial<'_>) {
 fn deviations(trial: &mut Trial<'_>) {
     let plan = trial.best().clone();
     ddmin(&plan.deviations, |deviations| trial.accept(Plan { deviations: deviations.to_vec(), ..plan.clone() }));
+    upgrade(trial);
+}
+
+/// The upgrade, most processes of it, and what the older version need not do differently. When all is settled stays: earlier, what the
+/// older version left would be taken for what the present one does.
+fn upgrade(trial: &mut Trial<'_>) {
+    let plan = trial.best().clone();
+    let Some(upgrade) = &plan.upgrade else { return };
+    if trial.accept(Plan { upgrade: None, ..plan.clone() }) {
+        return;
+    }
+    let with = |upgrade: Upgrade| Plan { upgrade: Some(upgrade), ..plan.clone() };
+    let replaced: Vec<_> = upgrade.replaced.iter().collect();
+    ddmin(&replaced, |few| {
+        let replaced = few.iter().map(|(name, at)| ((*name).clone(), **at)).collect();
+        trial.accept(with(Upgrade { replaced, ..upgrade.clone() }))
+    });
+    let plan = trial.best().clone();
+    let Some(upgrade) = &plan.upgrade else { return };
+    ddmin(&upgrade.deviations, |few| {
+        trial.accept(Plan { upgrade: Some(Upgrade { deviations: few.to_vec(), ..upgrade.clone() }), ..plan.clone() })
+    });
 }
 
 /// Fewer API servers, and whatever the workload can give up.
@@ -160,6 +183,9 @@ fn with_workload(plan: &Plan, smaller: Smaller) -> Plan {
     let mut plan = Plan { workload, op: ops, ..plan.clone() };
     let rename = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
     plan.fault.iter_mut().for_each(|fault| fault.kind.rename(&rename));
+    if let Some(upgrade) = &mut plan.upgrade {
+        upgrade.replaced = std::mem::take(&mut upgrade.replaced).into_iter().map(|(name, at)| (rename(&name), at)).collect();
+    }
     tidy(plan)
 }
 
@@ -172,6 +198,9 @@ fn tidy(mut plan: Plan) -> Plan {
     let types = served::registry();
     let inventory = Inventory { names: &names, types: &types };
     plan.fault.retain(|fault| fault.kind.problems(NOWHERE, &inventory).is_empty());
+    if let Some(upgrade) = &mut plan.upgrade {
+        upgrade.replaced.retain(|process, _| names.contains(process));
+    }
     Plan { op, ..plan }
 }
 

@@ -19,11 +19,13 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
     let node = &site.nodes[number];
     let env = site.env(&fabric, process);
     let client = site.agent_client(&fabric, process, &env);
-    let patience = site.settings.lock().list_timeout;
+    let policy = site.policy(&fabric, process);
+    let settings = site.agent_settings(&policy);
+    let patience = settings.list_timeout;
     let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name), patience);
     caches.warm(needed(&site.plan.kinds));
     caches.synced().await;
-    let config = AgentConfig { node: node.name.clone(), settings: site.settings.lock().clone(), policy: site.policy };
+    let config = AgentConfig { node: node.name.clone(), settings, policy };
     let observer = TraceObserver { fabric: site.fabric.clone(), process };
     let agent = Agent::new(client, env.clone(), caches, observer, config);
     let (socket, mut calls) = mpsc::unbounded_channel();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_spiderpool::SpiderpoolController;
 use ipam_spiderpool::controller::{ControllerSettings, PoolController};
 use ipam_spiderpool::reclaim::ReclaimConfig;
 use ipam_spiderpool::subnet::{Live, SubnetController};
+use ipam_spiderpool::{Policy, SpiderpoolController};
 use kube_machinery::leader::ElectionConfig;
 use kube_machinery::{Env, ObjectKey};
 use kube_sim::cluster::Fabric;
@@ -32,18 +32,19 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     let name = fabric.rt.process_name(process);
     let env = site.env(&fabric, process);
     let client = site.controller_client(&fabric, process, &env);
+    let policy = site.policy(&fabric, process);
     if site.plan.reclaim {
         return reclaiming(&site, &fabric, process, client, env).await;
     }
     // One that loses its leadership ends and is started anew.
     loop {
         let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
-        let settings = ControllerSettings { election, ..settings(&site) };
+        let settings = ControllerSettings { election, ..settings(&site, policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
         let work = async {
             if site.plan.serves_subnets() {
-                let subnets = subnets(&site, client.clone(), env.clone());
+                let subnets = subnets(&site, policy, client.clone(), env.clone());
                 controller.run_with(subnets.work()).await
             } else {
                 controller.run().await
@@ -55,33 +56,39 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
 }
 
 /// What every replica is told, but for the election.
-fn settings(site: &Site) -> ControllerSettings {
-    site.plan.controller_settings(site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
+fn settings(site: &Site, policy: Policy) -> ControllerSettings {
+    site.plan.controller_settings(policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
 }
 
 /// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).
 ///
 /// Kinds that it does not know it looks up live: of those there is the CloneSet.
-fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
-    let select = site.settings.lock().select.clone();
-    let settings = settings(site);
+fn subnets(
+    site: &Site,
+    policy: Policy,
+    client: ApiClient,
+    env: SimEnv,
+) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
+    let select = site.agent_settings(&policy).select;
+    let settings = settings(site, policy);
     let third_party = Live::new(client.clone(), settings.list_timeout);
     SubnetController::new(client, env, (), third_party, settings, select)
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
 async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
-    let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
-    let reclaim = ReclaimConfig { settings, policy: site.policy };
+    let policy = site.policy(fabric, process);
+    let settings = site.plan.reclaim_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
+    let reclaim = ReclaimConfig { settings, policy };
     let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
-    let pools = ControllerSettings { election, ..self::settings(site) };
+    let pools = ControllerSettings { election, ..self::settings(site, policy) };
     let raw = site.raw_client(fabric, process, &env);
     let observer = ReclaimTraceObserver { fabric: Arc::downgrade(fabric), process };
     let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), observer, pools, reclaim);
     let controller = controller.reading_by(|caches| FirstUse::new(caches, fabric, process));
     let work = async {
         if site.plan.serves_subnets() {
-            controller.with_subnets(subnets(site, client.clone(), env.clone())).run().await
+            controller.with_subnets(subnets(site, policy, client.clone(), env.clone())).run().await
         } else {
             controller.run().await
         }

@@ -81,7 +81,9 @@ pub(super) async fn beside<T>(
 ) -> T {
     let Some(service) = &site.hooks else { return work.await };
     let serve = async {
-        let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(&site.settings.lock().select), site.policy));
+        let policy = site.policy(fabric, process);
+        let settings = site.plan.admission_settings(&site.agent_settings(&policy).select);
+        let hooks = Arc::new(Webhook::start(client, env, settings, policy));
         hooks.synced().await;
         service.serve(process, handler(fabric, process, hooks), fabric.rt.now());
         std::future::pending::<()>().await;

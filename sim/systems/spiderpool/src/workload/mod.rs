@@ -253,6 +253,10 @@ impl Work for SpiderPlan {
             let kubelet = rt.add_process(host, &plan::kubelet_name(number));
             Node::new(name, kubelet, agent)
         });
+        let versions = self.agents().chain(self.controller_names()).map(|name| {
+            let version = run.version_of(&name).map(|deviations| policy_of(deviations));
+            (name, version)
+        });
         let names = |names: &[String]| names.to_vec();
         let cni =
             IpamConfig { default_ipv4_ippool: names(&self.cni_ipv4), default_ipv6_ippool: names(&self.cni_ipv6), ..IpamConfig::default() };
@@ -260,9 +264,9 @@ impl Work for SpiderPlan {
             fabric: Arc::downgrade(fabric),
             seed: run.seed,
             plan: self.clone(),
-            policy,
+            versions: versions.collect(),
             hooks: self.has_webhooks().then(|| hooks::register(fabric, &policy)),
-            settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")).into(),
+            settings: self.settings.clone().into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),
         });

@@ -266,12 +266,7 @@ impl Operator {
     }
 
     fn set_settings(&self, op: &SetSettings) {
-        let mut settings = self.site.settings.lock();
-        for (name, value) in &op.settings {
-            // The plan was checked.
-            let _ = settings.set(name, value);
-        }
-        drop(settings);
+        self.site.settings.lock().extend(op.settings.clone());
         let Some(fabric) = self.site.fabric.upgrade() else { return };
         for node in &self.site.nodes {
             fabric.crash(node.agent);

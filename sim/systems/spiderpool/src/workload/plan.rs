@@ -122,12 +122,20 @@ impl SpiderPlan {
         self.node_names.get(number as usize).cloned().unwrap_or_else(|| format!("node-{number}"))
     }
 
-    /// The settings of an agent.
+    /// The settings of an agent as the run begins.
     ///
     /// # Errors
     /// The setting that is none.
     pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
-        let mut settings = settings_of(&self.settings, policy)?;
+        self.agent_settings_of(&self.settings, policy)
+    }
+
+    /// The settings of an agent that reads these.
+    ///
+    /// # Errors
+    /// The setting that is none.
+    pub(super) fn agent_settings_of(&self, stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, Misfit> {
+        let mut settings = settings_of(stated, policy)?;
         settings.retry = self.backoff.map_or(settings.retry, |backoff| backoff.backoff());
         Ok(settings)
     }

@@ -1,6 +1,7 @@
 //! What the actors of a run share, and the way from a node's plugin to its agent.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
@@ -20,9 +21,10 @@ use kube_sim::env::SimEnv;
 use kube_sim::node::{Attachment, Cni, CniError};
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
+use sim_harness::upgrade::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use super::plan::SpiderPlan;
+use super::plan::{SpiderPlan, agent_name};
 
 /// What an agent may send (A §10).
 const AGENT_LIMIT: RateLimit = RateLimit { qps: 50.0, burst: 100 };
@@ -78,16 +80,27 @@ pub(super) struct Site {
     pub fabric: Weak<Fabric>,
     pub seed: u64,
     pub plan: SpiderPlan,
-    pub policy: Policy,
+    /// By the name of a process of Spiderpool, its policy in the course of the run.
+    pub versions: BTreeMap<String, Version<Policy>>,
     /// Where the replicas of the controller serve their webhooks, if there are any.
     pub hooks: Option<Arc<Service>>,
     /// The settings as they stand in Spiderpool's ConfigMap by now.
-    pub settings: Mutex<AgentSettings>,
+    pub settings: Mutex<BTreeMap<String, String>>,
     pub cni: Arc<IpamConfig>,
     pub nodes: Vec<Node>,
 }
 
 impl Site {
+    /// The policy of a process of Spiderpool now.
+    pub(super) fn policy(&self, fabric: &Fabric, process: ProcessId) -> Policy {
+        *self.versions[&*fabric.rt.process_name(process)].at(fabric.rt.now())
+    }
+
+    /// The settings of an agent, or of what is like one, that starts now.
+    pub(super) fn agent_settings(&self, policy: &Policy) -> AgentSettings {
+        self.plan.agent_settings_of(&self.settings.lock(), policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
+    }
+
     /// The environment of a process in its present life.
     pub(super) fn env(&self, fabric: &Fabric, process: ProcessId) -> SimEnv {
         SimEnv::new(&fabric.rt, self.seed, process)
@@ -120,14 +133,15 @@ impl Site {
     pub(super) fn plugin(self: &Arc<Self>, fabric: &Arc<Fabric>, number: usize) -> NodePlugin {
         let env = self.env(fabric, self.nodes[number].kubelet);
         let ways = Ways { site: self.clone(), number, env: env.clone() };
-        let plugin = Plugin {
+        // The agent puts it on the node.
+        let plugins = self.versions[&agent_name(number as u32)].map(|policy| Plugin {
             agent: ways.clone(),
-            probe: ways,
+            probe: ways.clone(),
             cni: self.cni.clone(),
             detects_conflicts: self.plan.detects_conflicts(),
-            policy: self.policy,
-        };
-        NodePlugin { plugin, env }
+            policy: *policy,
+        });
+        NodePlugin { plugins, env, fabric: self.fabric.clone() }
     }
 }
 
@@ -189,8 +203,17 @@ impl Probe for Ways {
 
 /// The plugin of a node, as its container runtime calls it.
 pub(super) struct NodePlugin {
-    plugin: Plugin<Ways, Ways>,
+    plugins: Version<Plugin<Ways, Ways>>,
     env: SimEnv,
+    fabric: Weak<Fabric>,
+}
+
+impl NodePlugin {
+    /// The plugin as it is on the node now.
+    fn plugin(&self) -> &Plugin<Ways, Ways> {
+        let now = self.fabric.upgrade().map(|fabric| fabric.rt.now());
+        self.plugins.at(now.unwrap_or_default())
+    }
 }
 
 fn call(attachment: Attachment) -> Call {
@@ -200,7 +223,7 @@ fn call(attachment: Attachment) -> Call {
 
 impl Cni for NodePlugin {
     async fn add(&self, attachment: Attachment) -> Result<Vec<IpAddr>, CniError> {
-        let added = self.plugin.add(call(attachment), self.env.monotonic()).await;
+        let added = self.plugin().add(call(attachment), self.env.monotonic()).await;
         added.map_err(|error| CniError::Refused(error.to_string().into()))
     }
 
@@ -209,7 +232,7 @@ impl Cni for NodePlugin {
     }
 
     async fn del(&self, attachment: Attachment) -> Result<(), CniError> {
-        let deleted = self.plugin.del(call(attachment), self.env.monotonic()).await;
+        let deleted = self.plugin().del(call(attachment), self.env.monotonic()).await;
         deleted.map_err(|error| CniError::Refused(error.to_string().into()))
     }
 }

@@ -42,15 +42,16 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
         return;
     }
     let env = site.env(&fabric, process);
+    let policy = site.policy(&fabric, process);
     let config = loop {
-        if let (setting, Some(config)) = site.configuration() {
+        if let (setting, Some(config)) = site.configuration(&policy) {
             fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
             break config;
         }
         env.sleep(BACK_OFF).await;
     };
     let machines = site.machines.seen_from(process);
-    let mut pool = site.pool_settings(config, &node.name);
+    let mut pool = site.pool_settings(config, &node.name, policy);
     if !site.named.load(Ordering::Relaxed) {
         pool.node = None;
     }

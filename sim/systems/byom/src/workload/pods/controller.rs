@@ -16,13 +16,14 @@ use super::trace_observer::TraceObserver;
 /// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
     let name: Arc<str> = fabric.rt.process_name(process);
+    let policy = site.policy(&fabric, process);
     loop {
         let env = site.env(&fabric, process);
         let client = site.client(&fabric, process, &env);
         let (shared, weak, node) = (site.clone(), site.fabric.clone(), name.clone());
         let said: Mutex<Option<Arc<str>>> = Mutex::new(None);
         let pool = move || {
-            let (setting, config) = shared.configuration();
+            let (setting, config) = shared.configuration(&policy);
             let config = config?;
             let mut said = said.lock();
             if said.as_ref() != Some(&setting) {
@@ -30,13 +31,13 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
                 let fabric = weak.upgrade()?;
                 fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
             }
-            Some(shared.pool_settings(config, &node))
+            Some(shared.pool_settings(config, &node, policy))
         };
         let election = (site.controllers.len() > 1)
             .then(|| ElectionConfig::new(ObjectKey::namespaced("default", "peerpod-ctrl"), format!("{name}-{number}")));
         let settings = ControllerSettings {
             pool: Arc::new(pool),
-            initial: site.pool_settings(PoolConfig::default(), &name),
+            initial: site.pool_settings(PoolConfig::default(), &name, policy),
             election,
             reclaim_every: site.plan.reclaim_every.0,
         };

@@ -138,11 +138,16 @@ impl Work for PodsPlan {
         });
         let nodes = nodes.collect();
         let controllers: Vec<ProcessId> = (0..self.controllers).map(|number| alone(&plan::controller_name(number))).collect();
+        let adaptors = (0..self.nodes).flat_map(plan::adaptor_names);
+        let versions = adaptors.chain((0..self.controllers).map(plan::controller_name)).map(|name| {
+            let version = run.version_of(&name).map(|deviations| policy_of(deviations));
+            (name, version)
+        });
         let site = Arc::new(Site {
             fabric: Arc::downgrade(fabric),
             seed: run.seed,
             plan: self.clone(),
-            policy,
+            versions: versions.collect(),
             machines,
             nodes,
             controllers,

@@ -13,6 +13,7 @@ use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
+use sim_harness::upgrade::Version;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::pool_key;
@@ -114,7 +115,8 @@ pub(super) struct Site {
     pub fabric: Weak<Fabric>,
     pub seed: u64,
     pub plan: PodsPlan,
-    pub policy: Policy,
+    /// By the name of an adaptor or a replica of the controller, its policy in the course of the run.
+    pub versions: BTreeMap<String, Version<Policy>>,
     pub machines: Machines,
     pub nodes: Vec<Node>,
     pub controllers: Vec<ProcessId>,
@@ -144,16 +146,21 @@ impl Site {
         Transparent::new(limited, env.clone(), retries)
     }
 
+    /// The policy of an adaptor or of a replica of the controller that starts now.
+    pub(super) fn policy(&self, fabric: &Fabric, process: ProcessId) -> Policy {
+        *self.versions[&*fabric.rt.process_name(process)].at(fabric.rt.now())
+    }
+
     /// What is set now, and what a process makes of it; `None` = it refuses to start.
-    pub(super) fn configuration(&self) -> (Arc<str>, Option<PoolConfig>) {
+    pub(super) fn configuration(&self, policy: &Policy) -> (Arc<str>, Option<PoolConfig>) {
         let setting = self.setting.lock().clone();
-        let config = PoolConfig::read(&setting, self.plan.max_range, &self.policy).ok();
+        let config = PoolConfig::read(&setting, self.plan.max_range, policy).ok();
         (setting, config)
     }
 
     /// The settings of a process.
-    pub(super) fn pool_settings(&self, config: PoolConfig, node: &Arc<str>) -> PoolSettings {
-        let settings = PoolSettings::new(pool_key(), config, Some(node.clone()), self.policy);
+    pub(super) fn pool_settings(&self, config: PoolConfig, node: &Arc<str>, policy: Policy) -> PoolSettings {
+        let settings = PoolSettings::new(pool_key(), config, Some(node.clone()), policy);
         PoolSettings { probes: self.plan.probes, leak_grace: self.plan.leak_grace.0, ..settings }
     }
 }

@@ -1,0 +1,191 @@
+//! An upgrade of the system under test: some processes begin in an older version, and are replaced one after the other (K §9.2 C7).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube_sim::cluster::Fabric;
+use kube_sim::fault::Target;
+use kube_sim::rt::ProcessId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{Concern, Draw};
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, Probability, Problems, Source};
+
+use crate::check::Excuse;
+use crate::deviation::{self, DeviationName, Profile};
+use crate::swarm::stream_of;
+
+/// Excuses what is violated before the older version, and what it left behind, are gone.
+pub const OLDER_VERSION: Excuse = Excuse {
+    name: "older-version",
+    about: "an older version of the system under test runs beside the present one",
+    begins: "the run begins with an `[upgrade]`",
+    ends: "`upgrade.settles` has passed since the last process was replaced",
+    reference: None,
+};
+
+/// What a scenario says of an upgrade.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpgradeDraft {
+    /// Which processes begin in the older version.
+    pub processes: Target,
+    /// The behaviour of the older version; default `hardened`. `upstream` turns every deviation on that upstream has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// What the older version does differently, besides the profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<DeviationName>,
+    /// With which probability the older version of a run has each of them.
+    #[serde(default = "always")]
+    pub share: Probability,
+    /// When the first process is replaced.
+    pub at: Choice<Span>,
+    /// How long after one process the next is replaced; in any order.
+    #[serde(default = "soon")]
+    pub every: Choice<Span>,
+    /// How long a process is down that is replaced.
+    #[serde(default = "shortly")]
+    pub down: Choice<Span>,
+    /// How long after the last replacement nothing is left of what the older version did. Until then violations are excused as
+    /// `older-version`, and nothing that is judged counts as such.
+    pub settles: Span,
+}
+
+fn always() -> Probability {
+    Probability::ALWAYS
+}
+
+fn soon() -> Choice<Span> {
+    Choice::Between(Span::secs(1), Span::secs(15))
+}
+
+fn shortly() -> Choice<Span> {
+    Choice::Between(Span::secs(1), Span::secs(5))
+}
+
+/// An upgrade of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upgrade {
+    /// What the older version does differently.
+    #[serde(default)]
+    pub deviations: Vec<DeviationName>,
+    /// How long a process is down that is replaced.
+    pub down: Span,
+    /// When nothing is left of what the older version did.
+    pub settled: SimTime,
+    /// By process, when it is replaced: until then it is of the older version.
+    pub replaced: BTreeMap<String, SimTime>,
+}
+
+impl UpgradeDraft {
+    /// The upgrade of a seed, among processes of these names.
+    pub(crate) fn draw(&self, seed: u64, names: &[String]) -> Upgrade {
+        let mut draw = Draw::new(seed, Concern::Faults, stream_of("upgrade", 0));
+        let (mut at, every, down) = (SimTime::ZERO + self.at.draw(&mut draw).0, self.every.draw(&mut draw), self.down.draw(&mut draw));
+        let of = self.processes.clone().drawn(&mut draw, names);
+        let mut processes: Vec<&String> = names.iter().filter(|name| of.matches(name)).collect();
+        let mut replaced = BTreeMap::new();
+        let mut last = at;
+        while !processes.is_empty() {
+            let process = processes.swap_remove(draw.below(processes.len() as u64) as usize);
+            replaced.insert(process.clone(), at);
+            (last, at) = (at, at + every.0);
+        }
+        let deviations = self.all_deviations();
+        let deviations = deviations.into_iter().filter(|_| draw.chance(self.share.get())).collect();
+        Upgrade { deviations, down, settled: last + self.settles.0, replaced }
+    }
+
+    fn all_deviations(&self) -> Vec<DeviationName> {
+        let upstream = self.profile == Some(Profile::Upstream);
+        let of_profile = deviation::upstream().filter(|_| upstream);
+        let mut all: Vec<DeviationName> = of_profile.chain(self.deviations.iter().cloned()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// What is wrong with it. `most`: the processes that there may be; `shortest`: how long a run lasts at least.
+    pub(crate) fn problems(&self, source: Source<'_>, most: &[String], shortest: Span) -> Problems {
+        let mut problems = Problems::new();
+        let of = most.iter().filter(|name| self.processes.can_match(std::slice::from_ref(name))).count() as u32;
+        if of == 0 {
+            let wrong = format!("no process is called like `upgrade.processes`, which is `{}`", self.processes);
+            problems.push(source.problem("upgrade.processes", wrong, "a pattern of processes of the workload, such as `agent-*`"));
+        }
+        if self.all_deviations().is_empty() {
+            let right = "`profile = \"upstream\"`, or `deviations` by name";
+            problems.push(source.problem("upgrade", "the older version of `[upgrade]` is the present one", right));
+        }
+        let settled = self.at.bounds().1.0 + self.every.bounds().1.0 * of.saturating_sub(1) + self.settles.0;
+        if settled >= shortest.0 {
+            let wrong = format!("the upgrade may be settled after {} only, and the run may end after {shortest}", Span(settled));
+            problems.push(source.problem("upgrade.settles", wrong, "a run that goes on after the upgrade, as nothing is judged before"));
+        }
+        problems
+    }
+}
+
+impl Upgrade {
+    /// What is wrong with that of a plan which has processes of these names, and ends at a time.
+    pub(crate) fn problems(&self, source: Source<'_>, names: &[String], end: SimTime) -> Problems {
+        let mut problems = Problems::new();
+        for process in self.replaced.keys().filter(|process| !names.contains(process)) {
+            let wrong = format!("`upgrade.replaced` names the process `{process}`, which there is not");
+            problems.push(source.problem_of_text(process, wrong, "a process of the workload"));
+        }
+        let last = self.replaced.values().max().copied().unwrap_or_default();
+        if self.settled < last || self.settled >= end {
+            let wrong = format!("`upgrade.settled` is {}; the last process is replaced at {last}, and the run ends at {end}", self.settled);
+            problems.push(source.problem("upgrade.settled", wrong, "a time between the two"));
+        }
+        problems
+    }
+
+    /// Replaces each process at its time. One that is down then begins in the present version whenever it starts again.
+    pub(crate) fn schedule(&self, fabric: &Arc<Fabric>) {
+        let (of_all, down) = (fabric.rt.processes(), self.down.0);
+        for (name, at) in &self.replaced {
+            let named = |process: &ProcessId| *fabric.rt.process_name(*process) == **name;
+            let Some(process) = of_all.iter().copied().find(named) else { continue };
+            let shared = Arc::downgrade(fabric);
+            fabric.rt.at(*at, move || {
+                if let Some(fabric) = shared.upgrade() {
+                    fabric.restart_after(process, down);
+                }
+            });
+        }
+    }
+}
+
+/// What a process is made of in the course of a run: of the present version, or of an older one until it is replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<T> {
+    present: T,
+    older: Option<(SimTime, T)>,
+}
+
+impl<T> Version<T> {
+    /// That of a process which is of the present version all the time.
+    pub fn present(present: T) -> Self {
+        Self { present, older: None }
+    }
+
+    /// That of a process which is of an `older` version until it is replaced.
+    pub(crate) fn replaced(self, at: SimTime, older: T) -> Self {
+        Self { older: Some((at, older)), ..self }
+    }
+
+    /// The one at a time.
+    pub fn at(&self, now: SimTime) -> &T {
+        self.older.as_ref().filter(|(until, _)| now < *until).map_or(&self.present, |(_, older)| older)
+    }
+
+    /// What is made of each.
+    pub fn map<U>(&self, of: impl Fn(&T) -> U) -> Version<U> {
+        Version { present: of(&self.present), older: self.older.as_ref().map(|(until, older)| (*until, of(older))) }
+    }
+}

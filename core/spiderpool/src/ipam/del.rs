@@ -318,9 +318,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     /// What is recorded for other NICs of a pod in the pools of which the cache shows that, except what no ADD was answered with. A number
-    /// is no NIC's name (A §2.4).
+    /// is no NIC's name (A §2.4): of several only the endpoint told which NIC has which, and without it all go with the first NIC, whose DEL
+    /// comes last (K §5.3).
     async fn held_by_others(&self, nic: &str, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let (failed, suspects) = (self.agent.failures.of(uid), self.agent.failures.suspects(uid));
+        let is_number = |of: &str| of.bytes().all(|byte| byte.is_ascii_digit());
+        let mut numbers = BTreeSet::new();
+        self.agent.caches.for_each_pool(&mut |pool| {
+            let of = recorded(pool, Some(key), uid).filter_map(|(_, record)| record.interface.as_deref());
+            numbers.extend(of.filter(|of| is_number(of)).map(str::to_owned));
+        });
+        let waits_for_first = *nic != *FIRST_NIC && numbers.len() > 1;
         let held = |pool: &SpiderIPPool| -> Vec<(Arc<str>, IpAddr)> {
             let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
             let is_held = |ip: IpAddr, of: Option<&str>| {
@@ -328,7 +336,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                     !failed.iter().any(|allocated| allocated.pool == name && allocated.address.addr() == ip)
                         && !suspects.iter().any(|suspect| suspect.pool == name && *suspect.nic == *of)
                 };
-                of.is_some_and(|of| of != nic && !of.bytes().all(|byte| byte.is_ascii_digit()) && is_answered(of))
+                of.is_some_and(|of| if is_number(of) { waits_for_first } else { of != nic } && is_answered(of))
             };
             let all = recorded(pool, Some(key), uid).filter(|(ip, record)| is_held(*ip, record.interface.as_deref()));
             all.map(|(ip, _)| (name.clone(), ip)).collect()

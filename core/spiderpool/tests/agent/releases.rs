@@ -359,6 +359,24 @@ fn the_del_of_a_nic_leaves_what_another_has_also_where_no_endpoint_is_of_the_pod
 }
 
 #[test]
+fn what_nics_without_a_name_have_goes_with_the_first_of_them_where_no_endpoint_tells_whose_it_is() {
+    let two = ippools(&[("", &["p4"], &[]), ("", &["p4"], &[])]);
+    for (pools, nics, left) in [(two, &["eth0", "net1"][..], 2), (ippools(&[("", &["p4"], &[])]), &["net1"][..], 0)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &pools);
+        for nic in nics {
+            scene.in_sandbox("first").add("a", "u", nic).unwrap();
+        }
+        scene.pod("a", "later", Owner::Nobody, &pools);
+        scene.in_sandbox("second").add("a", "later", nics[0]).unwrap();
+        scene.in_sandbox("first").del("a", "u", "net1").unwrap();
+        assert_eq!(scene.of("u").len(), left, "{nics:?}: the others answer still");
+        scene.del("a", "u", "eth0").unwrap();
+        assert_eq!(scene.of("u"), [""; 0], "{nics:?}");
+    }
+}
+
+#[test]
 fn the_del_of_a_nic_does_not_take_records_that_nobody_can_read_for_none() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net1","ipv4":["p4"]}]"#);

@@ -67,6 +67,10 @@ impl PoolClaim for ConflictsAreRetried {
 }
 
 fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
+    // One that a call for an address makes has the time of that call, and is judged with it.
+    if view.ledger.is_asked(process) {
+        return;
+    }
     let Some(known) = view.processes.get(process) else { return };
     let Some(began) = known.recovery.map(|recovery| recovery.at) else { return };
     if known.raced >= Some(began) && known.failed < Some(began) && view.at.since(began) < IN_TIME {
@@ -150,6 +154,12 @@ mod tests {
             stage.recover(adaptor);
             fails(stage);
             assert_eq!(stage.excuses(), []);
+            stage.ask(adaptor, "a");
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::Conflict);
+            fails(stage);
+            refused(stage, adaptor, Failure::OutOfTime, Effort { writes: 1, conflicts: 1, ..Effort::default() });
+            assert_eq!(stage.excuses(), [], "the time of the call was up");
             stage.recover(adaptor);
             stage.wrote(adaptor, Reason::AlreadyExists);
             fails(stage);

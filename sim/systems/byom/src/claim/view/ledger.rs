@@ -129,6 +129,11 @@ impl Ledger {
         self.get(id).is_some_and(Sandbox::is_live)
     }
 
+    /// Whether a call for an address is open at a process.
+    pub(in super::super) fn is_asked(&self, process: ProcessId) -> bool {
+        self.open.get(&process).is_some_and(|open| !open.is_empty())
+    }
+
     /// All sandboxes, in no order that means anything.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
         self.sandboxes.iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::super::view::{EventMask, Seen, View, addresses_of, uid_of};
+use super::super::view::{EventMask, Seen, View, addresses_of, sim_time, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{Leak, by_scan, hinders, is_reclaimed, leak_of};
@@ -65,7 +65,10 @@ fn left(view: &View, uid: &str) -> Option<(Arc<str>, Leak)> {
     // It goes after its records, and nobody takes those of a pool that cannot be read (G R16).
     let endpoint = view.endpoints.get(key)?;
     let readable = addresses_of(endpoint).filter_map(|(_, pool, _)| view.pools.get(pool)?.garbled_until(view.at)).max();
-    let since = readable.filter(|until| *until > leak.event);
+    let readable = readable.filter(|until| *until > leak.event);
+    // A create that was held up on its way is carried out when the pod is long gone: nobody could find its endpoint before.
+    let late = endpoint.metadata.creation_timestamp.as_ref().map(|created| sim_time(created.0)).filter(|created| *created > leak.event);
+    let since = readable.max(late);
     Some((key.clone(), since.map_or(leak, |since| Leak { due: leak.due.max(since), event: since, ..leak })))
 }
 
@@ -120,9 +123,12 @@ impl IpamClaim for EndpointsGoInTime {
 mod tests {
     use std::time::Duration;
 
+    use ipam_spiderpool::SpiderEndpoint;
     use kube_machinery::JsonText;
+    use sim_config::time::SimTime;
 
     use super::super::super::testing::{Stage, on_stage};
+    use super::super::super::view::wall;
     use crate::workload::ReclaimNote;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -198,5 +204,26 @@ mod tests {
             stage.pass(Duration::from_secs(5_000));
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
+    }
+
+    #[test]
+    fn an_endpoint_that_is_created_when_its_pod_is_long_gone_has_the_time_of_the_next_scan_from_then_on() {
+        for (late, excuses) in [(false, vec![None]), (true, vec![])] {
+            staged("endpoints-of-vanished-pods-go-in-time", |stage| {
+                stage.stateful_set("ns/web", 0);
+                stage.endpoint_gone(stage.replicas[0], "ns/web-0");
+                stage.pass(Duration::from_secs(300));
+                stage.endpoint(stage.agent, "ns/web-0", "a", FIRST);
+                if late {
+                    let created = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(wall(SimTime::ZERO + Duration::from_secs(300)));
+                    let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
+                    stage.change::<SpiderEndpoint>(stage.agent, &key, |of| of.metadata.creation_timestamp = Some(created));
+                }
+                stage.pass(Duration::from_secs(400));
+                assert_eq!(stage.excuses(), excuses, "late: {late}");
+                stage.pass(Duration::from_secs(300));
+                assert_eq!(stage.excuses(), [None], "late: {late}");
+            });
+        }
     }
 }

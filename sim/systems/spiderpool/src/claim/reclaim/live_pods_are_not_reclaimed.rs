@@ -167,6 +167,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_has_an_address_again_is_excused_if_it_had_none_when_its_replica_asked_for_it() {
+        for (passes, excuse) in [(4, Some(EMPTY_POD_IPS)), (6, None)] {
+            on_stage_with(
+                CLAIM,
+                |settings| settings.running_without_ips = true,
+                |stage| {
+                    with_pod(stage);
+                    stage.pod_is("ns/a", "Running", None);
+                    stage.asks::<k8s_openapi::api::core::v1::Pod>(stage.replicas[0], &kube_machinery::ObjectKey::namespaced("ns", "a"));
+                    stage.pass(Duration::from_millis(1));
+                    stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
+                    stage.pass(Duration::from_secs(passes));
+                    stage.announce(stage.replicas[0], "ns/a", "a", &[("p", "10.0.0.1")]);
+                    stage.unrecord(stage.replicas[0], "p", "10.0.0.1");
+                    assert_eq!(stage.excuses(), [excuse], "{passes} s");
+                },
+            );
+        }
+    }
+
+    #[test]
     fn agents_are_not_meant_and_hands_excuse() {
         on_stage(CLAIM, |stage| {
             with_pod(stage);

@@ -96,10 +96,10 @@ impl View {
     }
 
     /// Whether a setting lets a scan take the addresses of a pod that runs and has none in its status (G EX3), or ran so when a replica
-    /// that announced the release said so.
+    /// that announced the release asked for it.
     pub(in super::super) fn runs_without_ips(&self, uid: &str, announced: Option<&Announced>) -> bool {
         let Some(pod) = self.pods.get(uid).filter(|_| self.terms.settings.running_without_ips) else { return false };
-        let ran = pod.without_ips_until.zip(announced).is_some_and(|(until, announced)| until > announced.said.at);
+        let ran = pod.without_ips_until.zip(announced).is_some_and(|(until, announced)| until > announced.read);
         runs_without_ips(&pod.object) || ran
     }
 

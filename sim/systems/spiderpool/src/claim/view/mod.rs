@@ -263,6 +263,12 @@ impl View {
                 }
                 None
             }
+            EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.pods => {
+                if self.is_replica(client) {
+                    self.replicas.asks_for_pod(self.said(client), key.as_str());
+                }
+                None
+            }
             EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.nodes => {
                 if self.is_replica(client) {
                     let shown = self.agents.shown(client, Shown::Nodes);
@@ -553,11 +559,12 @@ impl View {
                     let owner = pod.and_then(|pod| pod.place.as_ref()).map(|place| match place {
                         Place::Ordinal(owner, _) | Place::Vm(owner) => owner.clone(),
                     });
-                    Whose { owner, node: pod.and_then(Pod::node).map(Arc::from) }
+                    Whose { pod: pod.map(|pod| pod.key.clone()), owner, node: pod.and_then(Pod::node).map(Arc::from) }
                 };
                 let whose: Vec<_> = what.iter().map(whose).collect();
                 let (by, key, what, clock) = (*by, key.clone(), what.clone(), self.clock(said.by));
-                let announced = Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes: 0, decided: 0 };
+                let announced =
+                    Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes: 0, decided: 0, read: said.at };
                 let shown = shown(self);
                 self.replicas.announces(announced, shown, &whose);
             }

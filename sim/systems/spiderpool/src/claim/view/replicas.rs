@@ -19,6 +19,9 @@ const DECIDES_WITHIN: Duration = Duration::from_secs(60);
 /// The same for the read of a node: a few requests.
 const JUDGES_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long a replica may take between its question about a pod and the announcement of what follows from it: as long as the answer.
+const READS_WITHIN: Duration = Duration::from_secs(5);
+
 /// A release that a replica announced.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Announced {
@@ -40,6 +43,8 @@ pub(in super::super) struct Announced {
     pub(in super::super) nodes: u64,
     /// The first moment of which it can have known who keeps the addresses: when it asked for that.
     pub(in super::super) decided: u64,
+    /// The first time of which it can have known the pods: when it asked for one.
+    pub(in super::super) read: SimTime,
 }
 
 impl Announced {
@@ -52,6 +57,8 @@ impl Announced {
 /// The pod of a record that is to go.
 #[derive(Debug)]
 pub(super) struct Whose {
+    /// The name of the pod.
+    pub(super) pod: Option<Arc<str>>,
     /// The StatefulSet or the VM that could keep it.
     pub(super) owner: Option<Arc<str>>,
     /// The node of the pod.
@@ -79,6 +86,8 @@ struct Replica {
     is_down: bool,
     /// By StatefulSet or VM, what it asked lately.
     reads: FxHashMap<Arc<str>, Vec<Read>>,
+    /// By pod, when it asked for it lately.
+    pod_reads: FxHashMap<Arc<str>, Vec<(Read, SimTime)>>,
     /// By node, what it had been shown of all nodes when it asked for this one lately.
     node_reads: FxHashMap<Arc<str>, Vec<(Read, u64)>>,
     /// By UID, what it had been shown of the nodes when it last judged the pod.
@@ -256,6 +265,20 @@ impl Replicas {
         }
     }
 
+    /// A replica asks for a pod.
+    pub(super) fn asks_for_pod(&mut self, said: Said, pod: &str) {
+        let Some(replica) = self.by_process.get_mut(&said.by) else { return };
+        let now = replica.own_time(said.at);
+        let read = (Read { moment: said.moment, at: now }, said.at);
+        match replica.pod_reads.get_mut(pod) {
+            Some(reads) => {
+                reads.retain(|(read, _)| read.at + READS_WITHIN >= now);
+                reads.push(read);
+            }
+            None => drop(replica.pod_reads.insert(pod.into(), vec![read])),
+        }
+    }
+
     pub(super) fn fails(&mut self, key: &Arc<str>, at: SimTime) {
         self.failed.entry(key.clone()).or_default().push(at);
     }
@@ -303,7 +326,10 @@ impl Replicas {
         let now = replica.own_time(at);
         announced.nodes = shown;
         announced.decided = moment;
-        for (target, Whose { owner, node }) in announced.what.iter().zip(whose) {
+        for (target, Whose { pod, owner, node }) in announced.what.iter().zip(whose) {
+            let pod_reads = pod.as_ref().and_then(|pod| replica.pod_reads.get(pod)).into_iter().flatten();
+            let read = pod_reads.filter(|(read, _)| read.at + READS_WITHIN >= now).map(|(_, at)| *at).min();
+            announced.read = announced.read.min(read.unwrap_or(at));
             let node_reads = node.as_ref().and_then(|node| replica.node_reads.get(node)).into_iter().flatten();
             let read = node_reads.filter(|(read, _)| read.at + JUDGES_WITHIN >= now).map(|(_, shown)| *shown).min();
             announced.nodes = announced.nodes.min(read.unwrap_or(shown));

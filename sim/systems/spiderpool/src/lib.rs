@@ -42,8 +42,8 @@ use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
-    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings,
-    SpiderDraft, SpiderPlan, Unreserve,
+    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, Reserve,
+    RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, Unreserve,
 };
 
 /// Spiderpool in a cluster.
@@ -90,6 +90,10 @@ kinds! {
         "create-namespace" => CreateNamespace(CreateNamespace),
         /// Changes the annotations of a namespace.
         "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
+        /// Changes the labels of a node.
+        "label-node" => LabelNode(LabelNode),
+        /// Changes the labels of a namespace.
+        "label-namespace" => LabelNamespace(LabelNamespace),
         /// Changes settings of Spiderpool, and restarts its agents.
         "set-settings" => SetSettings(SetSettings),
         /// Deletes a namespace with all that is in it.

@@ -345,13 +345,12 @@ mod tests {
     }
 
     #[test]
-    fn the_labels_of_pods_count_where_their_pool_looks_at_them() {
-        for (looks, excuses) in [(true, vec![]), (false, vec![None])] {
+    fn the_labels_of_pods_count_where_their_pool_does_not_select_them_any_more() {
+        let old = LabelSelector { match_labels: Some([("of".to_owned(), "old".to_owned())].into()), ..LabelSelector::default() };
+        for (selector, excuses) in [(Some(old), vec![]), (Some(LabelSelector::default()), vec![None]), (None, vec![None])] {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-                if looks {
-                    stage.change_pool(stage.person, "p", |pool| pool.spec.pod_affinity = Some(LabelSelector::default()));
-                }
+                stage.change_pool(stage.person, "p", |pool| pool.spec.pod_affinity = selector);
                 stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
                 stage.stateful_set("ns/web", 2);
                 stage.static_pod("ns/web-1", "old");

@@ -150,6 +150,8 @@ pub struct SpiderDraft {
     /// How many roll-outs also change how many NICs pods have, and the pools that they name; of those as many are followed by another one.
     pub rewired: Probability,
     /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
+    /// Where `rules` look at the label `example.com/zone`: how many nodes, namespaces and applications have another value of it for a while.
+    pub relabelled: Probability,
     /// others a while later.
     pub partitioned: Probability,
     /// How many StatefulSets leave outdated pods as they are until people delete them (`OnDelete`).
@@ -267,6 +269,7 @@ impl Default for SpiderDraft {
             rolled_out: probability(0.2),
             rewished: probability(0.0),
             rewired: probability(0.0),
+            relabelled: probability(0.0),
             partitioned: probability(0.0),
             on_delete: probability(0.0),
             start: Choice::Is(0),
@@ -295,6 +298,11 @@ impl Default for SpiderDraft {
 }
 
 impl SpiderDraft {
+    /// Whether pools may look at a label that people change.
+    fn has_zones(&self) -> bool {
+        self.adopted.is_none() && self.rules.written().into_iter().any(|rule| rule.looks_at_zone())
+    }
+
     /// The pods of its trace, once it was read; `None` = it has none.
     pub fn trace_rows(&self) -> Option<&TraceRows> {
         self.trace.is_some().then_some(&*self.rows)
@@ -444,6 +452,9 @@ impl Draft for SpiderDraft {
             for _ in 0..self.subnet_changes.draw(draw) {
                 drawn.subnet_change(draw);
             }
+        }
+        if self.has_zones() {
+            drawn.zones(draw, &names, plan.nodes);
         }
         let mut ops = drawn.ops;
         plan.node_lifecycle = self

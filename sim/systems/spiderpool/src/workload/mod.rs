@@ -65,7 +65,8 @@ pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool,
-    EditRecord, EditStatefulSet, GarbleRecords, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+    EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings,
+    Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -178,6 +179,8 @@ impl Work for SpiderPlan {
             | Operation::Unreserve(_)
             | Operation::CreateNamespace(_)
             | Operation::AnnotateNamespace(_)
+            | Operation::LabelNode(_)
+            | Operation::LabelNamespace(_)
             | Operation::DeleteNamespace(_) => Ok(()),
         }
     }

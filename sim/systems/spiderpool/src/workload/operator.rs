@@ -13,7 +13,7 @@ use ipam_spiderpool::{
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError, ignore_already_exists, ignore_not_found};
 use kube_machinery::json_text::JsonText;
@@ -108,7 +108,9 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::SetSettings(_) => Some("settings".to_owned()),
         Operation::CreateNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
+        Operation::LabelNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
+        Operation::LabelNode(op) => Some(format!("node {}", op.node)),
     }
 }
 
@@ -166,6 +168,14 @@ impl Operator {
             Operation::AnnotateNamespace(op) => {
                 let patch = Patch::merge(json!({"metadata": {"annotations": changed(&op.annotations)}}));
                 ignore_not_found(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
+            }
+            Operation::LabelNamespace(op) => {
+                let patch = Patch::merge(json!({"metadata": {"labels": changed(&op.labels)}}));
+                ignore_not_found(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
+            }
+            Operation::LabelNode(op) => {
+                let patch = Patch::merge(json!({"metadata": {"labels": changed(&op.labels)}}));
+                ignore_not_found(self.client.patch::<Node>(&ObjectKey::cluster(&op.node), patch).await)
             }
         }
     }
@@ -427,13 +437,16 @@ fn roll_out(op: &RollOutApp, number: usize) -> Value {
     let mut annotations = changed(&op.annotations);
     annotations.insert("kubectl.kubernetes.io/restartedAt", json!(number.to_string()));
     let mut patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+    if !op.labels.is_empty() {
+        patch["spec"]["template"]["metadata"]["labels"] = json!(changed(&op.labels));
+    }
     if op.host_network {
         patch["spec"]["template"]["spec"] = json!({"hostNetwork": true});
     }
     patch
 }
 
-/// Annotations in a merge patch: an empty text takes one away.
+/// Annotations or labels in a merge patch: an empty text takes one away.
 fn changed(annotations: &BTreeMap<String, String>) -> BTreeMap<&str, Value> {
     let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
     annotations.iter().map(|(key, text)| (&**key, value(text))).collect()

@@ -156,7 +156,7 @@ pub struct EditStatefulSet {
 }
 
 /// Somebody has all pods of an application replaced: its template changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollOutApp {
     /// Its name.
@@ -167,6 +167,9 @@ pub struct RollOutApp {
     /// Annotations of the pods from now on, besides those that they have; an empty text takes one away.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// Labels of the pods from now on, besides those that they have; an empty text takes one away.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Whether the pods use the network of their node from now on, and so none of Spiderpool's addresses.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host_network: bool,
@@ -373,6 +376,26 @@ pub struct CreateNamespace {
 pub struct DeleteNamespace {
     /// Its name.
     pub namespace: String,
+}
+
+/// Somebody changes the labels of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelNode {
+    /// Its name.
+    pub node: String,
+    /// The labels; an empty text takes one away.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Somebody changes the labels of a namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelNamespace {
+    /// Its name.
+    pub namespace: String,
+    /// The labels; an empty text takes one away.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Somebody changes the annotations of a namespace.

@@ -161,6 +161,8 @@ pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)
             Operation::EditSubnet(op) => all.extend(subnets.judge(at, "subnet", &op.subnet, "")),
             Operation::Unreserve(op) => all.extend(reserved.judge(at, "name", &op.name, "")),
             Operation::AnnotateNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
+            Operation::LabelNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
+            Operation::LabelNode(op) => all.extend(nodes.judge(at, "node", &op.node, "")),
             Operation::DeleteNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
             _ => {}
         }

@@ -49,7 +49,7 @@ impl View {
             || pool.may_have_lacked(answer.given.address, shown(Shown::Pools))
             || self.reservations.may_have_held(answer.given.address, shown(Shown::Reservations))
             || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
-            || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
+            || pod.node().is_some_and(|node| pool.looks_at_nodes() && self.changes.of_node(node) > shown(Shown::Nodes))
             || other_node
             || !wishes_still(pod, predecessor, &answer.given, pool)
             || is_of_another_incarnation(&pool.object, pod)

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_NAME;
 use ipam_spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
 use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
+use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_machinery::FxHashMap;
+use kube_machinery::label_selector::selects;
 use sim_config::time::SimTime;
 
 use super::endpoints::addresses_of as addresses_in;
@@ -82,10 +84,11 @@ impl Pool {
         spec.node_affinity.is_some() || spec.node_name.as_ref().is_some_and(|names| !names.is_empty())
     }
 
-    /// Whether its rules look at the labels of a pod. An auto pool asks whose the pod is, whatever its labels are (A §8.2).
-    pub(in super::super) fn looks_at_pods(&self) -> bool {
+    /// Whether its rules leave it to a pod with these labels. What an auto pool says of pods is whose it is.
+    pub(in super::super) fn selects_pod(&self, pod: &PodObject) -> bool {
         let is_auto = self.object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(LABEL_OWNER_APPLICATION_NAME));
-        self.object.spec.pod_affinity.is_some() && !is_auto
+        let selector = self.object.spec.pod_affinity.as_ref().filter(|_| !is_auto);
+        selector.is_none_or(|selector| selects(selector, pod.metadata.labels.as_ref()) == Ok(true))
     }
 
     /// Whether it is being deleted.

@@ -78,7 +78,7 @@ fn may_lack(pod: &PodObject, nic: &str) -> bool {
 }
 
 /// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it
-/// has the NIC and names the pool still, and has the labels and networks that the rules of the pool look at.
+/// has the NIC and names the pool still, has labels that the pool selects, and the networks that its rules look at.
 pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &Pool) -> bool {
     let (own, others) = (&*pod.object, &*predecessor.object);
     let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, given.address.is_ipv4()));
@@ -91,7 +91,7 @@ pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &P
     is_made(own) == is_made(others)
         && (names_it || wishes[0] == wishes[1])
         && (!asks_networks || network_of(own, &given.nic) == network_of(others, &given.nic))
-        && (!pool.looks_at_pods() || own.metadata.labels == others.metadata.labels)
+        && pool.selects_pod(own)
 }
 
 #[cfg(test)]

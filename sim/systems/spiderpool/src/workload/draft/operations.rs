@@ -15,13 +15,14 @@ use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
     AnnotateNamespace, AppKind, ApplyApp, Cascade, CreateNamespace, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord,
-    EditStatefulSet, GarbleRecords, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
+    EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
 use super::super::subnets::ops::SubnetPlan;
 use super::SpiderDraft;
 use super::cluster::app_name;
+use super::rules::{ZONE, ZONES};
 use super::wishes::{PoolWish, Wished, annotations};
 use crate::Operation;
 
@@ -67,6 +68,13 @@ const MENDED: f64 = 0.7;
 /// Whether something happens. What never does takes no number, so that it changes nothing else.
 fn chance(draw: &mut Draw, probability: Probability) -> bool {
     probability.get() > 0.0 && draw.chance(probability.get())
+}
+
+/// Another zone than this one, or none.
+fn other_zone(draw: &mut Draw, zone: Option<&String>) -> String {
+    let others = ZONES.into_iter().filter(|other| zone.is_none_or(|zone| zone != other));
+    let all: Vec<&str> = others.chain([""]).collect();
+    (*draw.pick(&all)).to_owned()
 }
 
 impl Drawn<'_> {
@@ -174,6 +182,9 @@ impl Drawn<'_> {
             let every = draft.every.draw(draw);
             (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
+        if draft.has_zones() {
+            apply.labels.insert(ZONE.to_owned(), (*draw.pick(&ZONES)).to_owned());
+        }
         let mistaken = self.mistaken(draw, &apply, &wished);
         self.add(arrival, Operation::ApplyApp(mistaken.clone().unwrap_or_else(|| apply.clone())));
         // One that went on making pods would never let the cluster come to rest: it starts a few Jobs, and is deleted for good.
@@ -239,6 +250,25 @@ impl Drawn<'_> {
         }
     }
 
+    /// Nodes and namespaces have a label from the beginning, and some have another value of it, or none, for a while.
+    pub(super) fn zones(&mut self, draw: &mut Draw, node_names: &dyn Fn(u32) -> String, nodes: u32) {
+        let label = |zone: &str| BTreeMap::from([(ZONE.to_owned(), zone.to_owned())]);
+        let node = |name: String, zone: &str| Operation::LabelNode(LabelNode { node: name, labels: label(zone) });
+        let namespace = |name: String, zone: &str| Operation::LabelNamespace(LabelNamespace { namespace: name, labels: label(zone) });
+        let nodes = (0..nodes).map(|number| (node_names(number), true));
+        let all: Vec<(String, bool)> = nodes.chain(self.namespaces.iter().map(|name| (name.clone(), false))).collect();
+        for (name, is_node) in all {
+            let labelled = |zone: &str| if is_node { node(name.clone(), zone) } else { namespace(name.clone(), zone) };
+            let zone = *draw.pick(&ZONES);
+            self.add(Duration::ZERO, labelled(zone));
+            if chance(draw, self.draft.relabelled) {
+                let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
+                self.add(at, labelled(&other_zone(draw, Some(&zone.to_owned()))));
+                self.add(at + lasts, labelled(zone));
+            }
+        }
+    }
+
     /// The application as it is written by mistake; `None` = there is none.
     fn mistaken(&self, draw: &mut Draw, apply: &ApplyApp, wished: &[Wished]) -> Option<ApplyApp> {
         if !chance(draw, self.draft.mistaken) {
@@ -267,7 +297,7 @@ impl Drawn<'_> {
         for key in mistaken.annotations.keys() {
             annotations.entry(key.clone()).or_default();
         }
-        let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false };
+        let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, ..RollOutApp::default() };
         self.add(at, Operation::RollOutApp(roll_out));
         if apply.kind == AppKind::StatefulSet {
             for number in 0..apply.replicas {
@@ -306,7 +336,7 @@ impl Drawn<'_> {
             } else {
                 BTreeMap::new()
             };
-            let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false };
+            let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, ..RollOutApp::default() };
             self.roll_out(draw, apply, at, roll_out.clone(), &mut events);
             // What is taken away may come back, and the other way round.
             if rewired && chance(draw, draft.rewired) {
@@ -332,6 +362,17 @@ impl Drawn<'_> {
         if apply.kind == AppKind::StatefulSet && chance(draw, draft.renumbered) {
             let (at, start) = (when(draw), Some(draw.below(4) as u32));
             events.push((at, Operation::EditStatefulSet(EditStatefulSet { app, namespace, start, ..EditStatefulSet::default() })));
+        }
+        if draft.has_zones() && chance(draw, draft.relabelled) && (scales || apply.kind == AppKind::DaemonSet) {
+            let (at, lasts) = (when(draw), draft.changed_for.draw(draw).0);
+            let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
+            for (at, zone) in
+                [(at, other_zone(draw, apply.labels.get(ZONE))), (at + lasts, apply.labels.get(ZONE).cloned().unwrap_or_default())]
+            {
+                let labels = [(ZONE.to_owned(), zone)].into();
+                let roll_out = RollOutApp { app: app.clone(), namespace: namespace.clone(), labels, ..RollOutApp::default() };
+                events.push((at, Operation::RollOutApp(roll_out)));
+            }
         }
         for (at, kind) in events {
             if life.contains(&at) {

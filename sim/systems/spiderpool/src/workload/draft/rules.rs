@@ -30,6 +30,12 @@ pub enum PoolRule {
     NamespaceAffinity,
     /// `podAffinity` selects pods by their labels.
     PodAffinity,
+    /// `nodeAffinity` selects nodes by a label that people change.
+    NodeLabel,
+    /// `namespaceAffinity` selects namespaces by such a label.
+    NamespaceLabel,
+    /// `podAffinity` selects pods by such a label.
+    PodLabel,
     /// `multusName` names one network, for one NIC of each pod.
     MultusName,
     /// All of its addresses are excluded.
@@ -48,6 +54,11 @@ pub(super) struct Named {
     /// The most NICs that a pod may have.
     pub(super) nics: u32,
 }
+
+/// A label that people put on nodes, namespaces and pods, and change.
+pub(super) const ZONE: &str = "example.com/zone";
+/// What it says.
+pub(super) const ZONES: [&str; 2] = ["a", "b"];
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
@@ -78,7 +89,17 @@ fn selector(draw: &mut Draw, key: &str, of: &[String]) -> LabelSelector {
     LabelSelector { match_expressions: Some(vec![requirement]), ..LabelSelector::default() }
 }
 
+/// The values of [`ZONE`].
+fn zones() -> Vec<String> {
+    ZONES.map(str::to_owned).to_vec()
+}
+
 impl PoolRule {
+    /// Whether it looks at a label that people change.
+    pub(super) fn looks_at_zone(self) -> bool {
+        matches!(self, Self::NodeLabel | Self::NamespaceLabel | Self::PodLabel)
+    }
+
     /// Puts the rule into a pool; if it is in an object of its own, answers what that reserves.
     pub(super) fn put(self, draw: &mut Draw, pool: &str, spec: &mut IPPoolSpec, named: &Named) -> Option<Reserve> {
         let one = |draw: &mut Draw, of: &[String]| Some(vec![draw.pick(of).clone()]);
@@ -89,6 +110,9 @@ impl PoolRule {
             Self::NamespaceName => spec.namespace_name = one(draw, &named.namespaces),
             Self::NamespaceAffinity => spec.namespace_affinity = Some(selector(draw, NAME_OF_NAMESPACE, &named.namespaces)),
             Self::PodAffinity => spec.pod_affinity = Some(selector(draw, APP, &named.apps)),
+            Self::NodeLabel => spec.node_affinity = Some(selector(draw, ZONE, &zones())),
+            Self::NamespaceLabel => spec.namespace_affinity = Some(selector(draw, ZONE, &zones())),
+            Self::PodLabel => spec.pod_affinity = Some(selector(draw, ZONE, &zones())),
             Self::MultusName => {
                 let nic = draw.below(u64::from(named.nics)) as u32;
                 spec.multus_name = Some(vec![if nic == 0 { CLUSTER_NETWORK.to_owned() } else { network_name(nic) }]);

@@ -37,6 +37,9 @@ pub struct UpgradeDraft {
     /// What the older version does differently, besides the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<DeviationName>,
+    /// What of the profile it does as the present version does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<DeviationName>,
     /// With which probability the older version of a run has each of them.
     #[serde(default = "always")]
     pub share: Probability,
@@ -105,6 +108,7 @@ impl UpgradeDraft {
         let mut all: Vec<DeviationName> = of_profile.chain(self.deviations.iter().cloned()).collect();
         all.sort();
         all.dedup();
+        all.retain(|deviation| !self.without.contains(deviation));
         all
     }
 

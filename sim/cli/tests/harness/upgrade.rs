@@ -90,6 +90,7 @@ fn an_upgrade_that_shows_nothing_is_refused() {
     for (upgraded, expected) in [
         (OLDER.replace("client-*", "agent-*"), "no process is called like `upgrade.processes`, which is `agent-*`"),
         (OLDER.replace(r#"deviations = ["counter-decides-once"], "#, ""), "the older version of `[upgrade]` is the present one"),
+        (OLDER.replace("at =", r#"without = ["counter-decides-once"], at ="#), "the older version of `[upgrade]` is the present one"),
         (
             OLDER.replace(r#"settles = "3s""#, r#"settles = "60s""#),
             "the upgrade may be settled after 68s only, and the run may end after 40s",

@@ -149,9 +149,9 @@ pub struct SpiderDraft {
     pub rewished: Probability,
     /// How many roll-outs also change how many NICs pods have, and the pools that they name; of those as many are followed by another one.
     pub rewired: Probability,
-    /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
     /// Where `rules` look at the label `example.com/zone`: how many nodes, namespaces and applications have another value of it for a while.
     pub relabelled: Probability,
+    /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
     /// others a while later.
     pub partitioned: Probability,
     /// How many StatefulSets leave outdated pods as they are until people delete them (`OnDelete`).

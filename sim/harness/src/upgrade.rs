@@ -12,18 +12,8 @@ use sim_config::draw::{Concern, Draw};
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Probability, Problems, Source};
 
-use crate::check::Excuse;
 use crate::deviation::{self, DeviationName, Profile};
 use crate::swarm::stream_of;
-
-/// Excuses what is violated before the older version, and what it left behind, are gone.
-pub const OLDER_VERSION: Excuse = Excuse {
-    name: "older-version",
-    about: "an older version of the system under test runs beside the present one",
-    begins: "the run begins with an `[upgrade]`",
-    ends: "`upgrade.settles` has passed since the last process was replaced",
-    reference: None,
-};
 
 /// What a scenario says of an upgrade.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -183,12 +173,12 @@ impl<T> Version<T> {
         Self { older: Some((at, older)), ..self }
     }
 
-    /// The one at a time.
+    /// Which of the two it is of at a time.
     pub fn at(&self, now: SimTime) -> &T {
         self.older.as_ref().filter(|(until, _)| now < *until).map_or(&self.present, |(_, older)| older)
     }
 
-    /// What is made of each.
+    /// The same of what `of` makes of each version.
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> Version<U> {
         Version { present: of(&self.present), older: self.older.as_ref().map(|(until, older)| (*until, of(older))) }
     }

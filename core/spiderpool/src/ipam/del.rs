@@ -318,8 +318,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     /// What is recorded for other NICs of a pod in the pools of which the cache shows that, except what no ADD was answered with. A number
-    /// is no NIC's name (A §2.4): of several only the endpoint told which NIC has which, and without it all go with the first NIC, whose DEL
-    /// comes last (K §5.3).
+    /// is no NIC's name (A §2.4): of several only the endpoint told which NIC has which, and without it all go with the first NIC, whose
+    /// DEL comes last (K §5.3).
     async fn held_by_others(&self, nic: &str, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let (failed, suspects) = (self.agent.failures.of(uid), self.agent.failures.suspects(uid));
         let is_number = |of: &str| of.bytes().all(|byte| byte.is_ascii_digit());

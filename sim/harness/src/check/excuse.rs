@@ -3,7 +3,6 @@
 use sim_config::{Problems, Source, advice};
 
 use crate::registered::Registered;
-use crate::upgrade::OLDER_VERSION;
 
 /// A documented hazard that excuses a violation: in which interval, and under which condition. Outside of it a violation is one.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +18,15 @@ pub struct Excuse {
     /// Where the reference names the hazard; `None` = it is nobody's but the harness's.
     pub reference: Option<&'static str>,
 }
+
+/// Excuses what is violated before the older version, and what it left behind, are gone.
+pub const OLDER_VERSION: Excuse = Excuse {
+    name: "older-version",
+    about: "an older version of the system under test runs beside the present one",
+    begins: "the run begins with an `[upgrade]`",
+    ends: "`upgrade.settles` has passed since the last process was replaced",
+    reference: None,
+};
 
 /// The excuses that a run of any system may have.
 pub const COMMON_EXCUSES: &[Excuse] = &[OLDER_VERSION];

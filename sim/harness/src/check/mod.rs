@@ -11,7 +11,7 @@ use sim_config::time::Span;
 use sim_config::{Problems, Source};
 
 pub use claim_name::{ClaimName, KnownClaim};
-pub use excuse::{COMMON_EXCUSES, Excuse, problems_of_excuses};
+pub use excuse::{COMMON_EXCUSES, Excuse, OLDER_VERSION, problems_of_excuses};
 pub use pattern::ClaimPattern;
 
 /// The suite of the claims about any run.

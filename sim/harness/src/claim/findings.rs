@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use sim_config::time::SimTime;
 
-use crate::upgrade::OLDER_VERSION;
+use crate::check::OLDER_VERSION;
 
 /// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
 /// there is an excuse are counted apart: they must not keep one without excuse from being found.

@@ -149,7 +149,7 @@ pub struct SpiderDraft {
     pub rewished: Probability,
     /// How many roll-outs also change how many NICs pods have, and the pools that they name; of those as many are followed by another one.
     pub rewired: Probability,
-    /// Where `rules` look at the label `example.com/zone`: how many nodes, namespaces and applications have another value of it for a while.
+    /// Where `rules` look at the label `example.com/zone`: how many nodes, namespaces and applications have another value for a while.
     pub relabelled: Probability,
     /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
     /// others a while later.

@@ -382,7 +382,7 @@ pub struct DeleteNamespace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelNode {
-    /// Its name.
+    /// The node that a person labels, by its name.
     pub node: String,
     /// The labels; an empty text takes one away.
     pub labels: BTreeMap<String, String>,
@@ -392,7 +392,7 @@ pub struct LabelNode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelNamespace {
-    /// Its name.
+    /// The namespace that a person labels, by its name.
     pub namespace: String,
     /// The labels; an empty text takes one away.
     pub labels: BTreeMap<String, String>,

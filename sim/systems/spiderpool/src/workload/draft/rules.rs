@@ -57,7 +57,7 @@ pub(super) struct Named {
 
 /// A label that people put on nodes, namespaces and pods, and change.
 pub(super) const ZONE: &str = "example.com/zone";
-/// What it says.
+/// What it says on most of them.
 pub(super) const ZONES: [&str; 2] = ["a", "b"];
 
 const HOSTNAME: &str = "kubernetes.io/hostname";

@@ -23,8 +23,8 @@ pub struct Findings {
     pub violations: Vec<(usize, Found)>,
     /// For each claim.
     pub held: Vec<bool>,
-    /// For each claim: whether it looked at something that could have been false.
-    pub judged: Vec<bool>,
+    /// For each claim: how often it looked at something that could have been false.
+    pub judged: Vec<u32>,
     /// For each claim: without and with an excuse.
     pub kept: Vec<[usize; 2]>,
     /// By when something must have happened, and which claim says so; the next one on top.
@@ -61,7 +61,8 @@ impl Findings {
     /// The claim that observes looks at something that could break it. An `always` claim that never says this in a sweep has shown
     /// nothing by holding.
     pub fn exercised(&mut self) {
-        self.judged[self.current] = true;
+        let judged = &mut self.judged[self.current];
+        *judged = judged.saturating_add(1);
     }
 
     /// What the claim that observes waits for must have happened by `at`: its `overdue` is asked before the first event later than that, or
@@ -91,7 +92,7 @@ impl Findings {
 
     /// For the test of one claim.
     pub fn of_one_claim() -> Self {
-        Self { kept: vec![[0; 2]], held: vec![false], judged: vec![false], ..Self::default() }
+        Self { kept: vec![[0; 2]], held: vec![false], judged: vec![0], ..Self::default() }
     }
 
     /// What the last violation tells.

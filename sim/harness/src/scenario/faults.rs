@@ -22,7 +22,7 @@ use sim_config::time::{SimTime, Span};
 use super::{Heal, Scenario};
 use crate::occurrence::DraftFault;
 use crate::plan::{Plan, server_name};
-use crate::swarm::{Setting, stream_of};
+use crate::swarm::{Setting, is_pattern, stream_of};
 
 /// What of a scenario a fault of its plan comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -113,16 +113,42 @@ impl<'a> FaultContext<'a> {
         &self.names
     }
 
-    /// What faults of this source may be drawn for `other`, too: it has the same phases, processes and objects, and, where they are placed
-    /// around operations, the same operations.
-    pub fn suits(&self, other: &Self, source: &FaultSource) -> bool {
-        let around_operations = matches!(source, FaultSource::Swarm(name) if crate::swarm::is_pattern(name));
-        self.plan.heal_at == other.plan.heal_at
-            && self.names == other.names
-            && self.targets == other.targets
-            && self.plan.cluster.api_servers == other.plan.cluster.api_servers
-            && (!around_operations || self.plan.op == other.plan.op)
+    /// Whether `faults` of this source, which were drawn for `other`, could have been drawn here, too.
+    pub fn takes(&self, scenario: &Scenario, source: &FaultSource, faults: &[Fault], other: &Self) -> bool {
+        let same_time = self.plan.heal_at == other.plan.heal_at;
+        match source {
+            // Its times may be parts of the phase, and its names were drawn of those that match.
+            FaultSource::Row(_) => same_time && holds(&self.names, &other.names),
+            // Each is about one or some of the names in a list, whoever else is in it; webhooks that share a Secret are meant all together.
+            FaultSource::Swarm(name) if !is_pattern(name) => {
+                let (own, their) = (&self.targets, &other.targets);
+                let lists = [
+                    (&own.processes, &their.processes),
+                    (&own.hosts, &their.hosts),
+                    (&own.peers, &their.peers),
+                    (&own.resources, &their.resources),
+                    (&own.objects, &their.objects),
+                    (&own.kubelets, &their.kubelets),
+                    (&own.addresses, &their.addresses),
+                    (&own.nodes, &their.nodes),
+                    (&own.leases, &their.leases),
+                ];
+                let known = holds(&self.names, &other.names) && lists.iter().all(|(own, their)| holds(own, their));
+                let in_time = scenario.swarm.as_ref().is_some_and(|swarm| swarm.admits(faults, self.safety()));
+                known && own.webhooks == their.webhooks && in_time
+            }
+            // What they do depends on everybody who is there, and on the operations around which they are placed.
+            FaultSource::Swarm(_) | FaultSource::Core => {
+                let same_names = self.names == other.names && self.targets == other.targets;
+                same_time && same_names && (self.plan.op == other.plan.op || *source == FaultSource::Core)
+            }
+        }
     }
+}
+
+/// Whether each of `names` is among `all`.
+fn holds(all: &[String], names: &[String]) -> bool {
+    names.iter().all(|name| all.contains(name))
 }
 
 impl Scenario {

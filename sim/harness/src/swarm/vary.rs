@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube_sim::fault::{Fault, Trigger};
 use sim_config::draw::Draw;
 use sim_config::kinds::Kinds;
-use sim_config::time::{SimTime, Span};
+use sim_config::time::{SimTime, Span, micros};
 
 use super::{AtChanges, PATTERNS, Setting, Swarm, Weather, busy_for, stream};
 
@@ -65,8 +65,9 @@ impl Swarm {
             let by = safety.0.mul_f64(draw.unit() * step(draw));
             match (draw.below(3), fault.common.lasts) {
                 (0, Some(lasts)) => {
-                    let longer = if draw.chance(0.5) { lasts.0 * 2 } else { lasts.0 / 2 };
-                    fault.common.lasts = Some(Span(longer.clamp(self.shortest.0, self.longest.0)));
+                    // In the microseconds that a file can say.
+                    let changed = Span::micros(if draw.chance(0.5) { micros(lasts.0) * 2 } else { micros(lasts.0) / 2 });
+                    fault.common.lasts = Some(changed.clamp(self.shortest, self.longest));
                 }
                 (1, _) => fault.common.at = SimTime::ZERO + draw.between(Duration::ZERO, safety.0),
                 (_, _) if draw.chance(0.5) => fault.common.at += by,

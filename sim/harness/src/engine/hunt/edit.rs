@@ -196,11 +196,12 @@ pub fn apply(scenario: &Scenario, of: &Individual, mate: &Individual, edit: Edit
             let mut theirs = mate.groups();
             let sources: BTreeSet<FaultSource> = groups.keys().chain(theirs.keys()).cloned().collect();
             for source in sources {
-                if !draw.chance(0.5) || !own.suits(&other, &source) {
+                if !draw.chance(0.5) {
                     continue;
                 }
                 match theirs.remove(&source) {
-                    Some(faults) => drop(groups.insert(source, faults)),
+                    Some(faults) if own.takes(scenario, &source, &faults, &other) => drop(groups.insert(source, faults)),
+                    Some(_) => {}
                     None if may_be_off(scenario, &source) => drop(groups.remove(&source)),
                     None => {}
                 }
@@ -297,7 +298,8 @@ fn edit_faults(
 fn in_other_workload(scenario: &Scenario, of: &Individual, plan: Plan, draw: &mut Draw) -> Option<Individual> {
     let (former, now) = (FaultContext::of(&of.plan), FaultContext::of(&plan));
     let mut groups = of.groups();
-    let redrawn: Vec<FaultSource> = groups.keys().filter(|source| !former.suits(&now, source)).cloned().collect();
+    let is_misfit = |(source, faults): &(&FaultSource, &Vec<Fault>)| !now.takes(scenario, source, faults, &former);
+    let redrawn: Vec<FaultSource> = groups.iter().filter(is_misfit).map(|(source, _)| source.clone()).collect();
     for source in redrawn {
         let faults = scenario.draw_source(&source, other_seed(draw), &now);
         if faults.is_empty() {

@@ -106,6 +106,8 @@ impl Edit {
 
 /// How many edits a child has at most.
 const EDITS_MAX: u32 = 4;
+/// Which part of the children has other latencies besides: what hangs on a race is reached on many ways.
+const SHAKEN: f64 = 0.5;
 /// How often an edit is sought that is possible in this plan.
 const TRIES: usize = 12;
 /// A source for problems that nobody reads.
@@ -127,6 +129,10 @@ pub fn child(scenario: &Scenario, parent: &Individual, mate: &Individual, draw: 
         if edits.len() == wanted as usize {
             break;
         }
+    }
+    if !edits.is_empty() && !edits.contains(&Edit::Latencies) && draw.chance(SHAKEN) {
+        individual.plan.seed = other_seed(draw);
+        edits.push(Edit::Latencies);
     }
     (!edits.is_empty()).then_some((individual, edits))
 }

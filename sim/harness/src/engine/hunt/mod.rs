@@ -40,7 +40,7 @@ use crate::system::{RunOptions, systems};
 /// How many runs see the same corpus.
 pub const BATCH: u64 = 32;
 /// Which part of the runs has plans of seeds, whatever the corpus: what no edit leads to is found like that.
-const DRAWN: f64 = 0.3;
+const DRAWN: f64 = 0.5;
 /// How long a corpus may be ahead of its folder.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// Why excuses of a hunt are not weighed.

@@ -39,18 +39,18 @@ pub struct Hunt {
 /// How many features of a kind were reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureCount {
-    /// The kind: `point`, `claim`, `writes`, `answer`, `step`.
+    /// What they are about: `point`, `claim`, `writes`, `answer`, `step`.
     pub kind: String,
-    /// How many features.
+    /// How many of its features some run had.
     pub reached: u64,
 }
 
 /// How many features were reached after some runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// How many runs.
+    /// How many runs there were by then.
     pub runs: u64,
-    /// How many features.
+    /// How many features they had, each counted once.
     pub features: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct EditCount {
 /// A claim that was violated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Find {
-    /// The claim.
+    /// The name of the claim.
     pub claim: String,
     /// The first run that violated it, from 0 on.
     pub run: u64,

@@ -46,9 +46,9 @@ pub enum MergeError {
     },
     /// A result is that of a hunt, which is no part of anything.
     Hunt {
-        /// The scenario.
+        /// Which scenario was searched.
         scenario: String,
-        /// The result.
+        /// Which result it is.
         result: usize,
     },
     /// Two results disagree about which violation a negative scenario must find.

@@ -8,9 +8,9 @@
 //! | `answer` | how a request ended, by verb and type | yes |
 //! | `step` | an operation of an actor began, took place, failed, or is left open | yes |
 //!
-//! A feature that is counted is another one when it was there once, twice, four times, or eight times and more: as AFL has it, what happens
-//! more often than before is new, and what happens 1,000 times instead of 999 is not. Nothing here names a system: systems are known by what
-//! they tell anyway.
+//! A feature that is counted is another one when it was there once, twice, four times, or eight times and more: as AFL has it, what
+//! happens more often than before is new, and what happens 1,000 times instead of 999 is not. Nothing here names a system: systems are
+//! known by what they tell anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

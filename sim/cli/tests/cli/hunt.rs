@@ -33,6 +33,27 @@ fn a_planted_mistake_is_hunted_down_and_its_plan_replays() {
     assert!(code == 2 && err.contains("is a hunt of byom-small"), "{err}");
 }
 
+/// The runs are the same on every machine, but others after a change of what plans are drawn or do. Then another mutation or seed shows it
+/// again: what is asked is that one does, not that all do.
+#[test]
+fn guidance_leads_to_what_is_missed_without_it() {
+    let folder = Folder::new("hunt-guided");
+    let out = folder.0.join("out").display().to_string();
+    let args = ["hunt", SMALL, "--mutation", "byom-unfenced-vms", "--runs", "128", "--no-shrink", "--out", &out, "--format", "json"];
+    let (code, guided) = json(&args);
+    let guided = &guided["scenarios"][0]["hunt"];
+    assert_eq!(code, 1, "{guided}");
+    let find = &guided["finds"][0];
+    assert!(find["run"].as_u64().unwrap() < 128 && !find["edits"].as_array().unwrap().is_empty(), "it was made, not drawn: {find}");
+    let (edited, unchanged) = (guided["edited"].as_u64().unwrap(), guided["unchanged"].as_u64().unwrap());
+    assert!(edited > 30 && unchanged * 5 < edited, "edits that change nothing lead nowhere: {unchanged} of {edited}");
+    let (code, blind) = json(&[&args[..], &["--unguided"]].concat());
+    assert_eq!((code, blind["scenarios"][0]["hunt"]["finds"].as_array()), (0, None), "{blind}");
+    // Nor do the seeds of a sweep.
+    let (code, ..) = run(&["run", SMALL, "--mutation", "byom-unfenced-vms", "--seeds", "128", "--no-plans"]);
+    assert_eq!(code, 0);
+}
+
 #[test]
 fn a_corpus_is_gone_on_with_and_its_plans_replay() {
     let folder = Folder::new("hunt-corpus");

@@ -4,8 +4,8 @@
 //!  files ── load ──► Ready ── sweep ──► verdict, plans of failing seeds ─┬─ replay ──► events, causes, objects
 //!                                                                       └─ shrink ──► a smaller plan, and what it needs
 //! ```
-//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`HuntOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a [`Progress`] how far
-//! it is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
+//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`HuntOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a
+//! [`Progress`] how far it is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
 
 pub mod crash_points;
 mod disturbed;

@@ -1,7 +1,7 @@
 //! What else a swarm could have drawn: the faults of one kind, a little different.
 //!
-//! Whatever these give is in the range of the swarm's own draws, so that a scenario that must hold must hold with it, too: as many of a kind
-//! as a weather has, each as long as one may be, and the peace between them.
+//! Whatever these give is in the range of the swarm's own draws, so that a scenario that must hold must hold with it, too: as many of a
+//! kind as a weather has, each as long as one may be, and the peace between them.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Swarm {
         })
     }
 
-    /// These faults of one kind with one change in the time of one of them: when it begins, or how long it lasts. `None` = there is no room.
+    /// These faults of one kind with one change in the time of one of them: when it begins, or how long it lasts. `None` = no room.
     pub fn retimed(&self, faults: &[Fault], safety: Span, draw: &mut Draw) -> Option<Vec<Fault>> {
         (0..TRIES).find_map(|_| {
             let mut changed = faults.to_vec();

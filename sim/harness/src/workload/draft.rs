@@ -180,7 +180,7 @@ pub trait AnyDraft {
     fn problems(&self, source: Source<'_>) -> Problems;
     /// See [`Draft::draw`].
     fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
-    /// See [`Draft::vary`].
+    /// Other operations like these: see [`Draft::vary`].
     fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>>;
     /// See [`Draft::read_files`].
     ///

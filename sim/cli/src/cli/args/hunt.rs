@@ -11,7 +11,7 @@ use super::super::complete;
 use super::format::Format;
 use super::value::{jobs, positive, seed, setting};
 
-/// Arguments of `hunt`.
+/// Arguments of `hunt`: where it searches, how long, and what it keeps.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = HUNT_EXAMPLES)]
 pub struct HuntArgs {

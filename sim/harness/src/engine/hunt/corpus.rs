@@ -11,7 +11,7 @@ use super::edit::Individual;
 pub struct Entry {
     /// Which run of the search it was, from 0 on.
     pub number: u64,
-    /// The plan.
+    /// What ran, and may be edited.
     pub individual: Individual,
     /// The run that it was made of; `None` = a seed drew it.
     pub parent: Option<u64>,
@@ -28,7 +28,7 @@ pub struct Entry {
 /// A feature, and how many runs had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// See [`crate::feature`].
+    /// What it is, as [`crate::feature`] has it.
     pub text: String,
     /// How many runs had it.
     pub hits: u32,

@@ -42,7 +42,7 @@ pub struct Saved {
     pub waiting: Vec<Individual>,
     /// How many features were reached after how many runs.
     pub curve: Vec<CurvePoint>,
-    /// What was violated.
+    /// Each claim that was violated, and where first.
     pub finds: Vec<Find>,
 }
 
@@ -97,7 +97,7 @@ impl Folder {
         Self { path: dir.join(scenario), written: BTreeSet::new() }
     }
 
-    /// Where it is.
+    /// Where its files are.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,8 +1,8 @@
 //! One plan made of another: what a search tries next.
 //!
-//! Every edit gives a plan that the scenario could have drawn, which is what keeps a violated claim a find: what must hold must hold for each
-//! of its seeds. The streams of a scenario are independent, so that what one of them gives may be taken from another seed or another plan;
-//! and within one stream the scenario, its swarm and its workload say themselves what else could have been drawn
+//! Every edit gives a plan that the scenario could have drawn, which is what keeps a violated claim a find: what must hold must hold for
+//! each of its seeds. The streams of a scenario are independent, so that what one of them gives may be taken from another seed or another
+//! plan; and within one stream the scenario, its swarm and its workload say themselves what else could have been drawn
 //! ([`Scenario::draw_source`], [`Swarm::admits`](crate::swarm::Swarm::admits), [`Draft::vary`](crate::workload::Draft::vary)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use crate::swarm::is_pattern;
 /// A plan, and where its faults come from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Individual {
-    /// The plan.
+    /// What the run does.
     pub plan: Plan,
     /// The source of each of its faults.
     pub sources: Vec<FaultSource>,
@@ -73,7 +73,7 @@ impl Edit {
         (Edit::RedrawKnobs, 1),
     ];
 
-    /// In words.
+    /// What is changed, in words.
     pub const fn name(self) -> &'static str {
         match self {
             Edit::Latencies => "other latencies",

@@ -38,7 +38,7 @@ sweep() {
 }
 
 # The median of runs, of which those without a find count as more than all.
-median() { sed "s/^\$/$((runs + 1))/" | sort -n | awk -v runs="$runs" '{ all[NR] = $1 } END { m = all[int((NR + 1) / 2)]; print m > runs ? "> " runs : m }'; }
+median() { sed "s/^\$/$((runs + 1))/" | sort -n | awk -v runs="$runs" '{ all[NR] = $1 } END { m = all[int((NR + 1) / 2)]; print (m + 0 > runs + 0 ? "> " runs : m) }'; }
 
 echo "| mutation | scenario | sweep | hunt | not guided |"
 echo "|---|---|---|---|---|"

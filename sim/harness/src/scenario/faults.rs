@@ -202,8 +202,8 @@ impl Scenario {
         let mut draw = Draw::new(seed, Concern::Faults, stream_of(kind, number));
         let likelihood = draft.common.likelihood.get();
         // It takes its number of the stream in any case.
-        let drawn = draw.chance(likelihood);
-        if !drawn && !(on && likelihood > 0.0) {
+        let is_on = draw.chance(likelihood) || (on && likelihood > 0.0);
+        if !is_on {
             return Vec::new();
         }
         (0..draft.common.count.draw(&mut draw)).map(|_| draw_of_row(draft, context, &mut draw)).collect()

@@ -186,7 +186,10 @@ impl Search {
         let counters = progress.begin(&self.ready.scenario.name, Unit::Seeds, total, workers);
         let mut saved_at = Instant::now();
         let is_over = || progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until);
-        while left > 0 && !is_over() && !(options.first && !self.result.claims.is_empty()) {
+        while left > 0 && !is_over() {
+            if options.first && !self.result.claims.is_empty() {
+                break;
+            }
             let batch = left.min(BATCH);
             left -= batch;
             self.batch(batch, options.guided, &counters, until, progress);

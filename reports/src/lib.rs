@@ -71,6 +71,7 @@ pub mod finding;
 pub mod gate;
 pub mod history;
 pub mod human;
+pub mod hunt;
 pub mod jepsen;
 pub mod leaks;
 pub mod listing;

@@ -44,6 +44,13 @@ pub enum MergeError {
         /// The two results, each with its configuration.
         results: [(usize, String); 2],
     },
+    /// A result is that of a hunt, which is no part of anything.
+    Hunt {
+        /// Which scenario was searched.
+        scenario: String,
+        /// Which result it is.
+        result: usize,
+    },
     /// Two results disagree about which violation a negative scenario must find.
     Expect {
         /// The scenario.
@@ -96,6 +103,9 @@ impl MergeError {
             }
             MergeError::Build { results } => differ("the results come from different builds", results),
             MergeError::Config { scenario, results } => differ(&format!("{scenario} ran with different configurations"), results),
+            MergeError::Hunt { scenario, result } => {
+                format!("{} is a hunt of {scenario}: give `hunt` the corpora of several with --corpus", name(*result))
+            }
             MergeError::Expect { scenario, results } => differ(&format!("{scenario} must violate different claims"), results),
             MergeError::Cut { results: [(a, left), (b, right)] } => {
                 format!("the whole was cut differently: into {left} shards in {}, into {right} in {}", name(*a), name(*b))
@@ -258,6 +268,9 @@ fn everybody_has(parts: &[(usize, ScenarioResult)], results_total: usize) -> Res
 /// Joins what results say about one scenario; `shards`: those that are there, if some are missing.
 fn join_parts(parts: Vec<(usize, ScenarioResult)>, shards: Option<&Shards>) -> Result<ScenarioResult, MergeError> {
     let scenario = || title(&parts[0].1);
+    if let Some((result, _)) = parts.iter().find(|(_, part)| part.hunt.is_some()) {
+        return Err(MergeError::Hunt { scenario: scenario(), result: *result });
+    }
     agreed(parts.iter().map(|(_, part)| part.config.as_ref())).map_err(|results| MergeError::Config { scenario: scenario(), results })?;
     let expectations: Vec<_> = parts.iter().map(|(_, part)| part.expect.clone().unwrap_or_else(|| "no claim".to_owned())).collect();
     agreed(expectations.iter().map(Some)).map_err(|results| MergeError::Expect { scenario: scenario(), results })?;

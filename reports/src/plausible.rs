@@ -76,8 +76,9 @@ impl ScenarioResult {
             return Some("its `seed_ranges` do not ascend".to_owned());
         }
         let in_ranges: u128 = ranges.iter().map(|range| range.count()).sum();
-        // With `--every-crash-point` and `--exhaustive` seeds are runs, many for each seed of a plan.
-        if self.crash_points.is_none() && self.placements.is_none() && in_ranges != u128::from(self.seeds) {
+        // With `--every-crash-point` and `--exhaustive`, and of a hunt, seeds are runs, many for each seed of a plan.
+        let are_seeds = self.crash_points.is_none() && self.placements.is_none() && self.hunt.is_none();
+        if are_seeds && in_ranges != u128::from(self.seeds) {
             return Some(format!("`seeds` is {}, but `seed_ranges` hold {in_ranges}", self.seeds));
         }
         let outside = self.failures.iter().find(|failure| !ranges.iter().any(|range| (range.first..=range.last).contains(&failure.seed)));

@@ -8,6 +8,7 @@ use crate::coverage::{self, PointCount};
 use crate::finding::{
     ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,
 };
+use crate::hunt::Hunt;
 use crate::metric::{self, MetricSummary};
 use crate::placements::Placements;
 use crate::pool::{PoolFigures, PoolRun};
@@ -175,6 +176,9 @@ pub struct ScenarioResult {
     /// With `--exhaustive`: what was covered. Then each placement is a run, and `seeds` counts runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placements: Option<Placements>,
+    /// Of a `hunt`: what it reached. Then each of its plans is a run, and `seeds` counts runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunt: Option<Hunt>,
     /// Number of seeds that gave two digests for one plan.
     #[serde(default)]
     pub nondeterministic: u64,

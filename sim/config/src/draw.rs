@@ -30,6 +30,8 @@ pub enum Concern {
     Names = 8,
     /// Choices of the world's own actors.
     World = 9,
+    /// What a guided search tries next.
+    Search = 10,
 }
 
 /// A stream of random numbers.

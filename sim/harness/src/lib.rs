@@ -11,6 +11,7 @@ pub mod claim;
 pub mod deviation;
 pub mod engine;
 mod fault_text;
+pub mod feature;
 pub mod note_counts;
 pub mod occurrence;
 pub mod operation;

@@ -1,12 +1,12 @@
 //! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
 
 mod cluster;
+mod faults;
 mod variant;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kube_sim::fault::{ApiServerCrash, Fault, FaultKind, HostDown, Inventory, ObjectChangeDraft, Partition, Target, Window};
+use kube_sim::fault::{Inventory, ObjectChangeDraft};
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
 use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span};
-use sim_config::{Choice, Open, Problem, Problems, Source, With, source, toml as input_toml};
+use sim_config::{Choice, Open, Problem, Problems, Source, source, toml as input_toml};
 
 use crate::check::{Checks, ClaimName, Eventually, problems_of_excuses};
 use crate::deviation::{self, DeviationName, Profile};
@@ -22,12 +22,13 @@ use crate::occurrence::DraftFault;
 use crate::operation::Op;
 use crate::plan::{API_SERVERS_MAX, ClusterPlan, FAULTS_MAX, Plan, SCHEMA, host_name, server_name};
 use crate::served;
-use crate::swarm::{Setting, Swarm, stream_of};
+use crate::swarm::Swarm;
 use crate::system::systems;
-use crate::upgrade::UpgradeDraft;
+use crate::upgrade::{Upgrade, UpgradeDraft};
 use crate::workload::{Misnamed, WorkloadDraft, problems_of_ops};
 
 pub use cluster::{CapacityDraft, ClusterDraft, KnobsDraft};
+pub use faults::{FaultContext, FaultSource, Sourced, sort_faults};
 pub use variant::Variant;
 
 /// A scenario file.
@@ -311,8 +312,18 @@ impl Scenario {
         problems
     }
 
+    /// The upgrade of a seed, among the processes of a plan.
+    pub(crate) fn draw_upgrade(&self, seed: u64, plan: &Plan) -> Option<Upgrade> {
+        self.upgrade.as_ref().map(|upgrade| upgrade.draw(seed, &plan.workload.work().process_names()))
+    }
+
     /// The plan of a seed.
     pub fn draw(&self, seed: u64) -> Plan {
+        self.draw_with_sources(seed).0
+    }
+
+    /// The plan of a seed, and where each of its faults comes from.
+    pub fn draw_with_sources(&self, seed: u64) -> (Plan, Vec<FaultSource>) {
         let mut shape = Draw::new(seed, Concern::Shape, 0);
         let safety = self.phases.safety.draw(&mut shape).0;
         let liveness = self.phases.liveness.draw(&mut shape).0;
@@ -345,74 +356,11 @@ impl Scenario {
             upgrade: None,
             fault: Vec::new(),
         };
-        plan.upgrade = self.upgrade.as_ref().map(|upgrade| upgrade.draw(seed, &plan.workload.work().process_names()));
-        plan.fault = self.draw_faults(Span(safety), &plan);
-        plan
+        plan.upgrade = self.draw_upgrade(seed, &plan);
+        let faults = self.draw_faults(seed, &plan);
+        let sources = sort_faults(&mut plan, faults);
+        (plan, sources)
     }
-
-    /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
-    /// one leaves rows of other kinds as they are.
-    fn draw_faults(&self, safety: Span, plan: &Plan) -> Vec<Fault> {
-        let (seed, names) = (plan.seed, plan.names());
-        let mut faults = Vec::new();
-        let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
-        for draft in &self.fault {
-            let kind = draft.kind.kind();
-            let number = rows.entry(kind).or_default();
-            let stream = stream_of(kind, *number);
-            *number += 1;
-            let mut draw = Draw::new(seed, Concern::Faults, stream);
-            if !draw.chance(draft.common.likelihood.get()) {
-                continue;
-            }
-            for _ in 0..draft.common.count.draw(&mut draw) {
-                let at = match &draft.common.at {
-                    Some(at) => at.draw(&mut draw).of(safety).0,
-                    None => draw.between(std::time::Duration::ZERO, safety.0),
-                };
-                let lasts = draft.common.lasts.draw(&mut draw).of(safety);
-                let kind = draft.kind.draw(&mut draw, &names);
-                let lasts = (!kind.is_instant()).then_some(lasts);
-                let when = draft.common.when.iter().map(|change| change.draw(&mut draw)).collect();
-                faults.push(With { common: Window { at: SimTime::ZERO + at, lasts, when }, kind });
-            }
-        }
-        if let Some(swarm) = &self.swarm {
-            let targets = plan.workload.work().fault_targets(&plan.op);
-            faults.extend(swarm.draw(&Setting { seed, safety, targets: &targets, ops: &plan.op, names: &names }));
-        }
-        let mut draw = Draw::new(seed, Concern::Faults, stream_of("heal", 0));
-        if self.phases.heal.draw(&mut draw) == Heal::Core {
-            let servers: Vec<String> = (0..plan.cluster.api_servers).map(server_name).collect();
-            let hosts = plan.workload.work().fault_targets(&plan.op).hosts;
-            faults.extend(break_for_good(&servers, true, safety, &mut draw));
-            faults.extend(break_for_good(&hosts, false, safety, &mut draw));
-        }
-        faults.sort_by_key(|fault| fault.common.at);
-        faults
-    }
-}
-
-/// Some of these API servers or hosts, but not all, break for good.
-fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw) -> Vec<Fault> {
-    let core = sim_config::draw::below(draw.u64(), names.len().max(1) as u64) as usize;
-    let mut faults = Vec::new();
-    for (number, name) in names.iter().enumerate() {
-        let (breaks, down, at) = (draw.chance(0.5), draw.chance(0.5), draw.between(safety.0 / 2, safety.0));
-        if number == core || !breaks {
-            continue;
-        }
-        let who = Target::from_text(name);
-        let kind = match (down, servers) {
-            (true, true) => FaultKind::ApiServerCrash(ApiServerCrash { server: who, initializing: Span::secs(1) }),
-            (true, false) => FaultKind::HostDown(HostDown { host: who }),
-            (false, _) => FaultKind::Partition(Partition { from: who, to: Target::any() }),
-        };
-        // What begins when the faults heal does not begin.
-        let at = at.min(safety.0.saturating_sub(std::time::Duration::from_micros(1)));
-        faults.push(With { common: Window::new(SimTime::ZERO + at, Some(Span::FOREVER)), kind });
-    }
-    faults
 }
 
 /// The scenario files under `paths`: files as they are, folders with everything in them that ends in `.toml`, by name.

@@ -145,6 +145,8 @@ pub struct RunOptions {
     /// Caches that nobody listens to are told of each change when it arrives, too: see [`ClusterConfig`](kube_sim::cluster::ClusterConfig).
     /// For comparisons; the digest is another one.
     pub told_at_once: bool,
+    /// What of the run's behaviour tells it from others: [`crate::feature`].
+    pub features: bool,
     /// The run ends here instead of where its plan says.
     pub until: Option<SimTime>,
 }

@@ -22,6 +22,7 @@ use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 
 use crate::claim::{Claims, Context, SPEND};
+use crate::feature::FeatureCollector;
 use crate::plan::{Checkpoint, ClusterPlan, Plan, Recorded, host_name, server_name};
 use crate::served;
 use crate::story::Narrator;
@@ -66,6 +67,8 @@ pub struct Outcome {
     pub fired: BTreeSet<u32>,
     /// The points of the system under test that it reached, sorted.
     pub coverage: Vec<CoveragePoint>,
+    /// What tells it from other runs, in order, if wanted.
+    pub features: Vec<String>,
     /// How many writes each process sent, by its name.
     pub writes: Vec<(Arc<str>, u32)>,
     /// Every request in the order in which they were sent, with the name of its process, if wanted.
@@ -120,6 +123,7 @@ pub fn run(plan: &Plan, stage: &Stage, options: RunOptions) -> Outcome {
 pub struct Judges {
     claims: Claims,
     metrics: Vec<(Interest, Box<dyn Metric>)>,
+    features: Option<Box<FeatureCollector>>,
 }
 
 impl Judges {
@@ -128,7 +132,8 @@ impl Judges {
         let out_of_reach = OutOfReach::of(plan.workload.work(), &plan.op, plan.lost_for_good());
         let claims = Claims::new(&Context { rt, plan, registry, out_of_reach });
         let metrics = systems().of_plan(plan).into_iter().flat_map(|system| system.metrics(plan, registry, options));
-        Self { claims, metrics: metrics.map(|metric| (metric.interest(), metric)).collect() }
+        let features = options.features.then(|| Box::new(FeatureCollector::new(plan, rt, registry)));
+        Self { claims, metrics: metrics.map(|metric| (metric.interest(), metric)).collect(), features }
     }
 }
 
@@ -138,6 +143,9 @@ impl Listener for Judges {
         let kind = event.kind.interest();
         for (_, metric) in self.metrics.iter_mut().filter(|(interest, _)| interest.meets(kind)) {
             metric.observe(event);
+        }
+        if let Some(features) = &mut self.features {
+            features.observe(event, &self.claims);
         }
     }
 }
@@ -267,7 +275,8 @@ impl<'a> World<'a> {
         let spin = self.fabric.recorder(|recorder| recorder.spent());
         let spent = spin.map(|spin| self.spent(&spin, self.max_events));
         let outcome = self.fabric.recorder(|recorder| {
-            let Judges { claims, metrics } = recorder.listener();
+            let points = if options.features { recorder.coverage.counts() } else { Vec::new() };
+            let Judges { claims, metrics, features } = recorder.listener();
             claims.end(ended_at);
             let (mut violations, held) = claims.verdict(&self.plan.excuses);
             violations.extend(spent);
@@ -275,6 +284,7 @@ impl<'a> World<'a> {
             let mut figures = Figures::default();
             let end = RunEnd { at: ended_at, rt: &self.rt, options };
             metrics.iter_mut().for_each(|(_, metric)| metric.finish(&end, &mut figures));
+            let features = features.as_ref().map(|features| features.features(&points)).unwrap_or_default();
             let checkpoint = |checkpoint: recorder::Checkpoint| Checkpoint {
                 events: checkpoint.events,
                 at: Seconds::from_micros(checkpoint.at.as_micros()),
@@ -290,6 +300,7 @@ impl<'a> World<'a> {
                 judged,
                 fired: std::mem::take(&mut recorder.fired),
                 coverage: recorder.coverage.sorted(),
+                features,
                 writes,
                 requests,
                 counts: recorder.counts,

@@ -7,6 +7,7 @@ mod explain;
 mod form;
 mod format;
 mod gate;
+mod hunt;
 mod list;
 mod merge;
 mod outputs;
@@ -31,6 +32,7 @@ pub use explain::{ExplainArgs, PodKey};
 pub use form::FormArgs;
 pub use format::Format;
 pub use gate::GateArgs;
+pub use hunt::HuntArgs;
 pub use list::{ListArgs, ListForm, What};
 pub use merge::MergeArgs;
 pub use outputs::Outputs;
@@ -78,6 +80,8 @@ Exit codes: 0 all held, 1 violated, 2 bad input, 3 liveness claim violated,
 pub enum Verb {
     /// Run scenarios over many seeds and judge their claims
     Run(RunArgs),
+    /// Search scenarios, guided by what runs cover: keep what reaches something new, and change it
+    Hunt(HuntArgs),
     /// Run one plan or seed again and look closely
     Replay(ReplayArgs),
     /// Make a failing plan smaller, and say what its failure needs

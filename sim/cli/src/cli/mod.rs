@@ -27,14 +27,14 @@ use std::thread;
 
 use clap::{ColorChoice, CommandFactory};
 use clap_complete::CompleteEnv;
-use ipam_reports::{exit, printable};
+use ipam_reports::{RunReport, exit, printable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use self::args::{
-    CheckArgs, Cli, CompletionsArgs, ConformanceArgs, ExplainArgs, Format, GateArgs, ListArgs, ListForm, ReplayArgs, RunArgs, SelftestArgs,
-    ShrinkArgs, Verb,
+    CheckArgs, Cli, CompletionsArgs, ConformanceArgs, ExplainArgs, Format, GateArgs, HuntArgs, ListArgs, ListForm, ReplayArgs, RunArgs,
+    SelftestArgs, ShrinkArgs, Verb,
 };
 use self::interrupt::stop_on_signals;
 use self::text::Paint;
@@ -139,6 +139,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, con
     }
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| match &cli.verb {
         Verb::Run(args) => run(args, verbs, console),
+        Verb::Hunt(args) => hunt(args, verbs, console),
         Verb::Replay(args) => replay(args, verbs, console),
         Verb::Shrink(args) => shrink(args, verbs, console),
         Verb::Selftest(args) => selftest(args, verbs, console),
@@ -285,14 +286,28 @@ fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u
         stop_on_signals(&progress)?;
     }
     let report = watched(&progress, console, |progress| verbs.run(args, progress))?;
-    Ok(conclude(
+    Ok(conclude_sweep(args.format, &progress, report, console))
+}
+
+/// Prints the report of runs, and gives what the process exits with.
+fn conclude_sweep(format: Format, progress: &LiveProgress, report: RunReport, console: &mut Console<'_>) -> u8 {
+    conclude(
         console,
-        args.format,
-        &progress,
+        format,
+        progress,
         report,
         |report| (&mut report.exit_code, &report.unwritten),
         |console, format, report| print(console, format, report, text::run),
-    ))
+    )
+}
+
+fn hunt(args: &HuntArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
+    if console.interrupts {
+        stop_on_signals(&progress)?;
+    }
+    let report = watched(&progress, console, |progress| verbs.hunt(args, progress))?;
+    Ok(conclude_sweep(args.format, &progress, report, console))
 }
 
 /// Does `work` on a thread of its own, while this one draws the bar.

@@ -8,6 +8,7 @@ mod install;
 mod conformance;
 mod exports;
 mod gate;
+mod hunt;
 mod input;
 mod refusals;
 mod replays;

@@ -109,6 +109,30 @@ fn every_signal_that_ends_a_process_ends_a_sweep_with_its_verdict_and_whole_tabl
 }
 
 #[test]
+fn a_hunt_that_is_told_to_end_leaves_a_whole_corpus_that_goes_on() {
+    let site = Site::new();
+    let args = ["hunt", "scenarios/smoke", "--corpus", "corpus", "--format", "json"];
+    let child = site.start(&[&args[..], &["--budget", "2m"]].concat());
+    let until = Instant::now() + Duration::from_secs(60);
+    while !site.path("corpus").exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&child, "INT");
+    let (exit, out, err) = ended(child.wait_with_output().unwrap());
+    assert_eq!(exit, 130, "{err}");
+    let report: RunReport = serde_json::from_str(&out).unwrap();
+    let hunt = report.scenarios[0].hunt.as_ref().unwrap();
+    assert!(report.interrupted && hunt.drawn > 0, "{hunt:?}");
+    let names = site.names("corpus/endless");
+    assert_eq!(names.len() as u64, 1 + hunt.corpus, "an index and each plan that is kept: {names:?}");
+    let (exit, out, err) = site.run(&[&args[..], &["--runs", "32"]].concat());
+    assert_eq!(exit, 0, "{err}");
+    let report: RunReport = serde_json::from_str(&out).unwrap();
+    assert!(report.scenarios[0].hunt.as_ref().unwrap().runs_before >= hunt.drawn + hunt.edited);
+}
+
+#[test]
 fn a_gate_that_is_told_to_end_writes_its_files() {
     let site = Site::new();
     let args = [

@@ -9,7 +9,7 @@ use crate::{is_refused, is_set};
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Files that examples take for granted, and the commands that make them.
-const GIVEN: [(&[&str], &str); 15] = [
+const GIVEN: [(&[&str], &str); 16] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
         "ipam-sim run scenarios/negative/counter-decides-once.toml --seeds 1
@@ -39,6 +39,7 @@ const GIVEN: [(&[&str], &str); 15] = [
     (&["audit.log"], "cp scenarios/traces/audit.jsonl audit.log"),
     (&["monday.json", "tuesday.json"], "for day in monday tuesday; do cp scenarios/traces/pods.yaml $day.json; done"),
     (&["answers.jsonl"], "ipam-sim conformance --only ^K06 --out answers.jsonl"),
+    (&["theirs"], "ipam-sim hunt scenarios/chaos/byom-swarm.toml --runs 2 --corpus theirs"),
     (&["my-scenarios"], "mkdir my-scenarios; cp scenarios/smoke/counter-calm.toml my-scenarios"),
 ];
 

@@ -3,6 +3,7 @@
 mod claim_suites;
 mod deviation;
 mod excuse;
+mod hunt;
 mod load;
 mod partition;
 mod pattern;

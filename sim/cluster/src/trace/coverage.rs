@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use kube_machinery::FxHashSet;
+use kube_machinery::FxHashMap;
 
 /// A point that runs can reach. Only names that the program has itself, so that reaching it costs no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,21 +36,27 @@ macro_rules! coverage_names {
     };
 }
 
-/// The points that a run reached.
+/// The points that a run reached, and how often.
 #[derive(Debug, Default)]
-pub struct Coverage(FxHashSet<CoveragePoint>);
+pub struct Coverage(FxHashMap<CoveragePoint, u32>);
 
 impl Coverage {
     /// The run reaches `point`.
     pub fn reach(&mut self, point: CoveragePoint) {
-        self.0.insert(point);
+        let times = self.0.entry(point).or_default();
+        *times = times.saturating_add(1);
     }
 
     /// All that it reached, sorted.
     pub fn sorted(&self) -> Vec<CoveragePoint> {
-        let mut points: Vec<CoveragePoint> = self.0.iter().copied().collect();
-        points.sort_unstable();
-        points
+        self.counts().into_iter().map(|(point, _)| point).collect()
+    }
+
+    /// All that it reached, sorted, and how often it came by.
+    pub fn counts(&self) -> Vec<(CoveragePoint, u32)> {
+        let mut counts: Vec<(CoveragePoint, u32)> = self.0.iter().map(|(point, times)| (*point, *times)).collect();
+        counts.sort_unstable();
+        counts
     }
 }
 
@@ -66,5 +72,6 @@ mod tests {
         }
         let told: Vec<String> = coverage.sorted().iter().map(CoveragePoint::to_string).collect();
         assert_eq!(told, ["rule/node-name", "tier/namespace"]);
+        assert_eq!(coverage.counts().iter().map(|(_, times)| *times).collect::<Vec<_>>(), [1, 2]);
     }
 }

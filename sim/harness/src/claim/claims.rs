@@ -141,7 +141,7 @@ impl Claims {
         }
         self.watching.push(watching);
         self.findings.held.push(false);
-        self.findings.judged.push(false);
+        self.findings.judged.push(0);
         self.findings.kept.push([0; 2]);
     }
 
@@ -268,8 +268,13 @@ impl Claims {
     /// not.
     pub fn exercised(&self) -> Vec<(&'static str, bool)> {
         let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
-        let counted = always.filter(|(watching, judged)| watching.required || **judged);
-        counted.map(|(watching, &judged)| (watching.def.name, judged)).collect()
+        let counted = always.filter(|(watching, judged)| watching.required || **judged > 0);
+        counted.map(|(watching, &judged)| (watching.def.name, judged > 0)).collect()
+    }
+
+    /// Every claim that is watched, and how often it has looked at something that could have been false so far.
+    pub fn judged(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.watching.iter().zip(&self.findings.judged).map(|(watching, &judged)| (watching.def.name, judged))
     }
 
     /// What was violated, by time, and which `sometimes` and `reachable` claims held.

@@ -25,8 +25,8 @@ pub struct Findings {
     pub violations: Vec<(usize, Found)>,
     /// For each claim.
     pub held: Vec<bool>,
-    /// For each claim: whether it looked at something that could have been false.
-    pub judged: Vec<bool>,
+    /// For each claim: how often it looked at something that could have been false.
+    pub judged: Vec<u32>,
     /// For each claim: without and with an excuse.
     pub kept: Vec<[usize; 2]>,
     /// Until when an older version of the system under test, or what it left behind, is the reason of whatever is wrong.
@@ -66,7 +66,10 @@ impl Findings {
     /// nothing by holding.
     pub fn exercised(&mut self) {
         // What an older version does shows nothing of this one.
-        self.judged[self.current] |= self.at >= self.settled;
+        if self.at >= self.settled {
+            let judged = &mut self.judged[self.current];
+            *judged = judged.saturating_add(1);
+        }
     }
 
     /// What the claim that observes waits for must have happened by `at`: its `overdue` is asked before the first event later than that, or
@@ -97,7 +100,7 @@ impl Findings {
 
     /// For the test of one claim.
     pub fn of_one_claim() -> Self {
-        Self { kept: vec![[0; 2]], held: vec![false], judged: vec![false], ..Self::default() }
+        Self { kept: vec![[0; 2]], held: vec![false], judged: vec![0], ..Self::default() }
     }
 
     /// What the last violation tells.

@@ -1,6 +1,7 @@
 //! Plans that are one plan with some faults more: run on several threads, and written down if they fail.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -34,9 +35,20 @@ pub(super) fn in_parallel<T: Send>(
 ) -> Vec<Option<T>> {
     let jobs = jobs.min(total).max(1);
     let counters = progress.begin(stage, Unit::Seeds, Some(total as u64), jobs);
+    on_workers(&counters, total, until, progress, run)
+}
+
+/// The same on workers that have begun, one for each counter.
+pub(super) fn on_workers<T: Send>(
+    counters: &[Arc<WorkerCounter>],
+    total: usize,
+    until: Option<Instant>,
+    progress: &dyn Progress,
+    run: impl Fn(usize, &WorkerCounter) -> T + Sync,
+) -> Vec<Option<T>> {
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new((0..total).map(|_| None).collect::<Vec<_>>()));
     std::thread::scope(|scope| {
-        for counter in &counters {
+        for counter in counters {
             let (next, outcomes, run) = (&next, &outcomes, &run);
             spawn_worker(scope, move || {
                 loop {

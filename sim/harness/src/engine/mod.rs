@@ -4,12 +4,13 @@
 //!  files ── load ──► Ready ── sweep ──► verdict, plans of failing seeds ─┬─ replay ──► events, causes, objects
 //!                                                                       └─ shrink ──► a smaller plan, and what it needs
 //! ```
-//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a [`Progress`] how far
-//! it is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
+//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`HuntOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a
+//! [`Progress`] how far it is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
 
 pub mod crash_points;
 mod disturbed;
 mod error;
+pub mod hunt;
 pub mod load;
 pub mod output;
 mod placements;
@@ -24,6 +25,7 @@ pub mod tables;
 pub mod thread_pool;
 
 pub use error::{Error, HarnessBug};
+pub use hunt::HuntOptions;
 pub use load::LoadOptions;
 pub use progress::Progress;
 pub use replay::ReplayOptions;

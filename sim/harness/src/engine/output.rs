@@ -40,10 +40,14 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     file.finish()
 }
 
+/// Whether the name is that of a file that is written aside.
+pub fn is_aside(name: &str) -> bool {
+    let [prefix, suffix] = ASIDE;
+    name.starts_with(prefix) && name.ends_with(suffix)
+}
+
 /// Removes what processes that were killed left in a folder, as far as the operating system lets it.
 pub fn remove_abandoned(folder: &Path) {
-    let [prefix, suffix] = ASIDE;
-    let is_aside = |name: &str| name.starts_with(prefix) && name.ends_with(suffix);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_aside)) {
         let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|modified| modified.elapsed().unwrap_or_default());
         if age.is_ok_and(|age| age >= ABANDONED) {

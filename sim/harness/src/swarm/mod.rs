@@ -13,6 +13,7 @@
 pub mod name;
 pub mod partition;
 pub mod pattern;
+mod vary;
 
 use kube_sim::fault::{ChangeKind, Fault, FaultDraft, FaultKind, FaultTargets, Inventory, ObjectChange, Targeting, Trigger, Window};
 use schemars::JsonSchema;
@@ -26,6 +27,7 @@ use crate::operation::Op;
 
 pub use name::SwarmName;
 pub use pattern::{PATTERNS, Pattern};
+pub use vary::is_pattern;
 
 /// Faults of every kind that fits the workload, besides those that the scenario lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,6 +117,21 @@ pub fn stream_of(name: &str, number: u64) -> u64 {
     name.bytes().fold(number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7))
 }
 
+/// The stream of a kind or pattern.
+fn stream(setting: &Setting<'_>, name: &str) -> Draw {
+    Draw::new(setting.seed, Concern::Faults, stream_of(name, stream_of("swarm/", 0)))
+}
+
+/// How long after its beginning a fault is over, for the next one of its kind.
+fn busy_for(kind: &FaultKind, lasts: Span) -> Span {
+    match kind {
+        // When it comes to its write or request nobody knows.
+        kind if kind.begins() == Trigger::Request => Span::secs(0),
+        kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
+        _ => lasts,
+    }
+}
+
 /// In how many runs the faults of a kind begin with changes of objects, not at any time: what goes wrong in quiet does little.
 const AT_CHANGES: f64 = 0.25;
 /// Which change of a type a fault waits for, at most.
@@ -187,28 +204,43 @@ impl Swarm {
 
     /// The faults of a run, in no order.
     pub fn draw(&self, setting: &Setting<'_>) -> Vec<Fault> {
+        self.draw_each(setting).into_iter().map(|(_, fault)| fault).collect()
+    }
+
+    /// The faults of a run, each with the name of the kind or pattern that it was drawn as, in no order.
+    pub fn draw_each(&self, setting: &Setting<'_>) -> Vec<(&'static str, Fault)> {
         let mut faults = Vec::new();
-        let stream = |name: &str| Draw::new(setting.seed, Concern::Faults, stream_of(name, stream_of("swarm/", 0)));
-        let Some(today) = self.weather.draw(&mut stream("weather")) else { return faults };
-        for &kind in FaultKind::KINDS {
-            let mut draw = stream(kind);
+        let Some(today) = self.weather.draw(&mut stream(setting, "weather")) else { return faults };
+        for name in self.names() {
+            let mut draw = stream(setting, name);
             // Comes first, so that what is off costs one number.
-            if draw.chance(today.on) && self.wants(kind) {
-                self.draw_kind(kind, today, setting, &mut draw, &mut faults);
-            }
-        }
-        for pattern in PATTERNS {
-            let mut draw = stream(pattern.name());
-            if draw.chance(today.on) && self.wants(pattern.name()) {
-                faults.extend(pattern.draw(setting, self.shortest, self.longest, &mut draw));
+            if draw.chance(today.on) {
+                let drawn = self.draw_named(name, today.most, setting, &mut draw);
+                faults.extend(drawn.into_iter().map(|fault| (name, fault)));
             }
         }
         faults
     }
 
+    /// The names of the kinds and patterns that it may draw: kinds come first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let patterns = PATTERNS.iter().map(|pattern| pattern.name());
+        FaultKind::KINDS.iter().copied().chain(patterns).filter(|name| self.wants(name))
+    }
+
+    /// The faults of a kind or pattern that is on, at most so many of a kind; `draw` is its stream.
+    fn draw_named(&self, name: &'static str, most: u32, setting: &Setting<'_>, draw: &mut Draw) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        match PATTERNS.iter().find(|pattern| pattern.name() == name) {
+            Some(pattern) => faults.extend(pattern.draw(setting, self.shortest, self.longest, draw)),
+            None => self.draw_kind(name, most, setting, draw, &mut faults),
+        }
+        faults
+    }
+
     /// The faults of a kind that is on: some durations, none too short, and some peace between them.
-    fn draw_kind(&self, kind: &'static str, today: Today, setting: &Setting<'_>, draw: &mut Draw, faults: &mut Vec<Fault>) {
-        let times = 1 + draw.below(u64::from(today.most)) as u32;
+    fn draw_kind(&self, kind: &'static str, most: u32, setting: &Setting<'_>, draw: &mut Draw, faults: &mut Vec<Fault>) {
+        let times = 1 + draw.below(u64::from(most)) as u32;
         let longest = Choice::Between(self.shortest, self.longest).draw(draw);
         let pause = setting.safety.0 / times;
         let mut at = draw.between(std::time::Duration::ZERO, pause);
@@ -222,12 +254,7 @@ impl Swarm {
             };
             let Some(draft) = draft.filter(|_| at < setting.safety.0) else { return };
             let kind = draft.draw(draw, setting.names);
-            let busy = match &kind {
-                // When it comes to its write or request nobody knows.
-                kind if kind.begins() == Trigger::Request => Span::secs(0),
-                kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
-                _ => lasts,
-            };
+            let busy = busy_for(&kind, lasts);
             let lasts = (!kind.is_instant()).then_some(lasts);
             let when = changes.draw(&kind);
             faults.push(With { common: Window { at: SimTime::ZERO + at, lasts, when }, kind });

@@ -126,6 +126,13 @@ pub trait Draft {
     /// Draws the actors and what they do.
     fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
 
+    /// Operations that differ a little from `ops`, which it has drawn, and that it could have drawn for the same actors as well: what a
+    /// guided search tries next. What must hold must hold with them. `None` = there are none, or nobody can say that of any.
+    fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
+        let _ = (ops, draw);
+        None
+    }
+
     /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn. `source` has the text that names
     /// them.
     ///
@@ -173,6 +180,8 @@ pub trait AnyDraft {
     fn problems(&self, source: Source<'_>) -> Problems;
     /// See [`Draft::draw`].
     fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
+    /// Other operations like these: see [`Draft::vary`].
+    fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>>;
     /// See [`Draft::read_files`].
     ///
     /// # Errors
@@ -201,6 +210,9 @@ impl<D: Draft> AnyDraft for D {
     fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>) {
         let (plan, ops) = Draft::draw(self, draw);
         (plan.into(), ops)
+    }
+    fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
+        Draft::vary(self, ops, draw)
     }
     fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
         Draft::read_files(self, source, folder)

@@ -8,6 +8,7 @@
 //! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
 //! `counter-decides-once` decides on the first read and only refreshes the version.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +83,34 @@ impl Draft for CounterDraft {
             }
         }
         (CounterPlan { clients }, ops)
+    }
+
+    /// One increment less or more, two of them further apart or closer together, or two clients that change places.
+    fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
+        let mut turns: BTreeMap<&str, Vec<SimTime>> = BTreeMap::new();
+        ops.iter().for_each(|op| turns.entry(&op.common.actor).or_default().push(op.common.at));
+        let clients: Vec<&str> = turns.keys().copied().collect();
+        let client = *clients.get(draw.below(clients.len().max(1) as u64) as usize)?;
+        let other = clients[draw.below(clients.len() as u64) as usize];
+        let mut own = turns.remove(client)?;
+        let at = draw.below(own.len() as u64) as usize;
+        let before = if at == 0 { SimTime::ZERO } else { own[at - 1] };
+        let (think, few, many) = (self.think.draw(draw).0, *self.increments.bounds().0, *self.increments.bounds().1);
+        let may_have = |count: usize| matches!(self.increments, Choice::Between(..)) && (few as usize..=many as usize).contains(&count);
+        match draw.below(4) {
+            0 if may_have(own.len() - 1) => drop(own.pop()),
+            1 if may_have(own.len() + 1) => own.push(own.last().copied().unwrap_or_default() + think),
+            2 if client != other => std::mem::swap(&mut own, turns.get_mut(other)?),
+            _ => {
+                // What comes after it keeps its distance.
+                let (former, now) = (own[at], before + think);
+                own[at..].iter_mut().for_each(|turn| *turn = now + turn.since(former));
+            }
+        }
+        turns.insert(client, own);
+        let op = |client: &str, at| With { common: Turn { at, actor: client.to_owned() }, kind: Operation::Increment.into() };
+        let varied: Vec<Op> = turns.iter().flat_map(|(client, turns)| turns.iter().map(|&at| op(client, at))).collect();
+        (varied != ops).then_some(varied)
     }
 }
 
@@ -263,7 +292,7 @@ fn harmless(error: ApiError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use sim_config::draw::Concern;
 
     use super::*;
 
@@ -281,5 +310,26 @@ mod tests {
         assert_eq!(smaller[0].renamed, BTreeMap::from(renamed));
         assert_eq!(smaller[1], Smaller::same_ops(CounterPlan { clients: 4 }, &ops));
         assert_eq!(CounterPlan { clients: 1 }.smaller(&ops[..0]), []);
+    }
+
+    #[test]
+    fn operations_that_are_varied_are_such_as_are_drawn() {
+        let draft = CounterDraft { think: Choice::Between(Span::millis(1), Span::secs(1)), ..CounterDraft::default() };
+        let mut draw = Draw::new(3, Concern::Search, 0);
+        let (plan, mut ops) = draft.draw(&mut Draw::new(3, Concern::Workload, 0));
+        let mut different = 0;
+        for _ in 0..500 {
+            let Some(varied) = draft.vary(&ops, &mut draw) else { continue };
+            different += 1;
+            for client in 0..plan.clients {
+                let turns: Vec<SimTime> =
+                    varied.iter().filter(|op| op.common.actor == client_name(client)).map(|op| op.common.at).collect();
+                assert!((3..=8).contains(&turns.len()), "{} turns", turns.len());
+                let thought = std::iter::once(SimTime::ZERO).chain(turns.iter().copied()).zip(&turns).map(|(from, to)| to.since(from));
+                assert!(thought.into_iter().all(|thought| (Duration::from_millis(1)..=Duration::from_secs(1)).contains(&thought)));
+            }
+            ops = varied;
+        }
+        assert!(different > 400, "{different}");
     }
 }

@@ -105,6 +105,10 @@ fn the_environment_chooses_the_shard() {
         fn replay(&self, _: &ReplayArgs, _: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
             unreachable!()
         }
+        fn hunt(&self, _: &HuntArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
+            unreachable!("nobody hunts here")
+        }
+
         fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }

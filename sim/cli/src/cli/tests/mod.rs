@@ -126,6 +126,10 @@ impl Verbs for Prepared {
         answer(&self.replay)
     }
 
+    fn hunt(&self, _: &HuntArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
+        unreachable!("nobody hunts here")
+    }
+
     fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
         answer(&self.shrink)
     }

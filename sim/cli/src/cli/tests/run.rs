@@ -172,6 +172,10 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
             unreachable!()
         }
+        fn hunt(&self, _: &HuntArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
+            unreachable!("nobody hunts here")
+        }
+
         fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }

@@ -10,6 +10,7 @@ mod explain;
 mod explain_reclaim;
 mod failure;
 mod gate;
+mod hunt;
 mod leaks;
 mod listing;
 mod metric;

@@ -12,6 +12,7 @@ use ipam_reports::{Finding, RunReport, ScenarioResult, Seconds, SeedRange, Verdi
 
 use super::Paint;
 use super::failure::Block;
+use super::hunt::hunt;
 use super::metric::metrics;
 use super::pool::pools;
 use super::reclaim::reclaims;
@@ -131,6 +132,7 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut T
     lines.extend(scenario.left_out.iter().map(|sentence| format!("{}   {sentence}", paint.warn("note "))));
     lines.extend(scenario.crash_points.iter().flat_map(crash_points));
     lines.extend(scenario.placements.iter().flat_map(|covered| placements(covered, scenario.violated)));
+    lines.extend(scenario.hunt.iter().flat_map(hunt));
     scenario.problems.iter().take(BLOCKS_MAX).for_each(|found| lines.extend(problem(scenario, found, paint)));
     let more = (scenario.broken + scenario.nondeterministic).saturating_sub(scenario.problems.len().min(BLOCKS_MAX) as u64);
     if more > 0 {
@@ -296,6 +298,10 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint:
             let more = finding.seeds.saturating_sub(1);
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "placement", "placements"))));
             lines.extend(unexamined_of(finding.unexamined, ("placement", "placements")));
+        } else if scenario.hunt.is_some() {
+            let more = finding.seeds.saturating_sub(1);
+            lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "run", "runs"))));
+            lines.extend(unexamined_of(finding.unexamined, ("run", "runs")));
         } else if found {
             let all = scenario.claims.iter().find(|count| count.claim == failure.claim);
             lines.extend(all.and_then(|count| further(&count.seed_ranges, count.seeds, failure.seed)));

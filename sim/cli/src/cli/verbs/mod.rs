@@ -7,6 +7,7 @@ mod conformance;
 mod explain;
 mod form;
 mod gate;
+mod hunt;
 mod list;
 mod out_folder;
 mod replay;
@@ -28,7 +29,7 @@ use sim_harness::deviation::DeviationName;
 use sim_harness::engine::output;
 
 use super::CliError;
-use super::args::{CheckArgs, ConformanceArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use super::args::{CheckArgs, ConformanceArgs, ExplainArgs, GateArgs, HuntArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::LiveProgress;
 use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
 #[cfg(doc)]
@@ -46,6 +47,10 @@ pub trait Verbs: Sync {
     /// Sweeps seeds. Called on a thread of its own. It polls [`Progress::stop_requested`] between seeds; when that is true it
     /// returns what it has, marked as interrupted.
     fn run(&self, args: &RunArgs, progress: &LiveProgress) -> Result<RunReport, CliError>;
+
+    /// Searches through the plans of scenarios. Called on a thread of its own; when [`Progress::stop_requested`] it returns what it has,
+    /// marked as interrupted.
+    fn hunt(&self, args: &HuntArgs, progress: &LiveProgress) -> Result<RunReport, CliError>;
 
     /// Runs one plan with recording. With `args.trace` or `args.follow`, each event that is wanted goes to `trace` as it happens or
     /// afterwards; `Break` means that nobody reads on and no more events are wanted.
@@ -99,6 +104,10 @@ pub struct Simulator;
 impl Verbs for Simulator {
     fn run(&self, args: &RunArgs, progress: &LiveProgress) -> Result<RunReport, CliError> {
         run::run(args, progress)
+    }
+
+    fn hunt(&self, args: &HuntArgs, progress: &LiveProgress) -> Result<RunReport, CliError> {
+        hunt::hunt(args, progress)
     }
 
     fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {

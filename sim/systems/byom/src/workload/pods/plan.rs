@@ -446,6 +446,40 @@ impl Draft for PodsDraft {
         ops.sort_by_key(|op| op.common.at);
         (plan, ops)
     }
+
+    /// A pod comes at another time, lives longer or shorter, or is deleted the other way. What is done to the pool stays.
+    fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
+        let pod_of = |op: &Op| match op.kind.own() {
+            Operation::RunPod(run) => Some(run.pod.clone()),
+            Operation::DeletePod(delete) => Some(delete.pod.clone()),
+            _ => None,
+        };
+        let mut pods: Vec<String> = ops.iter().filter_map(pod_of).collect();
+        pods.sort_unstable();
+        pods.dedup();
+        let pod = pods.get(draw.below(pods.len().max(1) as u64) as usize)?.clone();
+        let mut varied = ops.to_vec();
+        // What comes first is its arrival; all else of it comes later, in the order in which it was drawn.
+        let mut own: Vec<&mut Op> = varied.iter_mut().filter(|op| pod_of(op).as_ref() == Some(&pod)).collect();
+        let (arrival, life, forced) = (self.arrival.draw(draw).0, self.life.draw(draw).0, self.forced.get());
+        let arrived = own.first()?.common.at;
+        match draw.below(3) {
+            0 => own.iter_mut().for_each(|op| op.common.at = SimTime::ZERO + arrival + op.common.at.since(arrived)),
+            1 if own.len() > 1 => {
+                let (deleted, now) = (own[1].common.at, arrived + life);
+                own[1..].iter_mut().for_each(|op| op.common.at = now + op.common.at.since(deleted));
+            }
+            _ if own.len() > 1 && forced > 0.0 && forced < 1.0 => match own[1].kind.own() {
+                Operation::DeletePod(DeletePod { force, .. }) => {
+                    own[1].kind = Operation::DeletePod(DeletePod { pod, force: !force }).into();
+                }
+                _ => return None,
+            },
+            _ => return None,
+        }
+        varied.sort_by_key(|op| op.common.at);
+        (varied != ops).then_some(varied)
+    }
 }
 
 /// The names of the processes of a plan that are on no node of their own name.

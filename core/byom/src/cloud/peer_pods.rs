@@ -12,7 +12,8 @@ use crate::attempts::{Retry, is_verdict};
 use crate::decide::PodName;
 use crate::driver::PoolSettings;
 use kube_machinery::api::{
-    ApiError, Call, DeleteOptions, Dry, ListOptions, Object, ObjectKey, Patch, Preconditions, Reply, Request, TransportError,
+    ApiError, Call, DeleteOptions, Dry, List, ListOptions, Object, ObjectKey, Patch, Preconditions, Reply, Request, TransportError,
+    VersionMatch,
 };
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -58,11 +59,17 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         Ok(())
     }
 
-    /// All of them: a consistent list.
+    /// All of them, as etcd has them. A consistent list is one of the watch cache, which may lack what it has lost (K182); an exact one is not.
     pub(super) async fn list(&self, deadline: Option<Duration>) -> Result<Vec<Arc<PeerPod>>, ApiError> {
-        let call = Call::List { namespace: None, options: ListOptions::default() };
-        match self.send(call, deadline).await? {
-            Reply::List(list) => Ok(list.items),
+        let newest = self.list_with(ListOptions::default(), deadline).await?;
+        let version = Some(newest.resource_version);
+        let exact = ListOptions { resource_version: version, resource_version_match: Some(VersionMatch::Exact), ..ListOptions::default() };
+        Ok(self.list_with(exact, deadline).await?.items)
+    }
+
+    async fn list_with(&self, options: ListOptions, deadline: Option<Duration>) -> Result<List<PeerPod>, ApiError> {
+        match self.send(Call::List { namespace: None, options }, deadline).await? {
+            Reply::List(list) => Ok(list),
             Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
         }
     }

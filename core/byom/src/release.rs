@@ -39,7 +39,20 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.release_of(id, None, by, context).await
     }
 
-    /// The same by somebody who knows the VM. If the record is gone (edited away by hand), the VM still boots: it may have the
+    /// Removes the record `id` and leaves the VM as it is: upstream's Deallocate (B §3.1), for whoever has had no use of the VM.
+    ///
+    /// # Errors
+    /// As [`VmPool::release`], but for what a VM says.
+    pub async fn deallocate(&self, id: &Arc<str>, by: Releaser, context: Context) -> Outcome<Released> {
+        let mut effort = Effort::default();
+        let budget = self.budget(context);
+        let begun = self.release_begun(Some(id), None, by, &effort);
+        let result = self.within(budget.deadline, self.remove_record(id, budget, &mut effort)).await;
+        self.release_ended(Some(id), by, begun, &result, &effort);
+        Outcome { result, effort }
+    }
+
+    /// [`VmPool::release`] by somebody who knows the VM. If the record is gone (edited away by hand), the VM still boots: it may have the
     /// user data, and would refuse everybody else for good.
     ///
     /// # Errors

@@ -121,6 +121,11 @@ pub(super) fn unsaid(log: &LogFacts, fit: &Fit, network: bool) -> Vec<String> {
         unsaid.push("What a write takes: the log has too few; the settings have what a read takes.".to_owned());
     }
     unsaid.push("What each object of a list and each watcher of a change take more: no event says how many there were.".to_owned());
+    unsaid.push(
+        "In which order processors work: the fit takes requests in turn; where processors share their time, and clients run on the same \
+         machine, `discipline`, `side_by_side` and `client` of [cluster.capacity] say so."
+            .to_owned(),
+    );
     unsaid.push("Other servers: the log counts for one server; of logs of several ones the load is that of none of them.".to_owned());
     let mut left_out = |number: u64, one: &str, several: &str, what: &str| {
         if number > 0 {

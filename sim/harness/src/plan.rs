@@ -193,6 +193,9 @@ impl Plan {
         if let Some((key, found, right)) = self.cluster.capacity.as_ref().and_then(Capacity::problem) {
             wrong(&format!("cluster.capacity.{key}"), found, &right);
         }
+        if let Some((key, found, right)) = self.cluster.delays.problem() {
+            wrong(&format!("cluster.delays.{key}"), found, &right);
+        }
         if self.schema != SCHEMA {
             wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
         }

@@ -290,6 +290,9 @@ impl Scenario {
         if let Some((key, found, right)) = self.cluster.capacity.as_ref().and_then(CapacityDraft::problem) {
             wrong(&format!("cluster.capacity.{key}"), found, &right);
         }
+        if let Some((key, found, right)) = self.cluster.delays.problem() {
+            wrong(&format!("cluster.delays.{key}"), found, &right);
+        }
         let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || !self.name.chars().all(fine) {
             wrong("name", format!("the name `{}` cannot be part of a file's name", self.name), "lower-case letters, digits and hyphens");

@@ -143,6 +143,20 @@ fn scenarios_that_would_do_nothing_or_fill_the_memory_are_refused() {
             "`cluster.capacity.width` is 0: nothing is ever worked on; at least 1",
         ),
         (small("[check]", "[cluster.capacity]\nwrite = { constant = \"34s\" }\n[check]"), "less than 34 s"),
+        (small("[check]", "[cluster.capacity]\nclient = { constant = \"34s\" }\n[check]"), "less than 34 s"),
+        (
+            small("[check]", "[cluster.capacity]\nbackground = 3\n[check]"),
+            "`cluster.capacity.background` is 3, which never leaves a processor that works in turn",
+        ),
+        (
+            small("[check]", "[cluster.capacity]\nside_by_side = 4\n[check]"),
+            "`cluster.capacity.side_by_side` is 4, but processors work in turn",
+        ),
+        (
+            small("[check]", "[cluster.capacity]\ndiscipline = \"processor-sharing\"\nwidth = 4\nside_by_side = 3\n[check]"),
+            "so that some of 4 processors never work; at least 4",
+        ),
+        (small("[check]", "[cluster.delays]\nwrite_at_least = \"34s\"\n[check]"), "less than 34 s"),
         (with("[[fault]]\nkind = \"crash\"\ncount = 4000000000\n"), "at most 10000"),
         (with("[[fault]]\nkind = \"watch-lag\"\nresource = [\"pods\", \"podz\"]\n"), "`podz`"),
         (with("[[fault]]\nkind = \"crash-at-write\"\nnth = \"0..3\"\n"), "writes are counted from 1"),

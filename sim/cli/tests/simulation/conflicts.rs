@@ -17,6 +17,7 @@
 
 use std::path::Path;
 
+use ipam_reports::pool::PoolRun;
 use sim_byom::Drafts;
 use sim_byom::workload::burst::{BurstDraft, RetryName, Throttle};
 use sim_config::Choice;
@@ -60,6 +61,43 @@ struct Measured {
     exhausted: Mean,
     lost: Mean,
     sharing: Mean,
+}
+
+/// A run of adaptors with these lines of a workload.
+fn run_of(workload: &str, deviations: &[&str]) -> PoolRun {
+    let text = format!(
+        "name = 'small'\nwhy = 'a burst'\n[phases]\nsafety = '1s'\nliveness = '60s'\n[check]\nalways = ['revisions-only-grow']\n\
+         [workload]\nkind = 'byom-burst'\nprobes = false\n{workload}"
+    );
+    let mut scenario: Scenario = sim_config::toml::from_str("small.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
+    scenario.deviations = deviations.iter().map(|name| DeviationName::new(name).unwrap()).collect();
+    run(&scenario.draw(1), &Stage::new(Vec::new()), RunOptions { calls: true, ..RunOptions::default() }).figures.pool.unwrap()
+}
+
+#[test]
+fn in_a_closed_loop_each_call_comes_after_the_release_of_the_one_before() {
+    let PoolRun { counts, calls, .. } = run_of("instances = 3\naddresses = 3\nclosed_loop = { times = 5, hold = '100ms' }\n", &[]);
+    assert_eq!((counts.calls, counts.allocated, counts.releases), (15, 15, 15), "an address for each is there all the time");
+    assert_eq!((counts.lost, counts.lost_at_end, counts.leaked), (0, 0, 0));
+    let mut one: Vec<_> = calls.iter().filter(|call| call.process == "adaptor-0").collect();
+    one.sort_by_key(|call| call.started);
+    assert_eq!(one.len(), 5);
+    for pair in one.windows(2) {
+        let free = pair[0].started.as_f64() + pair[0].took.unwrap().as_f64() + 0.1;
+        assert!(pair[1].started.as_f64() > free, "{pair:?}");
+    }
+}
+
+#[test]
+fn a_loop_that_holds_nothing_keeps_all_and_the_first_of_all_makes_the_document() {
+    let kept = run_of("instances = 2\naddresses = 8\nclosed_loop = { times = 3 }\n", &[]).counts;
+    assert_eq!((kept.calls, kept.allocated, kept.releases, kept.lost_at_end), (6, 6, 0, 0));
+    // Upstream takes a missing document for a pool with all addresses; the hardened pool asks who owns them first.
+    let upstream = ["byom-missing-map-is-empty-pool", "byom-create-race-fails", "byom-decide-once"];
+    let first = run_of("instances = 1\naddresses = 8\nclosed_loop = { times = 3 }\nabsent = true\n", &upstream);
+    assert_eq!((first.counts.allocated, first.counts.lost_at_end), (3, 0));
+    assert_eq!(first.calls[0].attempts, 1, "a POST in place of the PUT");
+    assert_eq!(run_of("instances = 1\naddresses = 8\nabsent = true\n", &[]).counts.allocated, 0);
 }
 
 /// With so many figures that are right, one is three standard errors off after every seventh or so change of the random numbers.

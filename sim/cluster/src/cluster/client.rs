@@ -162,7 +162,7 @@ impl SimClient {
             state.hold_up(&request, until);
         }
         let call = request.call;
-        let times = state.server_time(server, &request.op, &block);
+        let times = state.server_time(server, &request.op, &block).over(after);
         let proposed = now + after + times.processing;
         // A copy that arrives later is executed for nobody (K §2.13).
         let copy = again.map(|again| {

@@ -469,7 +469,7 @@ impl Fabric {
         let process = state.servers[server].process;
         let (fate, block) = state.net.send(request.client, process, now);
         let Ok((after, _)) = Obstacle::passes(fate) else { return false };
-        let times = state.server_time(server, &request.op, &block);
+        let times = state.server_time(server, &request.op, &block).over(after);
         if times.processing < HANG_UP {
             let (ticket, at) = state.travels(self, request.clone(), server, block, now + after + times.processing, &times);
             state.exchanges.give_up(ticket);

@@ -48,6 +48,8 @@ pub(crate) struct Exchange {
     pub stored: Duration,
     /// From the execution until the answer leaves the server.
     pub answer: Duration,
+    /// Before that no answer leaves.
+    pub due: SimTime,
     /// The server has crashed between the two, and etcd carries the write out all the same (K §2.13).
     pub outlives_server: bool,
     pub block: Block,
@@ -153,6 +155,7 @@ impl State {
             at,
             stored: times.stored,
             answer: times.answer,
+            due: times.due(proposed),
             outlives_server: false,
             block,
             phase: if limited { Phase::Arrives(request) } else { Phase::InFlight(request) },
@@ -168,10 +171,10 @@ impl State {
         if !matches!(self.exchanges.get_mut(ticket)?.phase, Phase::Done { .. }) {
             return None;
         }
-        let Exchange { client, server, answer, phase, .. } = self.exchanges.remove(ticket)?;
+        let Exchange { client, server, answer, due, phase, .. } = self.exchanges.remove(ticket)?;
         let Phase::Done { result, at } = phase else { unreachable!("just checked") };
         let from = self.servers[server].process;
-        let left = at + answer + self.answer_of(server, &result);
+        let left = (at + answer + self.answer_of(server, &result)).max(due);
         Some(Reply { result, at: left, fate: self.net.send(from, client, left).0 })
     }
 

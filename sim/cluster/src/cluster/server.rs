@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::{SimTime, Span};
 
-use super::capacity::Load;
+use super::load::Load;
 use super::lost_events::LostEvents;
 use super::store::Revision;
 use super::watchers::Watchers;
@@ -39,6 +39,17 @@ pub struct ServerDelays {
     pub watch_lag: Delay,
     /// One call of an admission webhook.
     pub webhook: Delay,
+    /// How long the round trip of a read takes at least, with the network: half of it passes before the request is there, and its answer
+    /// is held back until the whole has passed, as on a test bench that stretches round trips. 0 = as long as everything takes.
+    #[serde(skip_serializing_if = "is_none")]
+    pub read_at_least: Span,
+    /// The same for a write.
+    #[serde(skip_serializing_if = "is_none")]
+    pub write_at_least: Span,
+}
+
+fn is_none(span: &Span) -> bool {
+    span.is_zero()
 }
 
 impl Default for ServerDelays {
@@ -53,11 +64,23 @@ impl Default for ServerDelays {
             cache_lag: Delay::lognormal_us(2_000, 30_000, 1_000_000),
             watch_lag: Delay::lognormal_us(700, 28_000, 1_000_000),
             webhook: Delay::lognormal_us(5_000, 100_000, 10_000_000),
+            read_at_least: Span::micros(0),
+            write_at_least: Span::micros(0),
         }
     }
 }
 
 impl ServerDelays {
+    /// What no round trip can be: the key of the value, what is wrong with it, and what would be right.
+    pub fn problem(&self) -> Option<(&'static str, String, String)> {
+        let most = super::serve::MUTATING_DEADLINE;
+        let wrong = |(key, span): (&'static str, Span)| {
+            let found = format!("`cluster.delays.{key}` is {span}, longer than a request may take");
+            (span.0 >= most).then(|| (key, found, format!("less than {} s", most.as_secs())))
+        };
+        [("read_at_least", self.read_at_least), ("write_at_least", self.write_at_least)].into_iter().find_map(wrong)
+    }
+
     /// The same steps while etcd or the server is overloaded (K §11.2, degraded column).
     pub fn degraded() -> Self {
         Self {
@@ -70,6 +93,8 @@ impl ServerDelays {
             cache_lag: Delay::lognormal_us(100_000, 5_000_000, 30_000_000),
             watch_lag: Delay::lognormal_us(50_000, 5_000_000, 30_000_000),
             webhook: Delay::lognormal_us(500_000, 10_000_000, 10_000_000),
+            read_at_least: Span::micros(0),
+            write_at_least: Span::micros(0),
         }
     }
 }
@@ -86,6 +111,8 @@ pub struct Samplers {
     pub(crate) cache_lag: Sampler,
     pub(crate) watch_lag: Sampler,
     pub(crate) webhook: Sampler,
+    pub(crate) read_at_least: Duration,
+    pub(crate) write_at_least: Duration,
 }
 
 impl Samplers {
@@ -100,6 +127,8 @@ impl Samplers {
             cache_lag: delays.cache_lag.sampler(),
             watch_lag: delays.watch_lag.sampler(),
             webhook: delays.webhook.sampler(),
+            read_at_least: delays.read_at_least.0,
+            write_at_least: delays.write_at_least.0,
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use kube_machinery::ApiError;
+use sim_config::time::SimTime;
 
 use super::State;
 use super::request::{ApiReply, Op};
+use super::server::Samplers;
 use crate::net::{Block, high, low};
 
 /// The steps of a request on its server.
@@ -16,6 +18,21 @@ pub(crate) struct ServerTime {
     pub stored: Duration,
     /// Until the answer leaves.
     pub answer: Duration,
+    /// How long a round trip takes at least, of which half is in `processing`.
+    pub least: Duration,
+}
+
+impl ServerTime {
+    /// When the answer may leave to a request that is passed on at `proposed`.
+    pub(super) fn due(&self, proposed: SimTime) -> SimTime {
+        if self.least.is_zero() { SimTime::ZERO } else { proposed + self.least.saturating_sub(self.processing) }
+    }
+
+    /// The network is part of a round trip that takes so long at least: `after` one way.
+    pub(super) fn over(mut self, after: Duration) -> Self {
+        self.least = self.least.saturating_sub(2 * after);
+        self
+    }
 }
 
 impl State {
@@ -43,6 +60,8 @@ impl State {
             Op::Get { .. } | Op::List { .. } => (etcd.quorum_read.sample(low(block[2])), etcd.quorum_read_answer.sample(low(block[2]))),
             _ => (etcd.commit.sample(low(block[2])), etcd.commit_answer.sample(low(block[2]))),
         };
-        ServerTime { processing: own.processing.sample(high(block[2])), stored, answer }
+        let Samplers { read_at_least, write_at_least, .. } = self.samplers;
+        let least = if op.verb().is_write() { write_at_least } else { read_at_least };
+        ServerTime { processing: own.processing.sample(high(block[2])) + least / 2, stored, answer, least }
     }
 }

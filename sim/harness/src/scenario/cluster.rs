@@ -1,7 +1,7 @@
 //! The cluster of a scenario.
 
 use kube_sim::cluster::Knobs;
-use kube_sim::cluster::capacity::Capacity;
+use kube_sim::cluster::capacity::{Capacity, Discipline, is_nothing};
 use kube_sim::cluster::server::ServerDelays;
 use kube_sim::net::{Delay, LinkDelays};
 use schemars::JsonSchema;
@@ -142,6 +142,23 @@ pub struct CapacityDraft {
     pub seats: Choice<u32>,
     /// How many requests of one client wait for a seat; the next one gets 429.
     pub queue: Choice<u32>,
+    /// How processors divide their time.
+    #[serde(skip_serializing_if = "Discipline::is_fifo")]
+    pub discipline: Discipline,
+    /// Where processors share their time, on how many requests at most; the others wait in the order of arrival. Unset = on all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub side_by_side: Option<u32>,
+    /// What taking in an answer keeps a processor busy, where clients run on the machine of the server; `event` then holds what a client
+    /// does with a change.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub client: Delay,
+    /// How many other things keep processors busy all the time. Only with `processor-sharing`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub background: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Default for CapacityDraft {
@@ -152,16 +169,30 @@ impl Default for CapacityDraft {
 
 impl From<Capacity> for CapacityDraft {
     fn from(capacity: Capacity) -> Self {
-        let Capacity { width, read, write, conflict, object, event, seats, queue } = capacity;
+        let Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background } = capacity;
         let [width, seats, queue] = [width, seats, queue].map(Choice::Is);
-        Self { likelihood: Probability::ALWAYS, width, read, write, conflict, object, event, seats, queue }
+        Self {
+            likelihood: Probability::ALWAYS,
+            width,
+            read,
+            write,
+            conflict,
+            object,
+            event,
+            seats,
+            queue,
+            discipline,
+            side_by_side,
+            client,
+            background,
+        }
     }
 }
 
 impl CapacityDraft {
     fn with(&self, width: u32, seats: u32, queue: u32) -> Capacity {
-        let Self { read, write, conflict, object, event, .. } = *self;
-        Capacity { width, read, write, conflict, object, event, seats, queue }
+        let Self { read, write, conflict, object, event, discipline, side_by_side, client, background, .. } = *self;
+        Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background }
     }
 
     /// What no server can be: see [`Capacity::problem`].

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::ListOptions;
 use kube_machinery::{ApiError, ClientExt};
-use kube_sim::cluster::capacity::Capacity;
+use kube_sim::cluster::capacity::{Capacity, Discipline};
 use kube_sim::cluster::server::{Failure, Mishap, ServerDelays};
 use kube_sim::cluster::{ClusterConfig, SimClient};
 use kube_sim::net::{Delay, LinkDelays};
@@ -51,6 +51,56 @@ fn requests_wait_for_the_processors_of_their_server() {
     assert_eq!(reads_at_once(Some(slow(2)), 4), [10, 10, 20, 20]);
     assert_eq!(reads_at_once(Some(slow(4)), 4), [10; 4]);
     assert_eq!(reads_at_once(None, 4), [0; 4], "without a capacity nobody waits");
+}
+
+/// The same, where processors share their time.
+fn shared(width: u32) -> Capacity {
+    Capacity { discipline: Discipline::ProcessorSharing, ..slow(width) }
+}
+
+#[test]
+fn requests_that_share_processors_are_done_together() {
+    assert_eq!(reads_at_once(Some(shared(1)), 4), [40; 4]);
+    assert_eq!(reads_at_once(Some(shared(2)), 4), [20; 4]);
+    assert_eq!(reads_at_once(Some(shared(4)), 4), [10; 4], "none works on one request with two");
+    assert_eq!(reads_at_once(Some(Capacity { side_by_side: Some(2), ..shared(1) }), 4), [20, 20, 40, 40], "two at a time");
+    assert_eq!(reads_at_once(Some(Capacity { background: 3, ..shared(1) }), 1), [40], "three others take their share");
+}
+
+#[test]
+fn clients_on_the_machine_of_the_server_take_answers_in_with_its_processors() {
+    // 10 ms for the read, then 5 ms for the client: both share the processor with the reads of the others.
+    let own = |width| Capacity { client: always(5_000), ..shared(width) };
+    assert_eq!(reads_at_once(Some(own(1)), 1), [15]);
+    assert_eq!(reads_at_once(Some(own(1)), 4), [60; 4]);
+    assert_eq!(reads_at_once(Some(Capacity { client: always(5_000), ..slow(1) }), 2), [25, 30], "in turn: read, read, client, client");
+}
+
+/// A read and a write, in milliseconds, where both are stretched to 40 and 100 ms.
+fn stretched(capacity: Option<Capacity>, count: usize) -> Vec<(u128, u128)> {
+    let plain = cluster(capacity);
+    let delays = ServerDelays { read_at_least: Span::millis(40), write_at_least: Span::millis(100), ..plain.delays };
+    let links = LinkDelays { healthy: always(1_000), degraded: always(1_000) };
+    Testbed::run_with(ClusterConfig { delays, links, ..plain }, 1, async |bed| {
+        let both = async |number: usize| {
+            let client = bed.client(&format!("client-{number}"));
+            let began = bed.rt.now();
+            client.create(config_map(&format!("a-{number}"), "v", "1")).await.unwrap();
+            let written = bed.rt.now();
+            client.get::<ConfigMap>(&key("a-0")).await.unwrap();
+            ((written - began).as_millis(), (bed.rt.now() - written).as_millis())
+        };
+        join_all((0..count).map(both)).await
+    })
+}
+
+#[test]
+fn a_stretched_round_trip_holds_the_network_and_the_work_and_grows_only_with_what_does_not_fit() {
+    assert_eq!(stretched(None, 2), [(100, 40); 2]);
+    assert_eq!(stretched(Some(slow(1)), 1), [(100, 40)], "work fits into what is left after half of it");
+    // Four writes of 20 ms, one after the other, from 51 ms on, and a millisecond back. The reads of 10 ms come 21 ms after that: the first
+    // two wait until the last write is done.
+    assert_eq!(stretched(Some(slow(1)), 4), [(100, 42), (100, 52), (112, 50), (132, 40)]);
 }
 
 #[test]
@@ -167,6 +217,26 @@ fn a_crash_takes_all_that_waits_with_it_and_the_server_comes_back_idle() {
         let (answers, ()) = futures_util::future::join(join_all((0..3).map(read)), crash).await;
         assert!(answers[0].is_ok(), "it was answered before");
         assert!(answers[1..].iter().all(|answer| matches!(answer, Err(ApiError::Transport(_)))), "{answers:?}");
+        assert_eq!(bed.fabric.open_exchanges(), 0);
+        let began = bed.rt.now();
+        read(9).await.unwrap();
+        assert_eq!((bed.rt.now() - began).as_millis(), 10, "nothing is left of what it had to do");
+    });
+}
+
+#[test]
+fn a_crash_takes_what_is_worked_on_side_by_side_with_it() {
+    Testbed::run_with(cluster(Some(Capacity { side_by_side: Some(2), ..shared(1) })), 1, async |bed| {
+        bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
+        let read = async |number: usize| bed.client(&format!("client-{number}")).get::<ConfigMap>(&key("a")).await.map(drop);
+        let crash = async {
+            bed.rt.sleep(Duration::from_millis(15)).await;
+            bed.fabric.crash_server(0);
+            bed.rt.sleep(Duration::from_secs(1)).await;
+            bed.fabric.restart_server(0, Duration::ZERO);
+        };
+        let (answers, ()) = futures_util::future::join(join_all((0..4).map(read)), crash).await;
+        assert!(answers.iter().all(|answer| matches!(answer, Err(ApiError::Transport(_)))), "{answers:?}");
         assert_eq!(bed.fabric.open_exchanges(), 0);
         let began = bed.rt.now();
         read(9).await.unwrap();

@@ -60,9 +60,12 @@ impl Servers {
         let all =
             |parts: [Delay; 2]| parts.into_iter().map(mean).sum::<f64>() + mean(delays.processing) + 2.0 * mean(cluster.links.healthy);
         let span = |seconds: f64| Span::micros((seconds * 1e6).round() as u64);
+        // A client on the machine of the server takes its answer in before it goes on.
+        let client = cluster.capacity.as_ref().map_or(0.0, |capacity| mean(capacity.client));
+        let trip = |takes: f64, least: Span| span(takes.max(least.0.as_secs_f64()) + client);
         Ok(Arc::new(Self {
-            read: span(read + all([delays.quorum_read, delays.quorum_read_answer])),
-            write: span(write + all([delays.commit, delays.commit_answer])),
+            read: trip(read + all([delays.quorum_read, delays.quorum_read_answer]), delays.read_at_least),
+            write: trip(write + all([delays.commit, delays.commit_answer]), delays.write_at_least),
             width,
             service: span(read),
             cluster,

@@ -10,7 +10,7 @@ use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::{BackoffPlan, Draft, at_most, from_one_to};
 
-use super::{ADDRESSES_MAX, Allocate, BurstPlan, Lock, POOLS_MAX, RetryName, Throttle, adaptor_name, dial, is_one, think};
+use super::{ADDRESSES_MAX, Allocate, BurstPlan, ClosedLoop, Lock, POOLS_MAX, RetryName, Throttle, adaptor_name, dial, is_one, think};
 use crate::Operation;
 use crate::workload::pods::{Edit, EditState, OPERATOR};
 
@@ -60,6 +60,12 @@ pub struct BurstDraft {
     /// What an adaptor holds while it reads and writes the pool.
     #[serde(skip_serializing_if = "Lock::is_none")]
     pub lock: Lock,
+    /// Each allocation is the first of a loop: allocate, hold, release, again. Unset = its address is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoop>,
+    /// Whether there is no ConfigMap at the beginning: the first allocation of all makes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
 }
 
 impl Default for BurstDraft {
@@ -84,6 +90,8 @@ impl Default for BurstDraft {
             backoff: None,
             pools: 1,
             lock: Lock::None,
+            closed_loop: None,
+            absent: false,
         }
     }
 }
@@ -104,6 +112,8 @@ impl BurstDraft {
             backoff: self.backoff,
             pools: self.pools,
             lock: self.lock,
+            closed_loop: self.closed_loop,
+            absent: self.absent,
         }
     }
 }
@@ -126,6 +136,7 @@ impl Draft for BurstDraft {
             None => allocations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
         };
         let mut problems = from_one_to(source, "workload.pools", self.pools, POOLS_MAX);
+        problems.append(self.closed_loop.map_or_else(Problems::new, |rounds| rounds.problems(source)));
         problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
         problems.append(at_most(

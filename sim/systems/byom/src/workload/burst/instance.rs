@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_byom::{Address, Context, Effort, NoOwners, Outcome, PodName, PoolError, PoolSettings, Retry, VmPool, allocation_id};
+use ipam_byom::{Address, Context, Effort, NoOwners, Outcome, PodName, PoolError, PoolSettings, Releaser, Retry, VmPool, allocation_id};
 use kube_machinery::Env;
 use kube_machinery::lease_lock::{LeaseLock, LockRequests};
 use kube_machinery::rate_limit::RateLimited;
@@ -12,16 +12,16 @@ use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use parking_lot::Mutex;
 use sim_config::draw::{Concern, Draw};
-use sim_config::time::SimTime;
+use sim_config::time::{SimTime, Span};
 use sim_harness::plan::hash_text;
 use sim_harness::workload::{Life, RunContext, Turns};
 
 use super::client::{Dialed, Learned, Thinking};
 use super::pool::{Initial, part};
-use super::{Allocate, BACK_OFF, BurstPlan, Lock, adaptor_name, operator};
+use super::{Allocate, BACK_OFF, BurstPlan, ClosedLoop, Lock, adaptor_name, operator};
 use crate::Operation;
 use crate::coverage;
-use crate::workload::{Failure, PoolNote, policy_of};
+use crate::workload::{Failure, PoolNote, ReleasedBy, policy_of};
 
 /// How long a call waits for the lock: as long as an operation on the pool may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 type Client = Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>;
 type Pool = VmPool<Client, SimEnv, Dialed, NoOwners>;
 
-/// For which pod, under which allocation ID, and how long after the answer it is asked for again.
-type Turn = (PodName, Arc<str>, Option<Duration>);
+/// For which pod, under which allocation IDs, one after the other, and how long after the answer it is asked for again.
+type Turn = (PodName, Arc<[Arc<str>]>, Option<Duration>);
 
 /// What all adaptors of a burst have in common.
 struct Burst {
@@ -51,9 +51,11 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
         let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
         // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
         let sandbox = hash_text(&format!("{}/{}/{pod}", run.seed, op.common.actor));
-        let id = allocation_id(pod, &sandbox);
+        let rounds = burst.closed_loop.map_or(1, |rounds| rounds.times);
+        let sandbox_of = |round: u32| if round == 0 { sandbox.clone() } else { hash_text(&format!("{sandbox}/{round}")) };
+        let ids = (0..rounds).map(|round| allocation_id(pod, &sandbox_of(round))).collect();
         let again = again.then(|| after.map_or(Duration::ZERO, |after| after.0));
-        turns.push((op.common.at, (PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, again)));
+        turns.push((op.common.at, (PodName { name: pod.as_str().into(), namespace: namespace.clone() }, ids, again)));
     }
     let initial = Initial::of(burst);
     let pools = initial.len() as u32;
@@ -79,6 +81,8 @@ struct Instance {
     env: SimEnv,
     pool: Pool,
     lock: Option<LeaseLock<Client, SimEnv>>,
+    /// Whether it goes round and round, and how long it holds an address then.
+    rounds: Option<ClosedLoop>,
 }
 
 impl Instance {
@@ -111,7 +115,7 @@ impl Instance {
         };
         let lock = (plan.lock == Lock::Lease).then(|| LeaseLock::new(client.clone(), env.clone(), initial.key.clone(), &*life.name()));
         let pool = VmPool::new(client, env.clone(), vms, NoOwners, settings);
-        let instance = Self { life: Arc::new(life), env, pool, lock };
+        let instance = Self { life: Arc::new(life), env, pool, lock, rounds: plan.closed_loop };
         let (setting, config) = (initial.setting.clone(), initial.config.clone());
         instance.say(if of_pool == 0 { PoolNote::Configured { setting, config } } else { PoolNote::OfOtherPool { setting } });
         instance
@@ -123,18 +127,22 @@ impl Instance {
 
     /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.
     async fn work(&self, turns: &Turns<Turn>) {
-        while let Some((pod, id, again)) = turns.next(&self.life.fabric.rt).await {
+        while let Some((pod, ids, again)) = turns.next(&self.life.fabric.rt).await {
             // What has begun when the adaptor crashes is over: its caller was told so.
             if turns.end() {
-                return self.take(&id, &pod, again).await;
+                return self.take(&ids, &pod, again).await;
             }
             let instance = self.clone();
-            let _running = self.env.spawn(async move { instance.take(&id, &pod, again).await });
+            let _running = self.env.spawn(async move { instance.take(&ids, &pod, again).await });
         }
     }
 
     /// Asks for an address, and if it is to, a second time.
-    async fn take(&self, id: &Arc<str>, pod: &PodName, again: Option<Duration>) {
+    async fn take(&self, ids: &[Arc<str>], pod: &PodName, again: Option<Duration>) {
+        let Some(id) = ids.first() else { return };
+        if let Some(ClosedLoop { hold, .. }) = self.rounds {
+            return self.go_round(ids, pod, hold).await;
+        }
         self.allocate(id, pod).await;
         if let Some(after) = again {
             if !after.is_zero() {
@@ -144,7 +152,23 @@ impl Instance {
         }
     }
 
-    async fn allocate(&self, id: &Arc<str>, pod: &PodName) {
+    /// Allocates, holds and releases, under one ID after the other.
+    async fn go_round(&self, ids: &[Arc<str>], pod: &PodName, hold: Option<Span>) {
+        for id in ids {
+            let (true, Some(hold)) = (self.allocate(id, pod).await, hold) else { continue };
+            self.env.sleep(hold.0).await;
+            self.say(PoolNote::Ended { id: id.clone(), pod: format!("{}/{}", pod.namespace, pod.name).into() });
+            self.say(PoolNote::ReleaseBegun { id: id.clone(), by: ReleasedBy::Stop });
+            let began = self.env.monotonic();
+            let Outcome { result, effort } = self.pool.deallocate(id, Releaser::Stop, Context::BACKGROUND).await;
+            let took = self.env.monotonic().saturating_sub(began);
+            let failure = result.err().map(|error| Failure::of(&error, &effort));
+            self.say(PoolNote::ReleaseEnded { id: id.clone(), failure, effort, took });
+        }
+    }
+
+    /// Returns whether there is an address.
+    async fn allocate(&self, id: &Arc<str>, pod: &PodName) -> bool {
         self.say(PoolNote::Asked { id: id.clone() });
         let began = self.env.monotonic();
         let mut waited = LockRequests::default();
@@ -155,13 +179,15 @@ impl Instance {
                 None => {
                     let took = self.env.monotonic().saturating_sub(began);
                     let effort = with(Effort { exhausted: true, ..Effort::default() }, waited);
-                    return self.say(PoolNote::Refused { id: id.clone(), why: Failure::Exhausted, effort, took });
+                    self.say(PoolNote::Refused { id: id.clone(), why: Failure::Exhausted, effort, took });
+                    return false;
                 }
             },
         };
         let Outcome { result, effort } = self.pool.allocate(id, pod, Context::BACKGROUND).await;
         let effort = with(effort, waited);
         let took = self.env.monotonic().saturating_sub(began);
+        let granted = result.is_ok();
         match result {
             Ok(address) => {
                 self.say(PoolNote::Allocated { id: id.clone(), address: address.clone(), effort, took });
@@ -181,6 +207,7 @@ impl Instance {
         if let (Some(lock), Some(held)) = (&self.lock, held) {
             lock.give_back(held).await;
         }
+        granted
     }
 }
 

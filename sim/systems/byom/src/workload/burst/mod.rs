@@ -7,7 +7,8 @@
 //!  adaptor-63   ── GET ──── PUT ── 409 ── sleep ── GET ── …
 //! ```
 //! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_byom::VmPool) directly, the pool's
-//! document exists at the beginning, and what is allocated is never released. People may edit the document by hand.
+//! document exists at the beginning unless it is `absent`, and what is allocated is released only in a [`ClosedLoop`]. People may edit the
+//! document by hand.
 
 mod client;
 mod draft;
@@ -84,6 +85,32 @@ pub struct BurstPlan {
     /// What an adaptor holds while it reads and writes the pool.
     #[serde(default, skip_serializing_if = "Lock::is_none")]
     pub lock: Lock,
+    /// Each allocation is the first of a loop. Unset = its address is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoop>,
+    /// Whether there is no ConfigMap at the beginning: the first allocation of all makes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
+}
+
+/// An adaptor allocates, holds, releases, and begins again: the next call comes when the one before is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// How often, from 1. A call that is refused counts, and the next one follows at once.
+    pub times: u32,
+    /// How long an address is held before it is released. Unset = it is kept, and the next call follows at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Span>,
+}
+
+/// The most rounds of a loop.
+const TIMES_MAX: u32 = 10_000;
+
+impl ClosedLoop {
+    fn problems(self, source: Source<'_>) -> Problems {
+        from_one_to(source, "workload.closed_loop.times", self.times, TIMES_MAX)
+    }
 }
 
 fn one() -> u32 {
@@ -238,6 +265,7 @@ impl Work for BurstPlan {
         problems.append(at_most(source, "workload.addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
         problems.append(at_most(source, "workload.taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
         problems.append(from_one_to(source, "workload.pools", self.pools, POOLS_MAX));
+        problems.append(self.closed_loop.map_or_else(Problems::new, |rounds| rounds.problems(source)));
         problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems
     }
@@ -261,6 +289,8 @@ impl Work for BurstPlan {
             BurstPlan { edited: self.edited && ops.iter().any(|op| matches!(op.kind.own(), Operation::EditState(_))), ..self.clone() },
             BurstPlan { lock: Lock::None, ..self.clone() },
             BurstPlan { pools: 1, ..self.clone() },
+            BurstPlan { closed_loop: None, ..self.clone() },
+            BurstPlan { absent: false, ..self.clone() },
             fewer(self.taken + self.dead + wanted.max(1)),
             fewer(self.taken + self.dead + wanted.max(free / 2).max(1)),
         ] {
@@ -315,6 +345,8 @@ mod tests {
             backoff: None,
             pools: 2,
             lock: Lock::Lease,
+            closed_loop: Some(ClosedLoop { times: 3, hold: Some(Span::millis(1)) }),
+            absent: true,
         };
         for _ in 0..20 {
             let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
@@ -325,7 +357,7 @@ mod tests {
         assert_eq!(plan.smaller(&ops), []);
         assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));
         assert_eq!((plan.probes, plan.throttle, plan.edited), (false, Throttle::None, false));
-        assert_eq!((plan.pools, plan.lock), (1, Lock::None));
+        assert_eq!((plan.pools, plan.lock, plan.closed_loop, plan.absent), (1, Lock::None, None, false));
         assert_eq!(ops, [allocate("adaptor-0"), allocate("adaptor-1")]);
     }
 }

@@ -110,6 +110,9 @@ pub(super) fn preload(fabric: &Arc<Fabric>, plan: &BurstPlan) {
         return;
     }
     preload_namespace(fabric, DEFAULT_NAMESPACE);
+    if plan.absent {
+        return;
+    }
     for initial in initial.iter().filter(|initial| !is_there(initial)) {
         fabric.preload(fabric.registry.id::<PoolConfigMap>(), initial.object.clone());
     }

@@ -1,0 +1,443 @@
+//! What an API server with a [`Capacity`](super::capacity::Capacity) has to do at present, and its way through seats and processors.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use kube_machinery::ApiError;
+use parking_lot::Mutex;
+use sim_config::time::SimTime;
+
+use super::capacity::{ServerWork, Size};
+use super::exchange::{Phase, Ticket};
+use super::request::ApiReply;
+use super::time_sharing::{Machine, TimeSharing};
+use super::{Fabric, State};
+use crate::net::{high, low};
+use crate::rt::ProcessId;
+
+/// How long a request waits for a seat: a quarter of the time that a request may take (K §2.11).
+const SEAT_WAIT: Duration = Duration::from_secs(15);
+
+/// Something that wants a processor.
+struct Job {
+    since: SimTime,
+    takes: Duration,
+    of: JobOf,
+}
+
+enum JobOf {
+    /// A request that goes to etcd after that.
+    Request(Ticket),
+    /// The answer of a request.
+    Answer { ticket: Ticket, result: Result<ApiReply, ApiError> },
+    /// An answer that its client takes in.
+    Intake { ticket: Ticket, result: Result<ApiReply, ApiError> },
+    /// Whoever opens a watch.
+    Caller(Arc<Turn>),
+    /// Changes on their way to watchers, who do not wait for it.
+    Events,
+}
+
+impl JobOf {
+    /// Whether a server does it, and not whoever else is on its machine.
+    fn is_of_server(&self) -> bool {
+        !matches!(self, JobOf::Intake { .. } | JobOf::Events)
+    }
+}
+
+/// A task that waits for its processor to be done.
+#[derive(Default)]
+struct Turn(Mutex<(bool, Option<Waker>)>);
+
+impl Turn {
+    fn done(&self) {
+        let mut state = self.0.lock();
+        state.0 = true;
+        if let Some(waker) = state.1.take() {
+            waker.wake();
+        }
+    }
+
+    async fn wait(&self) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.0.lock();
+            if state.0 {
+                return Poll::Ready(());
+            }
+            state.1 = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// What a server with a [`Capacity`] has to do at present.
+#[derive(Default)]
+pub(crate) struct Load {
+    /// How many processors are busy.
+    busy: u32,
+    /// What waits for one, in the order of arrival.
+    jobs: VecDeque<Job>,
+    /// What is worked on side by side, where processors share their time.
+    shared: TimeSharing<Job>,
+    /// How many of these are requests, which may be worked on side by side only up to a number.
+    side_by_side: usize,
+    /// How often the time was set at which the next of these is done.
+    settings: u64,
+    /// How many changes go to watchers that no processor has sent yet.
+    pub(super) events: u32,
+    /// The requests that have a seat.
+    seated: BTreeSet<Ticket>,
+    /// Requests that wait for a seat, by client; the client in front is next.
+    waiting: VecDeque<(ProcessId, VecDeque<(Ticket, SimTime)>)>,
+}
+
+impl Load {
+    /// A job gets its share of the processors.
+    fn share(&mut self, machine: Machine, job: Job, now: SimTime) {
+        self.side_by_side += usize::from(job.of.is_of_server());
+        self.shared.add(machine, now, job.takes, job);
+    }
+
+    fn waiting_of(&mut self, client: ProcessId) -> &mut VecDeque<(Ticket, SimTime)> {
+        let found = self.waiting.iter().position(|(one, _)| *one == client);
+        let index = found.unwrap_or_else(|| {
+            self.waiting.push_back((client, VecDeque::new()));
+            self.waiting.len() - 1
+        });
+        &mut self.waiting[index].1
+    }
+
+    /// A request waits for a seat no longer. Returns whether it did.
+    fn leave_line(&mut self, ticket: Ticket) -> bool {
+        let mut waited = false;
+        for (_, of_client) in &mut self.waiting {
+            let before = of_client.len();
+            of_client.retain(|(one, _)| *one != ticket);
+            waited |= of_client.len() < before;
+        }
+        self.waiting.retain(|(_, of_client)| !of_client.is_empty());
+        waited
+    }
+
+    /// Who gets the next free seat. Its client goes to the end of the line.
+    fn next_waiting(&mut self) -> Option<(Ticket, SimTime)> {
+        let (client, mut of_client) = self.waiting.pop_front()?;
+        let next = of_client.pop_front();
+        if !of_client.is_empty() {
+            self.waiting.push_back((client, of_client));
+        }
+        next
+    }
+}
+
+/// What a server answers that takes on no more.
+fn too_many() -> ApiError {
+    ApiError::Plain { code: 429, text: "Too many requests, please try again later.", retry_after: Some(1) }
+}
+
+impl State {
+    /// Takes a request that has arrived off its way: it has a seat, waits for one, or is refused.
+    pub(super) fn take_on(&mut self, fabric: &Arc<Fabric>, size: Size, ticket: Ticket, now: SimTime) {
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
+        let (client, server) = (exchange.client, exchange.server);
+        let placeholder = Phase::Serving;
+        let Phase::Arrives(request) = std::mem::replace(&mut exchange.phase, placeholder) else { unreachable!("it has just arrived") };
+        exchange.phase = Phase::Waits(request);
+        let load = &mut self.servers[server].load;
+        if load.seated.len() < size.seats {
+            self.seat(fabric, size, ticket, now, now);
+            return;
+        }
+        let of_client = load.waiting_of(client);
+        if of_client.len() >= size.queue {
+            self.work.refused += 1;
+            self.complete(ticket, Err(too_many()), now);
+            return;
+        }
+        of_client.push_back((ticket, now));
+        let fabric = fabric.clone();
+        let rt = fabric.rt.clone();
+        rt.at(now + SEAT_WAIT, move || fabric.lock().stop_waiting(ticket, now + SEAT_WAIT));
+    }
+
+    /// A request has waited for a seat for too long, if it still does.
+    fn stop_waiting(&mut self, ticket: Ticket, now: SimTime) {
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
+        let server = exchange.server;
+        if self.servers[server].load.leave_line(ticket) {
+            self.work.refused += 1;
+            self.complete(ticket, Err(too_many()), now);
+        }
+    }
+
+    /// A request has a seat and wants a processor.
+    fn seat(&mut self, fabric: &Arc<Fabric>, size: Size, ticket: Ticket, since: SimTime, now: SimTime) {
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
+        let Phase::Waits(request) = &exchange.phase else { unreachable!("it waits") };
+        let takes = size.before(&request.op, high(exchange.block[2]));
+        let server = exchange.server;
+        self.servers[server].load.seated.insert(ticket);
+        self.work.requests += 1;
+        self.work_on(fabric, size, server, Job { since, takes, of: JobOf::Request(ticket) }, now);
+    }
+
+    /// A request leaves its seat, if it has one, and whoever is next takes it.
+    fn leave_seat(&mut self, fabric: &Arc<Fabric>, size: Size, server: usize, ticket: Ticket, now: SimTime) {
+        if !self.servers[server].load.seated.remove(&ticket) {
+            return;
+        }
+        while self.servers[server].load.seated.len() < size.seats
+            && let Some((next, since)) = self.servers[server].load.next_waiting()
+        {
+            self.seat(fabric, size, next, since, now);
+        }
+    }
+
+    /// The work on a request is over without an answer, as far as its server can see: its caller is gone. What was sent to etcd goes on.
+    pub(super) fn drop_out(&mut self, fabric: &Arc<Fabric>, server: usize, ticket: Ticket, now: SimTime) {
+        if let Some(size) = self.size {
+            self.leave_seat(fabric, size, server, ticket, now);
+        }
+    }
+
+    /// The server of a request hears that its caller has hung up: it waits for a seat no longer, and has none.
+    pub(super) fn hear_hang_up(&mut self, fabric: &Arc<Fabric>, ticket: Ticket, now: SimTime) {
+        let Some(size) = self.size.filter(|_| self.has_hung_up(Some(ticket))) else { return };
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
+        let server = exchange.server;
+        if self.servers[server].load.leave_line(ticket) {
+            self.exchanges.remove(ticket);
+        } else if matches!(exchange.phase, Phase::Serving) {
+            self.leave_seat(fabric, size, server, ticket, now);
+        }
+    }
+
+    /// Gives a job to a free processor, or has it wait for one.
+    fn work_on(&mut self, fabric: &Arc<Fabric>, size: Size, server: usize, job: Job, now: SimTime) {
+        if let Some(machine) = size.shared {
+            let load = &mut self.servers[server].load;
+            if job.of.is_of_server() && load.side_by_side >= size.side_by_side {
+                load.jobs.push_back(job);
+            } else {
+                load.share(machine, job, now);
+                self.expect_done(fabric, machine, server);
+            }
+        } else if self.servers[server].load.busy < size.width {
+            self.servers[server].load.busy += 1;
+            self.begin(fabric, server, job, now);
+        } else {
+            self.servers[server].load.jobs.push_back(job);
+        }
+    }
+
+    /// Processors that share their time look up when the next job is done.
+    fn expect_done(&mut self, fabric: &Arc<Fabric>, machine: Machine, server: usize) {
+        let load = &mut self.servers[server].load;
+        load.settings += 1;
+        let setting = load.settings;
+        let Some(at) = load.shared.next(machine) else { return };
+        let incarnation = fabric.rt.incarnation(self.servers[server].process);
+        let shared = fabric.clone();
+        fabric.rt.at(at, move || shared.shared_are_done(server, incarnation, setting));
+    }
+
+    /// A job has waited for so long, or was held up by others.
+    fn note_wait(&mut self, job: &Job, waited: Duration, now: SimTime) {
+        self.work.worked += job.takes;
+        // Nobody waits for changes to be sent, and a client that is slow itself does not wait for its server.
+        if matches!(job.of, JobOf::Events | JobOf::Intake { .. }) {
+            return;
+        }
+        self.work.waited += waited;
+        if let Some(waits) = &mut self.waits {
+            waits.push((now, waited));
+        }
+    }
+
+    /// A processor begins with a job.
+    fn begin(&mut self, fabric: &Arc<Fabric>, server: usize, job: Job, now: SimTime) {
+        let done = now + job.takes;
+        self.note_wait(&job, now - job.since, now);
+        let incarnation = fabric.rt.incarnation(self.servers[server].process);
+        let shared = fabric.clone();
+        fabric.rt.at(done, move || shared.processor_is_free(server, incarnation, job.of));
+    }
+
+    /// Has processors send to watchers what was committed since the last time.
+    fn send_events(&mut self, fabric: &Arc<Fabric>, size: Size, now: SimTime) {
+        for server in 0..self.servers.len() {
+            let events = std::mem::take(&mut self.servers[server].load.events);
+            if size.event.is_zero() {
+                continue;
+            }
+            if size.shared.is_some() {
+                for _ in 0..events {
+                    self.work_on(fabric, size, server, Job { since: now, takes: size.event, of: JobOf::Events }, now);
+                }
+            } else if events > 0 {
+                let takes = size.event.saturating_mul(events);
+                self.work_on(fabric, size, server, Job { since: now, takes, of: JobOf::Events }, now);
+            }
+        }
+    }
+
+    /// A request that is served has its result: it is answered when a processor has written the answer.
+    pub(super) fn finish(&mut self, fabric: &Arc<Fabric>, server: usize, ticket: Ticket, result: Result<ApiReply, ApiError>, now: SimTime) {
+        let Some(size) = self.size else { return self.complete(ticket, result, now) };
+        self.send_events(fabric, size, now);
+        let quantile = self.exchanges.get_mut(ticket).map_or(0.5, |exchange| high(exchange.block[2]));
+        let takes = size.after(&result, quantile);
+        if takes.is_zero() {
+            self.answered(fabric, size, server, ticket, result, now);
+        } else {
+            self.work_on(fabric, size, server, Job { since: now, takes, of: JobOf::Answer { ticket, result } }, now);
+        }
+    }
+
+    /// The server has done what it had to do for a request.
+    fn answered(
+        &mut self,
+        fabric: &Arc<Fabric>,
+        size: Size,
+        server: usize,
+        ticket: Ticket,
+        result: Result<ApiReply, ApiError>,
+        now: SimTime,
+    ) {
+        let taken_in = size.client.and_then(|client| {
+            let exchange = self.exchanges.get_mut(ticket)?;
+            // A draw of its own: what the server took is in the others.
+            let quantile = low(exchange.block[2].wrapping_mul(ODD).rotate_left(32));
+            Some((exchange.due.max(now), client.sample(quantile)))
+        });
+        let Some((at, takes)) = taken_in else {
+            self.complete(ticket, result, now);
+            return self.leave_seat(fabric, size, server, ticket, now);
+        };
+        self.leave_seat(fabric, size, server, ticket, now);
+        let (shared, incarnation) = (fabric.clone(), fabric.rt.incarnation(self.servers[server].process));
+        fabric.rt.at(at, move || {
+            let mut state = shared.lock();
+            if shared.rt.incarnation(state.servers[server].process) == incarnation && state.servers[server].up {
+                state.work_on(&shared, size, server, Job { since: at, takes, of: JobOf::Intake { ticket, result } }, at);
+            } else {
+                // The answer had left before its server crashed.
+                state.complete(ticket, result, at);
+            }
+        });
+    }
+}
+
+/// Makes of the draws of a message one that the others do not tell.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Fabric {
+    /// What the processors of all servers did so far; nothing without a [`Capacity`].
+    pub fn server_work(&self) -> ServerWork {
+        self.lock().work
+    }
+
+    /// Keeps from now on how long each job waits.
+    pub fn keep_waits(&self) {
+        self.lock().waits.get_or_insert_default();
+    }
+
+    /// When each job began that waited for a seat or a processor, and for how long, if that was kept.
+    pub fn take_waits(&self) -> Option<Vec<(SimTime, Duration)>> {
+        self.lock().waits.take()
+    }
+
+    /// Waits until a processor of `server` has done what the opening of a watch takes.
+    pub(super) async fn open_with(self: &Arc<Self>, size: Size, server: usize, quantile: f64) {
+        let turn = Arc::new(Turn::default());
+        {
+            let (mut state, now) = (self.lock(), self.rt.now());
+            state.work.requests += 1;
+            let job = Job { since: now, takes: size.read.sample(quantile), of: JobOf::Caller(turn.clone()) };
+            state.work_on(self, size, server, job, now);
+        }
+        turn.wait().await;
+    }
+
+    /// A processor has done a job and takes the next one.
+    fn processor_is_free(self: &Arc<Self>, server: usize, incarnation: u32, done: JobOf) {
+        let mut state = self.lock();
+        let Some(size) = state.size else { return };
+        let now = self.rt.now();
+        if self.rt.incarnation(state.servers[server].process) != incarnation || !state.servers[server].up {
+            // The server crashed with all that it had to do.
+            drop(state);
+            if let JobOf::Caller(turn) = done {
+                turn.done();
+            }
+            return;
+        }
+        self.carry_on(&mut state, size, server, done, now);
+        match state.servers[server].load.jobs.pop_front() {
+            Some(job) => state.begin(self, server, job, now),
+            None => state.servers[server].load.busy -= 1,
+        }
+    }
+
+    /// A processor has done a job: what follows from it.
+    fn carry_on(self: &Arc<Self>, state: &mut State, size: Size, server: usize, done: JobOf, now: SimTime) {
+        match done {
+            JobOf::Request(ticket) => {
+                let known = state.exchanges.get_mut(ticket).is_some_and(|exchange| matches!(exchange.phase, Phase::Waits(_)));
+                if !known || state.has_hung_up(Some(ticket)) {
+                    // What its caller gave up while it waited is not carried out (K108).
+                    state.exchanges.remove(ticket);
+                    state.leave_seat(self, size, server, ticket, now);
+                } else if let Some(exchange) = state.exchanges.get_mut(ticket) {
+                    if let Phase::Waits(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) {
+                        exchange.phase = Phase::InFlight(request);
+                    }
+                    (exchange.proposed, exchange.at) = (now, now + exchange.stored);
+                    let (at, fabric) = (exchange.at, self.clone());
+                    self.rt.at(at, move || fabric.execute(ticket));
+                }
+            }
+            JobOf::Answer { ticket, result } => state.answered(self, size, server, ticket, result, now),
+            JobOf::Intake { ticket, result } => state.complete(ticket, result, now),
+            JobOf::Caller(turn) => turn.done(),
+            JobOf::Events => {}
+        }
+    }
+
+    /// Processors that share their time have done what was expected, unless something was added since.
+    fn shared_are_done(self: &Arc<Self>, server: usize, incarnation: u32, setting: u64) {
+        let mut state = self.lock();
+        let Some((size, machine)) = state.size.and_then(|size| Some((size, size.shared?))) else { return };
+        let (now, here) = (self.rt.now(), &state.servers[server]);
+        if here.load.settings != setting || self.rt.incarnation(here.process) != incarnation || !here.up {
+            return;
+        }
+        while let Some(job) = state.servers[server].load.shared.done(machine, now) {
+            state.note_wait(&job, (now - job.since).saturating_sub(job.takes), now);
+            let load = &mut state.servers[server].load;
+            load.side_by_side -= usize::from(job.of.is_of_server());
+            if job.of.is_of_server()
+                && let Some(next) = load.jobs.pop_front()
+            {
+                load.share(machine, next, now);
+            }
+            self.carry_on(&mut state, size, server, job.of, now);
+        }
+        state.expect_done(self, machine, server);
+    }
+
+    /// Whoever waits for a crashed server to open a watch goes on, and finds it down.
+    pub(super) fn forget_load(load: &mut Load) {
+        let mut lost = std::mem::take(load);
+        // What is still set must not be taken for something that is set after this.
+        load.settings = lost.settings + 1;
+        for job in lost.jobs.drain(..).chain(lost.shared.take()) {
+            if let JobOf::Caller(turn) = job.of {
+                turn.done();
+            }
+        }
+    }
+}

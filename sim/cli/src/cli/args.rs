@@ -80,7 +80,7 @@ Exit codes: 0 all held, 1 violated, 2 bad input, 3 liveness claim violated,
 pub enum Verb {
     /// Run scenarios over many seeds and judge their claims
     Run(RunArgs),
-    /// Search scenarios, guided by what runs cover: keep what reaches something new, and change it
+    /// Search scenarios by plans that reach something new, guided by coverage
     Hunt(HuntArgs),
     /// Run one plan or seed again and look closely
     Replay(ReplayArgs),

@@ -265,7 +265,9 @@ impl Setting<'_> {
     /// The allocations of pods of this name on this node whose records do not say in which namespace, the oldest first: of the pod, or of
     /// a namesake.
     pub(super) fn nameless_predecessors(self, document: &PoolDocument, pod: &PodName) -> Vec<Arc<IpAllocation>> {
-        let Some(node) = self.node.filter(|_| !self.policy.full_pool_restart) else { return Vec::new() };
+        // Who writes no namespace cannot tell whose a record is.
+        let cannot_tell = self.policy.full_pool_restart || self.policy.namespace_not_written;
+        let Some(node) = self.node.filter(|_| !cannot_tell) else { return Vec::new() };
         let of_pod = |record: &IpAllocation| record.pod_name == pod.name && record.pod_namespace.is_none() && record.node_name == *node;
         let mut mine: Vec<_> = document.allocated.iter().map(|(_, record)| record).filter(|record| of_pod(record)).cloned().collect();
         mine.sort_by_key(|record| record.allocated_at);

@@ -33,9 +33,9 @@ fn a_planted_mistake_is_hunted_down_and_its_plan_replays() {
     assert!(code == 2 && err.contains("is a hunt of byom-small"), "{err}");
 }
 
-/// Of ten first seeds this is one for which guidance makes the difference: `docs/hunt.md` says how little that is on average. The runs are the
-/// same on every machine, but others after a change of what plans are drawn or do. Then another seed shows it again: what is asked is that
-/// what runs cover leads somewhere, not how often.
+/// Of ten first seeds this is one for which guidance makes the difference: `docs/hunt.md` says how little that is on average. The runs are
+/// the same on every machine, but others after a change of what plans are drawn or do. Then another seed shows it again: what is asked is
+/// that what runs cover leads somewhere, not how often.
 #[test]
 fn guidance_leads_to_what_is_missed_without_it() {
     let folder = Folder::new("hunt-guided");

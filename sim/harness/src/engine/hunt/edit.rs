@@ -113,11 +113,13 @@ const TRIES: usize = 12;
 /// A source for problems that nobody reads.
 const NOWHERE: Source<'_> = Source::new("", "");
 
-/// A plan made of `parent` by a few edits, and which those are. `mate`: another plan, for splices. `None` = no edit was possible.
+/// A plan made of `parent` by a few edits, and which those are. `mate`: another plan, for splices. `None` = no edit was possible, or
+/// one undid the other.
 pub fn child(scenario: &Scenario, parent: &Individual, mate: &Individual, draw: &mut Draw) -> Option<(Individual, Vec<Edit>)> {
     let wanted = 1 + draw.u64().trailing_zeros().min(EDITS_MAX - 1);
-    let mut individual = parent.clone();
-    individual.plan.recorded = None;
+    let mut start = parent.clone();
+    start.plan.recorded = None;
+    let mut individual = start.clone();
     let mut edits = Vec::new();
     for _ in 0..TRIES {
         let edit = Edit::draw(draw);
@@ -134,7 +136,7 @@ pub fn child(scenario: &Scenario, parent: &Individual, mate: &Individual, draw: 
         individual.plan.seed = other_seed(draw);
         edits.push(Edit::Latencies);
     }
-    (!edits.is_empty()).then_some((individual, edits))
+    (individual != start).then_some((individual, edits))
 }
 
 /// A seed to draw something anew from.

@@ -9,7 +9,7 @@ use sim_config::time::SimTime;
 use super::admission::{Forbidden, HookFault, Service, Webhook};
 use super::change_point::ChangePoint;
 use super::exchange::Phase;
-use super::server::ApiFault;
+use super::server::{ApiFault, ApiServer};
 use super::store::Revision;
 use super::watcher::End;
 use super::{Fabric, State, WritePoint};
@@ -55,10 +55,14 @@ impl State {
         }
     }
 
-    fn fill_lost_caches(&mut self, server: usize) {
-        let State { servers, store, .. } = self;
-        for (id, cache) in servers[server].caches.iter_mut().enumerate().filter(|(_, cache)| cache.lost) {
-            cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
+    fn fill_lost_caches(&mut self, server: usize, now: SimTime) {
+        let State { servers, store, recorder, .. } = self;
+        let ApiServer { process, ref mut caches, .. } = servers[server];
+        for (kind, cache) in (0..).map(KindId).zip(caches).filter(|(_, cache)| cache.lost) {
+            if cache.lost_events.lacks_any() {
+                recorder.observe(now, EventKind::Relisted { server: process, kind });
+            }
+            cache.restart(store.revision(), store.table(kind).next_index());
         }
     }
 
@@ -277,10 +281,8 @@ impl Fabric {
         state.servers[server].paused = false;
         state.servers[server].ready_at = ready_at;
         state.servers[server].started_at = self.rt.now();
-        let State { servers, store, .. } = &mut *state;
-        for (id, cache) in servers[server].caches.iter_mut().enumerate() {
-            cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
-        }
+        state.lose_caches(server, None);
+        state.fill_lost_caches(server, self.rt.now());
         drop(state);
         let fabric = self.clone();
         self.rt.at(ready_at, move || {
@@ -300,7 +302,7 @@ impl Fabric {
     fn list_lost_caches(self: &Arc<Self>, server: usize) {
         let mut state = self.lock();
         if state.reaches_etcd(server) && !state.servers[server].paused {
-            state.fill_lost_caches(server);
+            state.fill_lost_caches(server, self.rt.now());
             return;
         }
         let process = state.servers[server].process;
@@ -308,7 +310,7 @@ impl Fabric {
         let fabric = self.clone();
         self.rt.spawn(process, async move {
             fabric.etcd_reached(server).await;
-            fabric.lock().fill_lost_caches(server);
+            fabric.lock().fill_lost_caches(server, fabric.rt.now());
         });
     }
 

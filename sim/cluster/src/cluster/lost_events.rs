@@ -4,14 +4,19 @@
 //! cache begins again.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kube_machinery::ObjectKey;
+use sim_config::time::SimTime;
 
 use super::State;
 use super::server::Cache;
 use super::store::{Change, Revision, Table};
 use crate::kinds::KindId;
 use crate::object::Obj;
+
+/// When at the latest a server has compared a cache with etcd: every 5 minutes and up to half as much again (K182).
+const COMPARED_AFTER: Duration = Duration::from_secs(450);
 
 /// What one cache has lost and will lose.
 #[derive(Default)]
@@ -25,31 +30,39 @@ pub(crate) struct LostEvents {
 struct Lost {
     key: ObjectKey,
     revision: Revision,
+    at: SimTime,
     /// What the cache has in its place; unset = nothing.
     before: Option<Obj>,
     /// The revision of the next change of the object, which the cache has.
     until: Option<Revision>,
 }
 
+/// What becomes of a change that a cache takes.
+pub(super) enum Taken {
+    Kept,
+    Lost,
+    /// After a cache stood still, it takes again what it had lost before.
+    LostBefore,
+}
+
 impl LostEvents {
-    /// The cache takes `change`. Returns whether it loses it.
-    pub(super) fn loses(&mut self, change: &Change) -> bool {
+    /// The cache takes `change` at `now`.
+    pub(super) fn take(&mut self, change: &Change, now: SimTime) -> Taken {
         if !self.loses_next && self.lost.is_empty() {
-            return false;
+            return Taken::Kept;
         }
-        // It was lost before, and is taken again after the cache stood still.
         if self.has_lost(change.revision) {
-            return true;
+            return Taken::LostBefore;
         }
         for lost in self.lost.iter_mut().filter(|lost| lost.until.is_none() && lost.key == change.key) {
             lost.until = Some(change.revision);
         }
         if std::mem::take(&mut self.loses_next) {
             let (key, before) = (change.key.clone(), change.before.clone());
-            self.lost.push(Lost { key, revision: change.revision, before, until: None });
-            return true;
+            self.lost.push(Lost { key, revision: change.revision, at: now, before, until: None });
+            return Taken::Lost;
         }
-        false
+        Taken::Kept
     }
 
     /// Whether the change that took `revision` was lost.
@@ -65,7 +78,17 @@ impl LostEvents {
 
     /// Whether it has or will have anything else than there is.
     pub(crate) fn is_wrong(&self) -> bool {
-        self.loses_next || !self.lost.is_empty()
+        self.loses_next || self.lacks_any()
+    }
+
+    /// Whether it has lost anything since it began.
+    pub(super) fn lacks_any(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Whether its server has found by `now` that it differs from etcd, and lists from it no more what can be listed from etcd.
+    pub(super) fn are_found(&self, now: SimTime) -> bool {
+        self.lost.iter().any(|lost| lost.until.is_none() && lost.at + COMPARED_AFTER <= now)
     }
 
     /// The cache begins again from a list.

@@ -102,6 +102,10 @@ pub struct Knobs {
     pub missing_put_with_uid_conflicts: bool,
     /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
     pub consistent_list_from_cache: bool,
+    /// A LIST of an exact version, and pages after the first, come from snapshots of the watch cache where it has them (since 1.34) instead
+    /// of from etcd.
+    #[serde(skip_serializing_if = "is_false")]
+    pub list_from_cache_snapshot: bool,
     /// The server tries up to 8 generated names (since 1.32).
     pub generate_name_retries: bool,
     /// The server offers watch-list streams (`sendInitialEvents`).
@@ -137,6 +141,7 @@ impl Default for Knobs {
         Self {
             missing_put_with_uid_conflicts: false,
             consistent_list_from_cache: true,
+            list_from_cache_snapshot: false,
             generate_name_retries: true,
             watch_list: true,
             watch_list_clients: Probability::NEVER,

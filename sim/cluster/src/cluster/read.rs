@@ -229,6 +229,15 @@ impl State {
         Some(cache.visible(now))
     }
 
+    /// Whether a server lists the objects as they were at `wanted` from a snapshot of its cache instead of asking etcd (K031).
+    pub fn has_snapshot(&self, server: usize, kind: KindId, wanted: Revision, now: SimTime) -> bool {
+        let cache = &self.servers[server].caches[usize::from(kind.0)];
+        self.knobs.list_from_cache_snapshot
+            && self.is_ready(server, kind, now)
+            && wanted >= cache.oldest
+            && !cache.lost_events.are_found(now)
+    }
+
     /// Whether a cache has its initial list.
     pub fn is_ready(&self, server: usize, kind: KindId, now: SimTime) -> bool {
         let server = &self.servers[server];
@@ -274,7 +283,7 @@ impl State {
         let from_cache = match plan.freshness {
             Freshness::Any | Freshness::AtLeast(_) => true,
             Freshness::Latest => self.knobs.consistent_list_from_cache && plan.start.is_none(),
-            Freshness::Exact(_) => false,
+            Freshness::Exact(wanted) => self.has_snapshot(server, kind, wanted, now),
         };
         let unready = from_cache && !self.is_ready(server, kind, now);
         if unready && !plan.passes_an_unready_cache() {

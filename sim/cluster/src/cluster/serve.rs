@@ -181,6 +181,9 @@ impl State {
                 Ok(plan) => match plan.freshness {
                     Freshness::AtLeast(revision) => ready && self.cache_reaches(server, kind, revision, now) != Some(now),
                     Freshness::Any => false,
+                    Freshness::Exact(revision) if self.has_snapshot(server, kind, revision, now) => {
+                        self.cache_reaches(server, kind, revision, now) != Some(now)
+                    }
                     Freshness::Exact(_) => !self.reaches_etcd(server),
                     Freshness::Latest => {
                         !self.reaches_etcd(server)

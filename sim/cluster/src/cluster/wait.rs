@@ -57,6 +57,7 @@ impl Fabric {
             match *freshness {
                 Freshness::Any if ready => return Ok(()),
                 Freshness::AtLeast(revision) if ready => Some((revision, true)),
+                Freshness::Exact(revision) if state.has_snapshot(server, kind, revision, self.rt.now()) => Some((revision, true)),
                 // Which revision to wait for is something that only etcd can tell (K §3.3).
                 Freshness::Latest if ready && state.knobs.consistent_list_from_cache && state.reaches_etcd(server) => {
                     let revision = state.store.revision();

@@ -16,6 +16,7 @@ use sim_config::time::SimTime;
 
 use super::State;
 use super::deferred::Deferral;
+use super::lost_events::Taken;
 use super::server::ApiServer;
 use super::store::{Revision, in_namespace};
 use super::transport::Transport;
@@ -24,7 +25,7 @@ use super::watcher::{End, Watcher};
 use crate::kinds::{KindId, Registry};
 use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
-use crate::trace::WatchKind;
+use crate::trace::{EventKind, WatchKind};
 
 /// How long events stay in a server's history at least (K §2.5).
 const HISTORY_AGE: Duration = Duration::from_secs(75);
@@ -62,7 +63,7 @@ impl State {
     /// The same for one server.
     pub fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
         let buffer = self.knobs.watch_buffer as usize;
-        let State { servers, store, net, watchers, deferred, samplers, degraded_samplers, etcd, .. } = self;
+        let State { servers, store, net, watchers, deferred, samplers, degraded_samplers, etcd, recorder, .. } = self;
         let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, ref mut load, .. } = servers[server];
         let cache = &mut caches[usize::from(kind.0)];
         if !up || paused || etcd_cut || cache.frozen || cache.lost {
@@ -80,8 +81,13 @@ impl State {
             if cache.incoming.len() > 64 {
                 cache.visible(now);
             }
-            if cache.lost_events.loses(change) {
-                continue;
+            match cache.lost_events.take(change, now) {
+                Taken::Kept => {}
+                Taken::Lost => {
+                    recorder.observe(now, EventKind::Lost { server: process, kind, key: &change.key, revision: change.revision });
+                    continue;
+                }
+                Taken::LostBefore => continue,
             }
             let (before, after) = (trigger_of(def, &change.before), trigger_of(def, &change.after));
             // The element of everybody who takes each object of the type.

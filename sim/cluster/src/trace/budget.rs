@@ -72,7 +72,7 @@ impl EventBudget {
             | EventKind::Commit { client, .. }
             | EventKind::Answer { client, .. }
             | EventKind::Deliver { client, .. } => Some(client),
-            EventKind::Fault { .. } => None,
+            EventKind::Fault { .. } | EventKind::Lost { .. } | EventKind::Relisted { .. } => None,
         };
         if let Some(process) = process {
             let known = spin.busy.iter().position(|busy| busy.process == process).unwrap_or_else(|| {

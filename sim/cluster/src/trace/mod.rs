@@ -167,6 +167,24 @@ pub enum EventKind<'a> {
         /// Its object.
         object: Option<&'a Obj>,
     },
+    /// A watch cache that had lost changes began again from a list.
+    Relisted {
+        /// The API server of the cache.
+        server: ProcessId,
+        /// The type.
+        kind: KindId,
+    },
+    /// A watch cache lost a change: it goes on without (K182).
+    Lost {
+        /// The API server of the cache.
+        server: ProcessId,
+        /// The type.
+        kind: KindId,
+        /// The object.
+        key: &'a ObjectKey,
+        /// The revision of the change.
+        revision: u64,
+    },
     /// A fault began, fired or ended.
     Fault {
         /// Its position in the plan.
@@ -221,6 +239,8 @@ impl Interest {
     pub const FAULT: Interest = Interest(1 << 5);
     /// [`EventKind::Note`].
     pub const NOTE: Interest = Interest(1 << 6);
+    /// [`EventKind::Lost`] and [`EventKind::Relisted`].
+    pub const LOST: Interest = Interest(1 << 7);
 
     /// Both sets together.
     pub const fn and(self, other: Interest) -> Interest {
@@ -242,6 +262,7 @@ impl EventKind<'_> {
             EventKind::Commit { .. } => Interest::COMMIT,
             EventKind::Answer { .. } => Interest::ANSWER,
             EventKind::Deliver { .. } => Interest::DELIVER,
+            EventKind::Lost { .. } | EventKind::Relisted { .. } => Interest::LOST,
             EventKind::Fault { .. } => Interest::FAULT,
             EventKind::Note { .. } => Interest::NOTE,
         }
@@ -263,6 +284,8 @@ impl EventKind<'_> {
             EventKind::Deliver { client, kind, what, revision, .. } => (pack(5, client.0, what as u64, u64::from(kind.0)), revision),
             EventKind::Fault { index, change } => (pack(6, index, 0, change as u64), 0),
             EventKind::Note { process, note } => (pack(7, process.0, 0, 0), note.word()),
+            EventKind::Relisted { server, kind } => (pack(9, server.0, 0, u64::from(kind.0)), 0),
+            EventKind::Lost { server, kind, key, revision } => (pack(8, server.0, 0, u64::from(kind.0)), revision ^ hash_key(key)),
         }
     }
 }

@@ -79,6 +79,16 @@ pub enum What {
         revision: u64,
         object: Option<Obj>,
     },
+    Relisted {
+        server: ProcessId,
+        kind: KindId,
+    },
+    Lost {
+        server: ProcessId,
+        kind: KindId,
+        key: ObjectKey,
+        revision: u64,
+    },
     Fault {
         index: u32,
         change: FaultChange,
@@ -103,6 +113,8 @@ impl Record {
             EventKind::Deliver { client, kind, what, revision, object } => {
                 What::Deliver { client, kind, what, revision, object: object.cloned() }
             }
+            EventKind::Relisted { server, kind } => What::Relisted { server, kind },
+            EventKind::Lost { server, kind, key, revision } => What::Lost { server, kind, key: key.clone(), revision },
             EventKind::Fault { index, change } => What::Fault { index, change },
             EventKind::Note { process, note } => What::Note { process, note: note.to_shared() },
         };

@@ -53,6 +53,9 @@ pub struct KnobsDraft {
     pub missing_put_with_uid_conflicts: Choice<bool>,
     /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
     pub consistent_list_from_cache: Choice<bool>,
+    /// A LIST of an exact version, and pages after the first, come from snapshots of the watch cache where it has them (since 1.34) instead
+    /// of from etcd.
+    pub list_from_cache_snapshot: Choice<bool>,
     /// The server tries up to 8 generated names (since 1.32).
     pub generate_name_retries: Choice<bool>,
     /// The server offers watch-list streams (`sendInitialEvents`).
@@ -86,6 +89,7 @@ impl Default for KnobsDraft {
         Self {
             missing_put_with_uid_conflicts: either(),
             consistent_list_from_cache: either(),
+            list_from_cache_snapshot: either(),
             generate_name_retries: either(),
             watch_list: either(),
             watch_list_clients: shares([0.0, 0.5, 1.0]),
@@ -112,6 +116,7 @@ impl KnobsDraft {
             http1_clients: self.http1_clients.draw(clients),
             kube_rs_clients: self.kube_rs_clients.draw(clients),
             sticky_clients: self.sticky_clients.draw(clients),
+            list_from_cache_snapshot: self.list_from_cache_snapshot.draw(clients),
             history_events: self.history_events.draw(draw),
             watch_buffer: self.watch_buffer.draw(draw).max(1),
             burned_revisions: self.burned_revisions.draw(draw),

@@ -54,7 +54,9 @@ fn event(index: &Index<'_>, number: u64, what: &What, of_event: &BTreeMap<u64, u
         What::Fault { change: FaultChange::Began, .. } => (Mark::Begin, None),
         What::Fault { change: FaultChange::Ended, .. } => (Mark::End, None),
         What::Fault { change: FaultChange::Fired, .. } => (Mark::Fire, None),
-        What::Note { process, .. } => (Mark::Note, Some(process)),
+        What::Note { process, .. } | What::Lost { server: process, .. } | What::Relisted { server: process, .. } => {
+            (Mark::Note, Some(process))
+        }
     };
     Event {
         event: number,

@@ -187,7 +187,7 @@ impl Search<'_> {
     fn object(&mut self, kind: KindId, key: &ObjectKey) {
         for (event, record) in self.index.records.iter().enumerate() {
             let is_it = match &record.what {
-                What::Commit { kind: of, key: name, .. } => *of == kind && name == key,
+                What::Commit { kind: of, key: name, .. } | What::Lost { kind: of, key: name, .. } => *of == kind && name == key,
                 What::Deliver { kind: of, object: Some(object), .. } => *of == kind && key_of(object) == *key,
                 _ => false,
             };

@@ -153,6 +153,8 @@ impl<'a> Index<'a> {
                 }
                 self.commits.get(at).filter(|_| object.is_some()).map(|&commit| because(commit, "committed in")).into_iter().collect()
             }
+            What::Lost { revision: at, .. } => self.commits.get(at).map(|&commit| because(commit, "committed in")).into_iter().collect(),
+            What::Relisted { .. } => Vec::new(),
             What::Fault { index, change } => self.fault(event, record, *index, *change),
             What::Process { process, change } => self.process(event, *process, *change),
             What::Note { process, note } => {

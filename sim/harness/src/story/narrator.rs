@@ -123,6 +123,14 @@ impl Narrator {
                 let what = format!("{what:?}").to_uppercase();
                 (self.process(*client), format!("sees {what} {}{} revision {revision}", self.object(*kind, None), name.unwrap_or_default()))
             }
+            What::Relisted { server, kind } => (
+                self.process(*server),
+                format!("fills its watch cache of {} anew: nothing is lost there any more", self.object(*kind, None)),
+            ),
+            What::Lost { server, kind, key, revision } => (
+                self.process(*server),
+                format!("loses {} revision {revision}: its watch cache goes on without", self.object(*kind, Some(key))),
+            ),
             What::Fault { index, change } => {
                 let change = match change {
                     FaultChange::Began => "begins",

@@ -242,6 +242,15 @@ impl<'a> Picture<'a> {
                 let what = format!("{what:?}").to_uppercase();
                 drawn.text = format!("sees {what} {} at r{revision}", self.name(*kind, key.as_ref()));
             }
+            What::Relisted { server, kind } => {
+                drawn.lane = self.lane(*server);
+                drawn.text = format!("lists {} anew", self.name(*kind, None));
+            }
+            What::Lost { server, kind, key, revision } => {
+                drawn.lane = self.lane(*server);
+                drawn.object = object(*kind, key);
+                drawn.text = format!("loses {} at r{revision}", self.name(*kind, Some(key)));
+            }
             What::Fault { index, change } => {
                 (drawn.mark, drawn.text) = match change {
                     FaultChange::Began => (Mark::Begin, format!("{} begins: {}", self.index.narrator.fault(*index), self.about(*index))),

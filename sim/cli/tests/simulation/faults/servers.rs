@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError, WatchEvent, WatchOptions};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError, VersionMatch, WatchEvent, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, Reason, WatchStream};
-use kube_sim::cluster::SimClient;
 use kube_sim::cluster::server::Failure;
+use kube_sim::cluster::{ClusterConfig, Knobs, SimClient};
 use kube_sim::fault::{
     ApiServerCrash, ApiServerFreeze, ApiServerSlow, Delay, DuplicateRequest, EventLost, FaultKind, Forbidden, LateCommit, LostReply,
     Partition, ServerError, TooManyRequests, Unauthorized, Unavailable,
@@ -167,6 +167,42 @@ fn k182_a_change_that_one_cache_lost_is_missed_by_its_clients_until_the_object_c
             );
         });
     }
+}
+
+#[test]
+fn k182_an_exact_list_lacks_what_a_cache_lost_where_it_comes_from_a_snapshot_until_the_server_compares_it_with_etcd() {
+    for (seed, snapshots) in [(0, false), (1, true), (2, false), (3, true)] {
+        let knobs = Knobs { list_from_cache_snapshot: snapshots, ..Knobs::default() };
+        Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
+            let (deaf, other) = (bed.client_on("deaf", 0), bed.client_on("other", 1));
+            let list = async |options: ListOptions| names(deaf.list::<ConfigMap>(None, options).await.unwrap().items);
+            create(&other, "a").await.unwrap();
+            let before = bed.revision();
+            bed.wait(2 * SECOND).await;
+            strike(&bed, 600 * SECOND, FaultKind::EventLost(EventLost { server: target("apiserver-0"), resource: "configmaps".into() }))
+                .await;
+            create(&other, "b").await.unwrap();
+            create(&other, "c").await.unwrap();
+            bed.wait(10 * SECOND).await;
+
+            let exactly = |revision: u64| ListOptions { resource_version_match: Some(VersionMatch::Exact), ..at(revision) };
+            let told = |snapshot: &[&str], etcd: &[&str]| if snapshots { snapshot } else { etcd }.join(" ");
+            assert_eq!(list(ListOptions::default()).await, ["a", "c"], "the cache has come so far");
+            assert_eq!(list(exactly(bed.revision())).await.join(" "), told(&["a", "c"], &["a", "b", "c"]));
+            assert_eq!(list(exactly(before)).await, ["a"]);
+            let first = deaf.list::<ConfigMap>(None, ListOptions { limit: 1, ..ListOptions::default() }).await.unwrap();
+            let next = ListOptions { continue_token: first.continue_token, ..ListOptions::default() };
+            assert_eq!((names(first.items).join(" "), list(next).await.join(" ")), ("a".to_owned(), told(&["c"], &["b", "c"])));
+
+            bed.wait(450 * SECOND).await;
+            assert_eq!(list(exactly(bed.revision())).await, ["a", "b", "c"], "the server lists from etcd what it can");
+            assert_eq!(list(ListOptions::default()).await, ["a", "c"]);
+        });
+    }
+}
+
+fn at(revision: u64) -> ListOptions {
+    ListOptions { resource_version: Some(revision.to_string()), ..ListOptions::default() }
 }
 
 fn strings<const N: usize>(names: [&str; N]) -> Vec<String> {

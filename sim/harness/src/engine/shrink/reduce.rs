@@ -214,7 +214,7 @@ fn calm(trial: &mut Trial<'_>) {
         delays: Default::default(),
         capacity: None,
     };
-    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 16] = [
+    let steps: [fn(&mut ClusterPlan, &ClusterPlan); 17] = [
         |cluster, usual| {
             (cluster.knobs, cluster.links, cluster.delays) = (usual.knobs, usual.links, usual.delays);
             cluster.capacity = usual.capacity;
@@ -225,6 +225,7 @@ fn calm(trial: &mut Trial<'_>) {
         |cluster, usual| cluster.delays = usual.delays,
         |cluster, usual| cluster.knobs.missing_put_with_uid_conflicts = usual.knobs.missing_put_with_uid_conflicts,
         |cluster, usual| cluster.knobs.consistent_list_from_cache = usual.knobs.consistent_list_from_cache,
+        |cluster, usual| cluster.knobs.list_from_cache_snapshot = usual.knobs.list_from_cache_snapshot,
         |cluster, usual| cluster.knobs.generate_name_retries = usual.knobs.generate_name_retries,
         |cluster, usual| cluster.knobs.watch_list = usual.knobs.watch_list,
         |cluster, usual| cluster.knobs.watch_list_clients = usual.knobs.watch_list_clients,

@@ -46,8 +46,8 @@ pub struct PoolSettings {
     pub request_timeout: Option<Duration>,
     /// How often a VM that boots is asked whether it is done. Default 1 s.
     pub reboot_poll: Duration,
-    /// For how long a record must be without an owner before it is released. Default 20 minutes: longer than a start may
-    /// take (5 minutes) plus its clean-up (10 minutes).
+    /// For how long a record must be without an owner before it is released. Default 20 minutes: longer than a start may take (5 minutes)
+    /// plus its clean-up (10 minutes), and than a server shows lists without a PeerPod that its watch cache has lost (7.5 minutes, K182).
     pub leak_grace: Duration,
 }
 

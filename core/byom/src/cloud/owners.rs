@@ -140,7 +140,9 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
 
 impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
     async fn live(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
-        let list = self.peer_pods.list(self.deadline()).await.map_err(|error| OwnersUnknown(error.to_string()))?;
+        let mut list = self.peer_pods.list(self.deadline()).await.map_err(|error| OwnersUnknown(error.to_string()))?;
+        // A list may lack what its API server has lost; what this process has written it knows by itself.
+        list.extend(self.sandboxes().written());
         // A released VM may have its next owner before the PeerPod of the last one is gone. The VM booted in between, so their
         // PeerPods are seconds apart, by the clocks of the API servers.
         let mut of_vm: BTreeMap<AddressKey, (Option<i64>, IpAllocation)> = BTreeMap::new();

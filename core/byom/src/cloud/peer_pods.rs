@@ -60,7 +60,8 @@ impl<C: Client, V: Env> PeerPods<C, V> {
     }
 
     /// All of them, where it can be as etcd has them. A consistent list is one of the watch cache, which may lack what it has lost (K182).
-    /// An exact one asks etcd, but a server since 1.34 may answer it from a snapshot of the same cache.
+    /// An exact one asks etcd; a server since 1.34 answers it from a snapshot of the same cache, until it has compared the two, which takes
+    /// up to 7.5 minutes.
     pub(super) async fn list(&self, deadline: Option<Duration>) -> Result<Vec<Arc<PeerPod>>, ApiError> {
         let newest = self.list_with(ListOptions::default(), deadline).await?;
         let version = Some(newest.resource_version);

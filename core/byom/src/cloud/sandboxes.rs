@@ -85,6 +85,15 @@ impl Sandboxes {
         self.allocations.get(id).and_then(|sandbox_id| self.entries.get_mut(sandbox_id))
     }
 
+    /// The PeerPods of its sandboxes, as last seen.
+    pub(super) fn written(&self) -> Vec<Arc<PeerPod>> {
+        let seen = |entry: &Entry| match &entry.peer_pod {
+            Some(Written::Seen(peer_pod)) => Some(peer_pod.clone()),
+            Some(Written::Perhaps(_)) | None => None,
+        };
+        self.entries.values().filter_map(seen).collect()
+    }
+
     /// StopVM is done. A StartVM that is under way still finds what it has to clean up.
     pub(super) fn forget(&mut self, sandbox: &Sandbox) {
         match self.entries.get_mut(&sandbox.id) {

@@ -62,3 +62,19 @@ fn a_document_lost_while_pods_run_is_made_anew_from_their_peer_pods() {
     assert_eq!(cloud.holders(), ["shop-2", "web-1"]);
     assert_eq!(cloud.document().allocated.get("web-1"), Some(&before));
 }
+
+#[test]
+fn a_document_made_anew_has_what_its_maker_runs_also_if_no_list_shows_it() {
+    for (by_itself, expected) in [(true, vec!["shop-2", "web-1"]), (false, vec!["shop-2"])] {
+        let cloud = Cloud::recovered(Policy::hardened(), &TWO);
+        let (first, second) = (cloud.adaptor(), cloud.adaptor());
+        cloud.start(&first, &sandbox("web", "u1", "1")).unwrap();
+        cloud.world.vanish::<PoolConfigMap>(&key());
+        // A watch cache has lost it (K182): nobody but the adaptor that wrote it knows.
+        let [peer_pod] = &cloud.world.all::<PeerPod>()[..] else { panic!("one PeerPod was written") };
+        cloud.world.vanish::<PeerPod>(&ObjectKey::of(peer_pod));
+        let maker = if by_itself { &first } else { &second };
+        let _the_vm_may_be_taken = cloud.start(maker, &sandbox("shop", "u2", "2"));
+        assert_eq!(cloud.holders(), expected);
+    }
+}

@@ -111,13 +111,22 @@ impl System for Byom {
     }
 
     fn excuses(&self) -> &'static [Excuse] {
-        &[Excuse {
-            name: claim::BY_HAND,
-            about: "somebody outside has taken away or changed the record of an allocation in the ConfigMap",
-            begins: "with that write, for the allocations whose records it touched; the others stay the pool's to answer for",
-            ends: "with the sandbox of the allocation: its ID never comes again",
-            reference: Some("B W17, B W18"),
-        }]
+        &[
+            Excuse {
+                name: claim::BY_HAND,
+                about: "somebody outside has taken away or changed the record of an allocation in the ConfigMap",
+                begins: "with that write, for the allocations whose records it touched; the others stay the pool's to answer for",
+                ends: "with the sandbox of the allocation: its ID never comes again",
+                reference: Some("B W17, B W18"),
+            },
+            Excuse {
+                name: claim::UNLISTED,
+                about: "a lost document is made anew from a list of PeerPods that lacks one whose last change a watch cache has lost",
+                begins: "with the document, for the allocation that the PeerPod names; who acknowledged it knows it by himself",
+                ends: "with the sandbox of the allocation, or when it is recorded again",
+                reference: Some("K182"),
+            },
+        ]
     }
 
     fn coverage(&self) -> Vec<CoveragePoint> {

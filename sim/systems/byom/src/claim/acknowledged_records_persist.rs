@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::view::{Change, Sandbox, Seen, View};
-use super::{Findings, PoolClaim};
+use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, short};
 
 /// An allocation that was acknowledged is recorded, and in every later document that a process of the pool writes, until its
@@ -12,7 +12,9 @@ use crate::workload::{PoolNote, short};
 /// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that sandboxes
 /// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not
 /// judged any more; nor is one that went away from outside before its call was answered. Records that come back because a lost document is
-/// made from live owners are no violation: in doubt it is right to keep an address.
+/// made from live owners are no violation: in doubt it is right to keep an address. One that is made without an owner that no list of
+/// PeerPods showed is excused by `owner-lost-by-watch-cache`, unless the process had acknowledged it itself: its VM still refuses everybody
+/// else.
 ///
 /// Broken by `byom-decide-once`, `byom-recover-decide-once`, `byom-reset-after-read-error`,
 /// `byom-missing-map-is-empty-pool` and `byom-release-by-address`. It does not see what a crashed process was told.
@@ -25,9 +27,9 @@ impl PoolClaim for AcknowledgedRecordsPersist {
                 if change.before.document().is_some_and(|before| before.allocated.iter().next().is_some()) {
                     findings.exercised();
                 }
-                for id in lost(change, view) {
-                    findings.violated(|| {
-                        vec![format!("the record of {id} is lost", id = short(&id)), view.story_of_write(change), view.story_of(&id)]
+                for (id, excuse) in lost(change, view) {
+                    violated(findings, excuse, || {
+                        vec![format!("the record of {id} is lost", id = short(id)), view.story_of_write(change), view.story_of(id)]
                     });
                 }
                 if change.anew {
@@ -63,22 +65,26 @@ impl PoolClaim for AcknowledgedRecordsPersist {
     }
 }
 
-/// The acknowledged allocations that a commit of a process of the pool lost; by ID.
-fn lost(change: &Change, view: &View) -> Vec<Arc<str>> {
-    let Some(document) = change.after.document() else { return Vec::new() };
+/// The acknowledged allocations that a commit of a process of the pool lost, by ID, and their excuses.
+fn lost<'a>(change: &'a Change, view: &View) -> Vec<(&'a Arc<str>, Option<&'static str>)> {
+    if change.after.document().is_none() {
+        return Vec::new();
+    }
     if change.anew {
-        return view.ledger.missing_from(document);
+        return change.missing.iter().map(|missing| (&missing.id, missing.excuse)).collect();
     }
     let gone = change.records.iter().filter(|edit| edit.lost_address().is_some()).map(|edit| &edit.id);
     let acknowledged =
         |id: &&Arc<str>| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(|sandbox| sandbox.acknowledged().is_some());
-    gone.filter(acknowledged).cloned().collect()
+    gone.filter(acknowledged).map(|id| (id, None)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::UNLISTED;
     use super::super::testing::{Stage, give_back, on_stage, take};
     use kube_sim::rt::ProcessId;
+    use kube_sim::trace::ProcessChange;
 
     const CLAIM: &str = "acknowledged-records-persist";
 
@@ -162,6 +168,62 @@ mod tests {
             stage.edit(adaptor, |_| {});
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    /// What happens to the owner of `a`, whom `adaptor-0` has written, while somebody makes the document anew without him.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Step {
+        Lost(&'static str),
+        Changed,
+        Relisted,
+        Restarted,
+        /// The maker has found nothing to read, and asks for the owners.
+        Reads,
+    }
+    use Step::{Changed, Lost, Reads, Relisted, Restarted};
+
+    /// The excuse of `adaptor-0`, or of another adaptor.
+    fn excuse_of(by_itself: bool, steps: &[Step]) -> Option<&'static str> {
+        let mut excuses = Vec::new();
+        on_stage(CLAIM, |stage| {
+            let (writer, person) = two(stage);
+            let maker = if by_itself { writer } else { stage.adaptor("adaptor-1", "10.0.0.1,10.0.0.2,10.0.0.3") };
+            let server = stage.process("apiserver-0");
+            stage.told(writer, "a", "10.0.0.1");
+            stage.peer_pod("a", true);
+            stage.delete(person);
+            for step in steps {
+                match step {
+                    Lost(id) => stage.lost_peer_pod(server, id),
+                    Changed => stage.peer_pod("a", true),
+                    Relisted => stage.relisted_peer_pods(server),
+                    Restarted => stage.change(writer, ProcessChange::Started),
+                    Reads => stage.read(maker),
+                }
+            }
+            stage.edit(maker, |_| {});
+            excuses = stage.excuses();
+        });
+        let [excuse] = excuses[..] else { panic!("one violation: {excuses:?}") };
+        excuse
+    }
+
+    #[test]
+    fn an_owner_that_a_watch_cache_has_lost_excuses_whoever_does_not_know_him_by_itself() {
+        assert_eq!(excuse_of(false, &[Reads]), None);
+        assert_eq!(excuse_of(false, &[Lost("b"), Reads]), None);
+        assert_eq!(excuse_of(false, &[Lost("a"), Reads]), Some(UNLISTED));
+        assert_eq!(excuse_of(true, &[Lost("a"), Reads]), None);
+        assert_eq!(excuse_of(true, &[Lost("a"), Restarted, Reads]), Some(UNLISTED));
+    }
+
+    #[test]
+    fn an_owner_is_listed_again_once_he_changes_or_the_cache_begins_anew() {
+        for end in [Changed, Relisted] {
+            assert_eq!(excuse_of(false, &[Lost("a"), end, Reads]), None);
+            assert_eq!(excuse_of(false, &[Lost("a"), Reads, end]), Some(UNLISTED), "the list may be from before");
+            assert_eq!(excuse_of(false, &[Lost("a"), end, Lost("a"), Reads]), Some(UNLISTED));
+        }
     }
 
     #[test]

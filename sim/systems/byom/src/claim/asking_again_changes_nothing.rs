@@ -44,7 +44,7 @@ impl PoolClaim for AskingAgainChangesNothing {
                 let changed = repeat.address.key() != address.key();
                 let undisturbed = repeat.whole && repeat.meddled == view.meddled;
                 if changed || undisturbed && effort.writes > 0 {
-                    violated(findings, changed && !view.ledger.is_ours(id), || {
+                    violated(findings, view.ledger.excuse_of([id]).filter(|_| changed), || {
                         let (name, before, writes) = (view.name(*process), &repeat.address, effort.writes);
                         vec![
                             format!(

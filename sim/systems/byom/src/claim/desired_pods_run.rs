@@ -3,14 +3,15 @@
 use ipam_byom::PoolConfig;
 
 use super::view::{Seen, View};
-use super::{Findings, PoolClaim};
+use super::{Findings, PoolClaim, UNLISTED};
 
 /// In the end as many wanted pods run as there are VMs that answer and that all running processes are configured with, or as
 /// are wanted, if those are fewer. Where no pod was ever wanted, there are only calls: each that was not cut short by a
 /// crash has been given an address, unless the list is empty or somebody outside has made its record one of no address.
 ///
 /// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
-/// and those pods hold are not counted.
+/// and those pods hold are not counted. Nor is a VM that serves a sandbox which is over and that no list of owners showed when a lost document
+/// was made anew (`owner-lost-by-watch-cache`): it refuses everybody else, and stays so until somebody deletes the pod.
 ///
 /// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
 /// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that
@@ -61,7 +62,15 @@ fn healthy(view: &View) -> usize {
         };
         records.into_iter().any(|(_, record)| gone(record))
     };
-    first.pool().iter().filter(everywhere).filter(|address| !view.vms.is_broken(address.key()) && !held(address)).count()
+    let forgotten = |address: &&ipam_byom::Address| {
+        let tenant = view.vms.get(address.key()).and_then(|vm| vm.tenant.as_ref());
+        tenant.is_some_and(|(tenant, _)| {
+            let unlisted = view.ledger.hand(tenant).is_some_and(|hand| hand.excuse == UNLISTED);
+            unlisted && view.ledger.get(tenant).is_none_or(|sandbox| !sandbox.running)
+        })
+    };
+    let answers = |address: &&ipam_byom::Address| !view.vms.is_broken(address.key());
+    first.pool().iter().filter(everywhere).filter(answers).filter(|address| !held(address) && !forgotten(address)).count()
 }
 
 fn calls(view: &View) -> Option<String> {
@@ -87,6 +96,31 @@ mod tests {
     use crate::workload::{PoolNote, VmChange};
 
     const CLAIM: &str = "desired-pods-run";
+
+    #[test]
+    fn a_vm_that_serves_whom_no_list_shows_is_not_counted_once_its_sandbox_is_over() {
+        for (unlisted, expected) in [(true, None), (false, Some("0 of 1 wanted pods run although 1 VMs"))] {
+            on_stage(CLAIM, |stage| {
+                let (adaptor, other) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.adaptor("adaptor-1", "10.0.0.1"));
+                let (person, server) = (stage.process("kubectl"), stage.process("apiserver-0"));
+                stage.note(adaptor, PoolNote::Wanted { pod: "ns/a".into() });
+                stage.allocate(adaptor, "a-1", "10.0.0.1");
+                stage.peer_pod("a-1", true);
+                stage.vm("10.0.0.1", VmChange::Given { id: "a-1".into(), tenant: None, going_down: false });
+                stage.told(adaptor, "a-1", "10.0.0.1");
+                stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into() });
+                if unlisted {
+                    stage.lost_peer_pod(server, "a-1");
+                }
+                stage.delete(person);
+                stage.read(other);
+                stage.edit(other, |_| {});
+                assert_eq!(stage.pending(), None, "it runs");
+                stage.ended_pod("a-1", "ns/a");
+                assert_eq!(stage.pending().map(|told| told[..37].to_owned()).as_deref(), expected);
+            });
+        }
+    }
 
     #[test]
     fn as_many_pods_run_as_there_are_vms_that_answer() {

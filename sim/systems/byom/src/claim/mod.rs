@@ -58,6 +58,9 @@ pub(super) use vms_are_clean_when_given::VmsAreCleanWhenGiven;
 /// The excuse of what follows only from somebody outside having removed or changed a record by hand.
 pub(crate) const BY_HAND: &str = "pool-edited-by-hand";
 
+/// The excuse of a document that was made anew without an owner that no list showed.
+pub(crate) const UNLISTED: &str = "owner-lost-by-watch-cache";
+
 /// A claim about the pool.
 pub(crate) trait PoolClaim: Send {
     /// Something happened, and `view` is what is known since.
@@ -72,7 +75,10 @@ pub(crate) trait PoolClaim: Send {
     }
 }
 
-/// Reports a violation that is excused if `by_hand`.
-fn violated(findings: &mut Findings, by_hand: bool, detail: impl FnOnce() -> Vec<String>) {
-    if by_hand { findings.violated_with(BY_HAND, detail) } else { findings.violated(detail) }
+/// Reports a violation with its excuse, if it has one.
+fn violated(findings: &mut Findings, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
+    match excuse {
+        Some(excuse) => findings.violated_with(excuse, detail),
+        None => findings.violated(detail),
+    }
 }

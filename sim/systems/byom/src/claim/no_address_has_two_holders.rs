@@ -21,7 +21,7 @@ impl PoolClaim for NoAddressHasTwoHolders {
         }
         findings.exercised();
         for other in ledger.holders(address.key()).iter().filter(|other| *other != id) {
-            violated(findings, !ledger.is_ours(id) || !ledger.is_ours(other), || {
+            violated(findings, ledger.excuse_of([id, other]), || {
                 let teller = view.name(*process);
                 vec![
                     format!("{teller} tells {id} the address {address}, which {other} holds", id = short(id), other = short(other)),

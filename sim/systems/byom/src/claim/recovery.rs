@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_byom::{Address, Policy, PoolConfig};
 
 use super::view::{Seen, View};
-use super::{Findings, PoolClaim};
+use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, short};
 
 /// While a process recovers, none of its commits removes or alters the record of a live sandbox whose release has not begun.
@@ -22,23 +22,25 @@ impl PoolClaim for RecoveryKeepsRecords {
         if !view.processes.get(change.by).is_some_and(|process| process.recovers) {
             return;
         }
-        let Some(document) = change.written() else { return };
+        if change.written().is_none() {
+            return;
+        }
         if change.anew || change.before.document().is_some_and(|before| before.allocated.iter().next().is_some()) {
             findings.exercised();
         }
-        let gone: Vec<Arc<str>> = if change.anew {
-            view.ledger.missing_from(document)
+        let gone: Vec<_> = if change.anew {
+            change.missing.iter().map(|missing| (&missing.id, missing.excuse)).collect()
         } else {
             let touched = change.records.iter().filter(|edit| edit.before.is_some()).map(|edit| &edit.id);
-            touched.filter(|id| view.ledger.is_live(id) && view.ledger.is_ours(id)).cloned().collect()
+            touched.filter(|id| view.ledger.is_live(id) && view.ledger.is_ours(id)).map(|id| (id, None)).collect()
         };
-        for id in gone {
-            findings.violated(|| {
+        for (id, excuse) in gone {
+            violated(findings, excuse, || {
                 let name = view.name(change.by);
                 vec![
-                    format!("{name} recovers, and its write does not keep the record of {id}", id = short(&id)),
+                    format!("{name} recovers, and its write does not keep the record of {id}", id = short(id)),
                     view.story_of_write(change),
-                    view.story_of(&id),
+                    view.story_of(id),
                 ]
             });
         }

@@ -21,7 +21,7 @@ impl PoolClaim for ReleasesTouchNobodyElse {
                     findings.exercised();
                     // Nobody knows the sandbox of a record that was there before the run: its release has to begin, too.
                     if ledger.get(id).is_none_or(|sandbox| sandbox.is_live()) {
-                        violated(findings, !ledger.is_ours(id), || {
+                        violated(findings, ledger.excuse_of([id]), || {
                             vec![
                                 format!("the record of {id} is removed, although its release has not begun", id = short(id)),
                                 view.story_of_write(change),
@@ -34,8 +34,7 @@ impl PoolClaim for ReleasesTouchNobodyElse {
             Seen::Note(_, PoolNote::Vm { address, change: VmChange::Rebooting { tenant: Some(tenant), fence } })
                 if ledger.is_live(tenant) =>
             {
-                let by_hand = !ledger.is_ours(tenant) || fence.as_ref().is_some_and(|fence| !ledger.is_ours(fence));
-                violated(findings, by_hand, || {
+                violated(findings, ledger.excuse_of([tenant].into_iter().chain(fence)), || {
                     let whom = fence.as_deref().unwrap_or("somebody who did not say");
                     let mut lines = vec![
                         format!("VM {address} serves {tenant} and boots on behalf of {whom}", tenant = short(tenant), whom = short(whom)),

@@ -262,6 +262,17 @@ impl Stage {
         self.commit(self.keeper, &ObjectKey::namespaced("ns", id), before, after);
     }
 
+    /// A watch cache loses the last change of the PeerPod of an allocation.
+    pub(super) fn lost_peer_pod(&mut self, server: ProcessId, id: &str) {
+        let revision = self.revision;
+        self.event(EventKind::Lost { server, kind: KindId(3), key: &ObjectKey::namespaced("ns", id), revision });
+    }
+
+    /// It begins anew.
+    pub(super) fn relisted_peer_pods(&mut self, server: ProcessId) {
+        self.event(EventKind::Relisted { server, kind: KindId(3) });
+    }
+
     /// The excuse of each violation.
     pub(super) fn excuses(&self) -> Vec<Option<&'static str>> {
         self.claims.findings.excuses()

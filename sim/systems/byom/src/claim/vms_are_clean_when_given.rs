@@ -19,7 +19,7 @@ impl PoolClaim for VmsAreCleanWhenGiven {
                 findings.exercised();
                 let other = tenant.as_ref().filter(|tenant| *tenant != id);
                 if other.is_some() || *going_down {
-                    violated(findings, !ledger.is_ours(id) || other.is_some_and(|other| !ledger.is_ours(other)), || {
+                    violated(findings, ledger.excuse_of([id].into_iter().chain(other)), || {
                         let why = match other {
                             Some(other) => format!("still has that of {other}", other = short(other)),
                             None => "is about to boot and will lose it".to_owned(),
@@ -40,8 +40,8 @@ impl PoolClaim for VmsAreCleanWhenGiven {
                     if other.is_none() && vm.going_down.is_none() {
                         continue;
                     }
-                    let by_hand = !ledger.is_ours(&edit.id) || vm.tenant.as_ref().is_some_and(|(tenant, _)| !ledger.is_ours(tenant));
-                    violated(findings, by_hand, || {
+                    let tenant = vm.tenant.as_ref().map(|(tenant, _)| tenant);
+                    violated(findings, ledger.excuse_of([&edit.id].into_iter().chain(tenant)), || {
                         let mut lines = vec![format!("{} is recorded for {}, and its VM is not clean", record.ip, short(&edit.id))];
                         lines.extend(
                             other.map(|(tenant, at)| format!("it has the user data of {tenant} since {at}", tenant = short(tenant))),

@@ -1,6 +1,7 @@
 //! The pool's document as commits leave it, and what each of them changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
 use kube_machinery::FxHashMap;
@@ -81,6 +82,14 @@ impl RecordEdit {
     }
 }
 
+/// An acknowledged allocation that a document which was made anew does not have.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Missing {
+    pub(in super::super) id: Arc<str>,
+    /// Set = no list of owners may have shown it.
+    pub(in super::super) excuse: Option<&'static str>,
+}
+
 /// One commit of the pool's ConfigMap.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -101,6 +110,8 @@ pub(crate) struct Change {
     /// Whether the document was made anew, because there was none whose records could be kept. Then everything in it counts
     /// as added.
     pub(in super::super) anew: bool,
+    /// What a document that the pool made anew lacks of what it had acknowledged; by ID.
+    pub(in super::super) missing: Vec<Missing>,
     /// The records that differ, by key.
     pub(in super::super) records: Vec<RecordEdit>,
     /// What the list has lost; what moved is not among it.
@@ -112,6 +123,14 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// When at the earliest the owners were asked for of a document that is made anew: after a read that found none, within an operation's
+    /// time.
+    pub(super) fn asked_for_owners(&self) -> SimTime {
+        const OPERATION: Duration = Duration::from_secs(30);
+        let read = self.read.iter().flatten().map(|read| read.from.at).min().unwrap_or(self.at);
+        read.max(SimTime::ZERO + self.at.since(SimTime::ZERO).saturating_sub(OPERATION))
+    }
+
     /// Works out what differs. For two versions of one document the cost is that of their edits.
     pub(super) fn work_out(&mut self) {
         self.anew = self.before.whole().is_none();

@@ -97,9 +97,11 @@ impl Sandbox {
     }
 }
 
-/// What somebody outside did to a record, so that it is not held against the pool.
+/// What befell a record, so that it is not held against the pool.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Hand {
+    /// The excuse of what follows from it.
+    pub(in super::super) excuse: &'static str,
     /// Who wrote, and when.
     pub(in super::super) said: Said,
     /// The revision of the commit.
@@ -114,7 +116,7 @@ pub(in super::super) struct Ledger {
     holders: FxHashMap<AddressKey, Vec<Arc<str>>>,
     /// The IDs whose call for an address is open, by who makes it.
     pub(super) open: FxHashMap<ProcessId, FxHashSet<Arc<str>>>,
-    /// The IDs whose records somebody outside made, changed or removed.
+    /// The IDs whose records somebody outside made, changed or removed, or that no list of owners showed.
     pub(super) hands: FxHashMap<Arc<str>, Hand>,
 }
 
@@ -144,9 +146,14 @@ impl Ledger {
         self.holders.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// What somebody outside did to the record of an ID.
+    /// What befell the record of an ID.
     pub(in super::super) fn hand(&self, id: &str) -> Option<&Hand> {
         self.hands.get(id)
+    }
+
+    /// The excuse of what happens to the records of `ids`, if the pool does not answer for all of them.
+    pub(in super::super) fn excuse_of<'a>(&self, ids: impl IntoIterator<Item = &'a Arc<str>>) -> Option<&'static str> {
+        ids.into_iter().find_map(|id| Some(self.hand(id)?.excuse))
     }
 
     /// Whether the record of an ID is still the pool's to answer for.

@@ -16,7 +16,7 @@ mod vms;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap};
+use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument};
 use kube_machinery::ObjectKey;
 use kube_machinery::api::{Reason, Verb};
 use kube_sim::kinds::KindId;
@@ -28,9 +28,10 @@ use processes::{Configuration, Read, Recovery, Sight};
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
 
+use super::{BY_HAND, UNLISTED};
 use crate::workload::{PoolNote, pool_key};
 
-pub(super) use document::{Change, RecordEdit, State, places};
+pub(super) use document::{Change, Missing, RecordEdit, State, places};
 pub(super) use ledger::{Grant, Ledger, Sandbox};
 pub(super) use owners::Owners;
 pub(super) use processes::Processes;
@@ -89,7 +90,7 @@ pub(crate) struct View {
 impl View {
     /// Which events it has to see.
     pub(crate) const INTEREST: Interest =
-        Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::PROCESS);
+        Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::PROCESS).and(Interest::LOST);
 
     pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl View {
     pub(crate) fn see<'a>(&mut self, event: &Event<'a>) -> Option<Seen<'a>> {
         self.at = event.at;
         match event.kind {
-            EventKind::Commit { client, key, revision, before, after, .. } => {
+            EventKind::Commit { client, kind, key, revision, before, after, .. } => {
                 let is_config_map = |object: &Obj| object.as_any().is::<PoolConfigMap>();
                 if *key == self.key && before.or(after).is_some_and(is_config_map) {
                     if self.commits == 0 {
@@ -127,7 +128,15 @@ impl View {
                     let change = self.commit(client, revision, State::of(after));
                     return Some(Seen::Commit(Box::new(change)));
                 }
-                self.owners.see(key, before, after);
+                self.owners.see(kind, key, before, after, event.at);
+                None
+            }
+            EventKind::Lost { server, kind, key, .. } => {
+                self.owners.lost(server, kind, key);
+                None
+            }
+            EventKind::Relisted { server, kind } => {
+                self.owners.relisted(server, kind, event.at);
                 None
             }
             EventKind::Request { client, verb: Verb::Get, key: Some(key), .. } if *key == self.key => {
@@ -195,6 +204,7 @@ impl View {
             before: std::mem::replace(&mut self.state, after.clone()),
             after,
             anew: false,
+            missing: Vec::new(),
             records: Vec::new(),
             lost: Vec::new(),
             gained: Vec::new(),
@@ -209,17 +219,38 @@ impl View {
             }
         }
         if change.by_pool {
-            self.take_records(&change);
+            self.take_records(&mut change);
         } else {
             self.take_meddling(&change);
         }
         change
     }
 
-    fn take_records(&mut self, change: &Change) {
+    /// What a document that `change` makes anew lacks. For what no list of owners may have shown the pool does not answer until it is recorded
+    /// again: the VM still serves whom it served.
+    fn take_missing(&mut self, change: &Change, document: &PoolDocument) -> Vec<Missing> {
+        let said = Said { by: change.by, at: change.at };
+        let missing = self.ledger.missing_from(document);
+        let not_shown = |id: &&Arc<str>| document.allocated.get(id).is_none() && !self.knows_by_itself(change.by, id);
+        let unlisted: BTreeSet<Arc<str>> = self.owners.unlisted(change.asked_for_owners()).filter(not_shown).cloned().collect();
+        for id in &unlisted {
+            self.ledger.hands.entry(id.clone()).or_insert(Hand { excuse: UNLISTED, said, revision: change.revision });
+        }
+        let excuse = |id: &Arc<str>| unlisted.contains(id).then_some(UNLISTED);
+        missing.into_iter().map(|id| Missing { excuse: excuse(&id), id }).collect()
+    }
+
+    /// Whether a process acknowledged an allocation itself, and has not started anew since.
+    fn knows_by_itself(&self, process: ProcessId, id: &str) -> bool {
+        let grant = self.ledger.get(id).and_then(Sandbox::acknowledged).filter(|grant| grant.said.by == process);
+        grant.is_some_and(|grant| self.processes.get(process).is_none_or(|process| process.started <= Some(grant.said.at)))
+    }
+
+    fn take_records(&mut self, change: &mut Change) {
         let said = Said { by: change.by, at: change.at };
         if let (true, Some(document)) = (change.anew, change.after.document()) {
             self.ledger.made_anew(document);
+            change.missing = self.take_missing(change, document);
         }
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
@@ -230,6 +261,9 @@ impl View {
                 version: change.after.version(),
             };
             if let Some(record) = edit.added() {
+                if self.ledger.hands.get(&edit.id).is_some_and(|hand| hand.excuse == UNLISTED) {
+                    self.ledger.hands.remove(&edit.id);
+                }
                 sandbox.recorded = Some(recorded(record));
                 sandbox.times_recorded += 1;
                 sandbox.removed = None;
@@ -255,7 +289,7 @@ impl View {
         // Another spelling of an address is the same address.
         let touched = |edit: &&RecordEdit| edit.lost_address().is_some() || edit.added().is_some();
         ids.extend(change.records.iter().filter(touched).filter(|edit| !restored(edit)).map(|edit| edit.id.clone()));
-        let hand = Hand { said: Said { by: change.by, at: change.at }, revision: change.revision };
+        let hand = Hand { excuse: BY_HAND, said: Said { by: change.by, at: change.at }, revision: change.revision };
         for id in ids {
             self.ledger.hands.insert(id, hand.clone());
         }
@@ -316,7 +350,7 @@ impl View {
         // Whether a document that is lost now is made anew without it is seen then.
         let Some(document) = self.state.whole() else { return };
         if meddled && document.allocated.get(id).is_none_or(|record| record.ip.key() != address) {
-            self.ledger.hands.insert(id.clone(), Hand { said, revision: self.revision });
+            self.ledger.hands.insert(id.clone(), Hand { excuse: BY_HAND, said, revision: self.revision });
         }
     }
 
@@ -333,7 +367,8 @@ impl View {
                 }
             }
             ProcessChange::Resumed => self.processes.of(process).resumed = Some(self.at),
-            ProcessChange::Started | ProcessChange::Paused => {}
+            ProcessChange::Started => self.processes.of(process).started = Some(self.at),
+            ProcessChange::Paused => {}
         }
     }
 }

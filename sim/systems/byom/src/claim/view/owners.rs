@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use ipam_byom::{AddressKey, FINALIZER, IpAllocation, PeerPod};
 use kube_machinery::{FxHashMap, ObjectKey};
+use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
+use kube_sim::rt::ProcessId;
+use sim_config::time::SimTime;
 
 /// What a PeerPod stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,26 +18,73 @@ enum Owner {
     Vm(AddressKey),
 }
 
+/// A PeerPod whose last change a watch cache does not have.
+#[derive(Debug)]
+struct Missed {
+    server: ProcessId,
+    key: ObjectKey,
+    /// When it changed again, or the cache began anew.
+    until: Option<SimTime>,
+}
+
 /// All of them.
 #[derive(Debug, Default)]
-pub(in super::super) struct Owners(FxHashMap<ObjectKey, Owner>);
+pub(in super::super) struct Owners {
+    owners: FxHashMap<ObjectKey, Owner>,
+    /// The type of PeerPods, once there was one.
+    kind: Option<KindId>,
+    missed: Vec<Missed>,
+}
 
 impl Owners {
     /// Whether one of them stands for a record. Linear.
     pub(in super::super) fn cover(&self, record: &IpAllocation) -> bool {
-        self.0.values().any(|owner| match owner {
+        self.owners.values().any(|owner| match owner {
             Owner::Allocation(id) => *id == record.allocation_id,
             Owner::Vm(address) => address == record.ip.key(),
         })
     }
 
-    pub(super) fn see(&mut self, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>) {
+    /// The allocations whose PeerPods a list may lack that was asked for since `since`, as a watch cache has lost their last change (K182).
+    pub(super) fn unlisted(&self, since: SimTime) -> impl Iterator<Item = &Arc<str>> {
+        let at_the_time = self.missed.iter().filter(move |missed| missed.until.is_none_or(|until| since <= until));
+        at_the_time.filter_map(|missed| match self.owners.get(&missed.key)? {
+            Owner::Allocation(id) => Some(id),
+            Owner::Vm(_) => None,
+        })
+    }
+
+    pub(super) fn see(&mut self, kind: KindId, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>, at: SimTime) {
         if let Some(peer_pod) = held(after) {
+            self.kind = Some(kind);
             if let Some(owner) = owner(peer_pod) {
-                self.0.insert(key.clone(), owner);
+                self.owners.insert(key.clone(), owner);
             }
         } else if held(before).is_some() {
-            self.0.remove(key);
+            self.owners.remove(key);
+        }
+        if self.kind == Some(kind) {
+            self.not_missed_since(at, |missed| missed.key == *key);
+        }
+    }
+
+    /// A watch cache has lost the last change of an object.
+    pub(super) fn lost(&mut self, server: ProcessId, kind: KindId, key: &ObjectKey) {
+        if self.kind == Some(kind) {
+            self.missed.push(Missed { server, key: key.clone(), until: None });
+        }
+    }
+
+    /// A watch cache has everything again.
+    pub(super) fn relisted(&mut self, server: ProcessId, kind: KindId, at: SimTime) {
+        if self.kind == Some(kind) {
+            self.not_missed_since(at, |missed| missed.server == server);
+        }
+    }
+
+    fn not_missed_since(&mut self, at: SimTime, which: impl Fn(&Missed) -> bool) {
+        for missed in self.missed.iter_mut().filter(|missed| missed.until.is_none() && which(missed)) {
+            missed.until = Some(at);
         }
     }
 }

@@ -65,6 +65,8 @@ pub(in super::super) struct Process {
     pub(in super::super) failed: Option<SimTime>,
     /// When a write of the pool by it last came second.
     pub(in super::super) raced: Option<SimTime>,
+    /// When it last started.
+    pub(in super::super) started: Option<SimTime>,
     /// When it last went on after a pause.
     pub(in super::super) resumed: Option<SimTime>,
     /// The recovery that it is about, or was last.

@@ -68,7 +68,7 @@ impl View {
             parts.extend(sandbox.released.map(|at| format!("released with success at {at}")));
         }
         parts.extend(
-            self.ledger.hand(id).map(|hand| format!("its record touched from outside up to revision {} ({})", hand.revision, hand.said.at)),
+            self.ledger.hand(id).map(|hand| format!("its record up to revision {} ({}): {}", hand.revision, hand.said.at, hand.excuse)),
         );
         let id = short(id);
         if parts.is_empty() { format!("{id}: nobody said anything of it") } else { format!("{id}: {}", parts.join("; ")) }

@@ -35,7 +35,7 @@ impl PoolClaim for AcknowledgedRecordsPersist {
                 if change.anew {
                     return;
                 }
-                // Without an earlier record this is a write that was long on its way, and nothing came back.
+                // Without an earlier record in this document it is a write that was long on its way, and nothing came back.
                 let back = |sandbox: &Sandbox| sandbox.released.is_some() && sandbox.times_recorded > 1;
                 let added = change.records.iter().filter(|edit| edit.added().is_some()).map(|edit| &edit.id);
                 for id in added.filter(|id| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(back)) {
@@ -135,6 +135,27 @@ mod tests {
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "the record of a is back");
         });
+    }
+
+    #[test]
+    fn a_record_that_was_lost_with_its_document_does_not_come_back_with_a_write_that_was_long_on_its_way() {
+        for lost in [true, false] {
+            on_stage(CLAIM, |stage| {
+                let (adaptor, person) = two(stage);
+                stage.ask(adaptor, "b");
+                stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+                if lost {
+                    stage.delete(person);
+                    stage.edit(adaptor, |document| take(document, "a", "10.0.0.1"));
+                } else {
+                    stage.edit(adaptor, |document| give_back(document, "b"));
+                }
+                stage.release(adaptor, "b");
+                stage.released(adaptor, "b");
+                stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+                assert_eq!(stage.excuses(), if lost { vec![] } else { vec![None] });
+            });
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(in super::super) struct Sandbox {
     pub(in super::super) released: Option<SimTime>,
     /// The last commit that made its record.
     pub(in super::super) recorded: Option<Recorded>,
-    /// How often its record was made.
+    /// How often its record was made in the document that there is now, or was last.
     pub(in super::super) times_recorded: u32,
     /// The last commit that removed its record, if that was after it was made.
     pub(in super::super) removed: Option<Recorded>,
@@ -178,8 +178,14 @@ impl Ledger {
     /// A document was made anew.
     pub(super) fn made_anew(&mut self, document: &PoolDocument) {
         let on_the_way = |sandbox: &Sandbox| sandbox.told.is_none() && (sandbox.allocated.is_some() || sandbox.open);
-        for (id, sandbox) in self.sandboxes.iter_mut().filter(|(_, sandbox)| on_the_way(sandbox)) {
-            sandbox.lost_on_the_way = document.allocated.get(id).is_none();
+        for (id, sandbox) in &mut self.sandboxes {
+            let is_lost = document.allocated.get(id).is_none();
+            if on_the_way(sandbox) {
+                sandbox.lost_on_the_way = is_lost;
+            }
+            if is_lost {
+                sandbox.times_recorded = 0;
+            }
         }
     }
 

@@ -44,8 +44,15 @@ pub trait Connection: Send + Sync {
     fn release_ips(&self, request: BatchRequest) -> impl Future<Output = Result<(), Unanswered>> + Send;
 }
 
-/// What the plugin hears from the network.
+/// What the plugin learns of the network.
 pub trait Probe: Send + Sync {
+    /// The addresses of the physical function behind a NIC of this sandbox, which is a virtual function of it (A §3, rule 11). Asked only with
+    /// `match_master_subnet`; none = it is none, and no pool serves it.
+    fn master(&self, nic: &str, container: &str) -> impl Future<Output = Arc<[IpAddr]>> + Send {
+        let _ = (nic, container);
+        async { Arc::default() }
+    }
+
     /// Whether somebody other than this sandbox answers on an address (A P6).
     fn answers(&self, address: IpAddr, container: &str) -> impl Future<Output = bool> + Send;
 }
@@ -108,13 +115,14 @@ impl<A: Connection, P: Probe> Plugin<A, P> {
     pub async fn add(&self, call: Call, now: Duration) -> Result<Vec<IpAddr>, PluginError> {
         self.agent.health().await.map_err(PluginError::Unhealthy)?;
         let Call { container_id, nic, pod, pod_uid } = call;
+        let master = if self.cni.match_master_subnet { self.probe.master(&nic, &container_id).await } else { Arc::default() };
         let request = AddRequest {
             container_id: container_id.clone(),
             nic: nic.clone(),
             pod: pod.clone(),
             pod_uid: pod_uid.clone(),
             cni: self.cni.clone(),
-            master: Arc::default(),
+            master,
             deadline: Some(now + PATIENCE),
         };
         let answer = self.agent.add(request).await.map_err(PluginError::Agent)?;

@@ -136,6 +136,7 @@ impl Adopted {
         plan.reserved.clear();
         plan.cni_ipv4.clear();
         plan.cni_ipv6.clear();
+        plan.masters.clear();
         plan.namespaces = self.namespaces.iter().map(|name| (name.clone(), BTreeMap::new())).collect();
         plan.kinds.clone_from(&self.kinds);
         let brought = |app: &ApplyApp| BroughtApp { app: app.app.clone(), namespace: app.namespace.clone(), kind: app.kind };

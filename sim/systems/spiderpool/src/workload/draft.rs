@@ -88,6 +88,9 @@ pub struct SpiderDraft {
     pub default_pools: Choice<u32>,
     /// Which rule keeps each of them for some pods (A §3). With one that serves nobody, pods that name no other get no address.
     pub rules: Choice<PoolRule>,
+    /// Whether the CNI configuration has `match_master_subnet`: a pool serves a pod only if the NIC of its node has an address in the pool's
+    /// subnet (A §3, rule 11). Each node's has one in some of the subnets, at least one of each family.
+    pub match_master_subnet: Choice<bool>,
     /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the
     /// keys of the documents.
     pub namespaces: Choice<u32>,
@@ -239,6 +242,7 @@ impl Default for SpiderDraft {
             addresses: Choice::Between(40, 80),
             default_pools: Choice::Between(1, 2),
             rules: Choice::Is(PoolRule::Everyone),
+            match_master_subnet: Choice::Is(false),
             namespaces: Choice::Is(1),
             subnets: Choice::Is(0),
             subnet_addresses: Choice::Between(40, 80),

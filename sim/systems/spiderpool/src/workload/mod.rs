@@ -261,8 +261,12 @@ impl Work for SpiderPlan {
             (name, version)
         });
         let names = |names: &[String]| names.to_vec();
-        let cni =
-            IpamConfig { default_ipv4_ippool: names(&self.cni_ipv4), default_ipv6_ippool: names(&self.cni_ipv6), ..IpamConfig::default() };
+        let cni = IpamConfig {
+            default_ipv4_ippool: names(&self.cni_ipv4),
+            default_ipv6_ippool: names(&self.cni_ipv6),
+            match_master_subnet: !self.masters.is_empty(),
+            ..IpamConfig::default()
+        };
         let site = Arc::new(Site {
             fabric: Arc::downgrade(fabric),
             seed: run.seed,

@@ -1,6 +1,7 @@
 //! Who is there, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ipam_spiderpool::controller::ControllerSettings;
 use ipam_spiderpool::ipam::AgentSettings;
@@ -66,6 +67,10 @@ pub struct SpiderPlan {
     /// `default_ipv6_ippool` of the CNI configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cni_ipv6: Vec<String>,
+    /// The addresses of the physical function behind the NICs of each node, the first node first. With any the CNI configuration has
+    /// `match_master_subnet` (A §3, rule 11).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub masters: Vec<Vec<IpAddr>>,
     /// How long things take on a node.
     #[serde(default)]
     pub kubelet: KubeletDelays,

@@ -58,6 +58,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     if plan.brought.is_empty() {
         same_ops(SpiderPlan { kinds, ..plan.clone() });
     }
+    same_ops(SpiderPlan { masters: Vec::new(), ..plan.clone() });
     same_ops(SpiderPlan { throttled: false, ..plan.clone() });
     same_ops(SpiderPlan { probe: Span::default(), ..plan.clone() });
     same_ops(SpiderPlan { admission: false, ..plan.clone() });

@@ -193,6 +193,10 @@ impl Connection for Ways {
 }
 
 impl Probe for Ways {
+    async fn master(&self, _nic: &str, _container: &str) -> Arc<[IpAddr]> {
+        self.site.plan.masters.get(self.number).map_or_else(Arc::default, |addresses| addresses.as_slice().into())
+    }
+
     async fn answers(&self, address: IpAddr, container: &str) -> bool {
         if !self.site.plan.probe.is_zero() {
             self.env.sleep(self.site.plan.probe.0).await;

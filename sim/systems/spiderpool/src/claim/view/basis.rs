@@ -44,7 +44,8 @@ impl View {
         let Some(pool) = self.pools.get(&answer.given.pool) else { return true };
         let Some(predecessor) = self.pods.get(&answer.uid) else { return true };
         let namespace = pod.key.split_once('/').map_or("", |(namespace, _)| namespace);
-        let other_node = pool.looks_at_nodes() && predecessor.node() != pod.node();
+        let looks_at_nodes = pool.looks_at_nodes() || self.terms.match_master_subnet;
+        let other_node = looks_at_nodes && predecessor.node() != pod.node();
         pool.changed > shown(Shown::Pools)
             || pool.may_have_lacked(answer.given.address, shown(Shown::Pools))
             || self.reservations.may_have_held(answer.given.address, shown(Shown::Reservations))

@@ -116,6 +116,8 @@ pub(crate) struct Terms {
     pub(in super::super) settings: ReclaimSettings,
     /// What is on.
     pub(in super::super) select: Settings,
+    /// Whether every pool serves some nodes only (`match_master_subnet`).
+    pub(in super::super) match_master_subnet: bool,
     /// Whether the webhooks of the controller are registered.
     pub(in super::super) has_webhooks: bool,
     /// Whether admission lets nobody delete a pool in use (`enableValidatingResourcesDeletedWebhook`).
@@ -136,6 +138,7 @@ impl Terms {
             // A plan with settings that cannot be read is refused before.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
+            terms.match_master_subnet = !spiderpool.masters.is_empty();
             terms.has_webhooks = spiderpool.has_webhooks();
             terms.guards_deletion = spiderpool.guards_deletion();
             if spiderpool.reclaim && terms.settings.enabled {
@@ -165,6 +168,7 @@ impl Default for Terms {
         Self {
             settings: ReclaimSettings::new(&Policy::hardened()),
             select: Settings::default(),
+            match_master_subnet: false,
             has_webhooks: false,
             guards_deletion: false,
             replicas: Vec::new(),

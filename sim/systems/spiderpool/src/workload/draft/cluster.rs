@@ -1,6 +1,7 @@
 //! The cluster that is drawn: nodes, pools and settings, without applications.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipam_spiderpool::IPPoolSpec;
 use ipam_spiderpool::names;
@@ -18,7 +19,7 @@ use super::super::ops::{NAMESPACE, PoolPlan};
 use super::super::plan::{SUBNETS, SpiderPlan};
 use super::super::subnets::drawn::{cut_pool_name, pools_of, subnet, subnet_name};
 use super::SpiderDraft;
-use super::rules::{CLUSTER_NETWORK, Named, PoolRule};
+use super::rules::{CLUSTER_NETWORK, Named, PoolRule, some};
 use super::wishes::PoolWish;
 
 /// Which addresses pods have.
@@ -67,6 +68,22 @@ fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolP
         ..IPPoolSpec::default()
     };
     PoolPlan { name, spec }
+}
+
+/// The addresses of the physical function of a node: in some of the subnets, at least one of each family. They lie right before the gateways,
+/// far behind what pools have to give.
+fn masters(draw: &mut Draw, plan: &SpiderPlan, families: Families, node: u32) -> Vec<IpAddr> {
+    let mut addresses = Vec::new();
+    for version in families.versions() {
+        let of_family = plan.pools.iter().filter(|pool| pool.spec.ip_version == Some(version.number()));
+        let gateways: BTreeSet<IpAddr> = of_family.filter_map(|pool| pool.spec.gateway.as_ref()?.parse().ok()).collect();
+        let some = some(draw, &gateways.into_iter().collect::<Vec<_>>());
+        addresses.extend(some.into_iter().map(|gateway| match gateway {
+            IpAddr::V4(gateway) => IpAddr::from(Ipv4Addr::from_bits(gateway.to_bits() - 1 - node)),
+            IpAddr::V6(gateway) => IpAddr::from(Ipv6Addr::from_bits(gateway.to_bits() - 1 - u128::from(node))),
+        }));
+    }
+    addresses
 }
 
 impl SpiderDraft {
@@ -126,6 +143,7 @@ impl SpiderDraft {
             backoff: self.backoff,
             cni_ipv4: Vec::new(),
             cni_ipv6: Vec::new(),
+            masters: Vec::new(),
             kubelet: self.kubelet,
             namespaces: BTreeMap::new(),
             pools: all.map(|(version, number)| pool(version, number, addresses, number < defaults)).collect(),
@@ -145,6 +163,10 @@ impl SpiderDraft {
         }
         self.rule_pools(draw, &mut plan);
         self.name_pools(draw, &mut plan);
+        // Drawn for those only who ask for it: what others draw stays as it was.
+        if *self.match_master_subnet.bounds().1 && self.match_master_subnet.draw(draw) {
+            plan.masters = (0..nodes).map(|number| masters(draw, &plan, families, number)).collect();
+        }
         plan
     }
 

@@ -64,7 +64,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// Some of these, at least one and, where there is more than one, not all.
-fn some(draw: &mut Draw, of: &[String]) -> Vec<String> {
+pub(super) fn some<T: Clone>(draw: &mut Draw, of: &[T]) -> Vec<T> {
     let mut some = of.to_vec();
     some.rotate_left(draw.below(of.len().max(1) as u64) as usize);
     some.truncate(1 + draw.below(of.len().saturating_sub(1).max(1) as u64) as usize);

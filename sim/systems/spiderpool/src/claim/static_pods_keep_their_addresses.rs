@@ -1,6 +1,6 @@
 //! A S10: places keep their addresses.
 
-use super::view::{Answer, EventMask, Place, Pod, Seen, Shown, ShownUpTo, View};
+use super::view::{Answer, EventMask, Place, Pod, Seen, Shown, ShownUpTo, View, Written};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::Cause;
 
@@ -15,7 +15,7 @@ use crate::workload::Cause;
 /// two.
 ///
 /// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
-/// address as an orphan. It is no successor if it was left behind before it asked for the first time.
+/// address, or the endpoint that names it, as an orphan. It is no successor if it was left behind before it asked for the first time.
 ///
 /// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
 ///
@@ -37,7 +37,7 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
         let shown = view.agents.all_shown_before_add(answer.by, answer.uid);
         for given in answer.given.iter().filter(|given| given.nic == *answer.nic) {
             let Some(before) = view.ledger.kept(name).iter().find(|before| before.is_for_same(given)) else { continue };
-            if before.uid == *answer.uid || !had_to_be_kept(view, pod, before, &shown) {
+            if before.uid == *answer.uid || !had_to_be_kept(view, (answer.uid, pod), before, &shown) {
                 continue;
             }
             findings.exercised();
@@ -61,16 +61,19 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
     }
 }
 
-fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) -> bool {
+fn had_to_be_kept(view: &View, (uid, pod): (&str, &Pod), before: &Answer, shown: &ShownUpTo) -> bool {
     let predecessor = view.pods.get(&before.uid);
-    // What an orphan is given for the first time goes with it (A §6.1). What it had as one of the set's is kept if it ends as an orphan (A
-    // §7.1).
+    // What an orphan is given for the first time goes with it (A §6.1), and so does what is added to its endpoint once a set has adopted it: an
+    // endpoint stays that of whoever it was written for (A §5.7). What it had as one of the set's is kept if it ends as an orphan (A §7.1).
+    let is_orphans =
+        |pod: &Pod, written: Option<Written>| written.is_some_and(|written| pod.may_have_seemed_orphan(written.at, written.shown_pods));
     let shown_pods = before.basis.shown[Shown::Pods as usize];
-    if predecessor.is_some_and(|pod| pod.may_have_seemed_orphan(before.said.at, shown_pods)) {
+    let goes = |pod: &Pod| pod.may_have_seemed_orphan(before.said.at, shown_pods) || is_orphans(pod, before.basis.endpoint);
+    if predecessor.is_some_and(goes) {
         return false;
     }
     // So does what this one is given: its set may have left it behind before it was asked for the first time.
-    if pod.may_have_seemed_orphan(view.at, shown[Shown::Pods as usize]) {
+    if pod.may_have_seemed_orphan(view.at, shown[Shown::Pods as usize]) || is_orphans(pod, view.endpoint_written(uid)) {
         return false;
     }
     // Nobody asks for the place of a pod that is alive. What it has is the next one's if the place is there when its end begins.
@@ -290,6 +293,31 @@ mod tests {
             stage.add("ns/web-1", "new", OTHER);
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
+    }
+
+    #[test]
+    fn what_is_added_to_the_endpoint_of_an_orphan_goes_with_it() {
+        const OF_NET1: [&[(&str, &str, &str)]; 2] =
+            [&[("net1", "p", "10.0.0.3"), ("eth0", "p", "10.0.0.1")], &[("net1", "p", "10.0.0.4"), ("eth0", "p", "10.0.0.1")]];
+        for (as_orphan, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "old");
+                stage.is_of("ns/web-1", None);
+                if as_orphan {
+                    stage.add("ns/web-1", "old", FIRST);
+                }
+                stage.is_of("ns/web-1", Some("next"));
+                stage.deliver::<PodObject>(stage.agent);
+                stage.add("ns/web-1", "old", OF_NET1[0]);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "new");
+                stage.add("ns/web-1", "new", OF_NET1[1]);
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, !as_orphan));
+            });
+        }
     }
 
     #[test]

@@ -43,8 +43,9 @@ pub(super) struct Leak {
     pub(super) due: SimTime,
     /// When that began to show: when it was deleted, ended or vanished.
     pub(super) event: SimTime,
-    /// Whether the records of the pool could not be read meanwhile: who traced the pod may have given it up, and only scans find it.
-    pub(super) garbled: bool,
+    /// Whether only scans find it: the records of the pool could not be read meanwhile, so that who traced the pod may have given it up; or
+    /// there was nothing left to trace when a write that had been held up made the record.
+    pub(super) untraced: bool,
 }
 
 fn after(at: SimTime, delay: SignedDuration) -> SimTime {
@@ -119,12 +120,12 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
         }
         (None, None, None) => return None,
     };
-    let Some(given_up) = given_up else { return Some(Leak { kind, due, event, garbled: false }) };
+    let Some(given_up) = given_up else { return Some(Leak { kind, due, event, untraced: false }) };
     let began = since.terminating.or(since.ended).unwrap_or(event);
     // The instance of a VM outlives its pods, so that no event of theirs comes when the VM is gone (GL6).
     let is_vm = matches!(place, Some(Place::Vm(_)));
     let kind = if given_up <= began && !is_vm { Kind::GivenUp } else { Kind::Abandoned };
-    Some(Leak { kind, due: due.max(given_up), event: event.max(given_up), garbled: false })
+    Some(Leak { kind, due: due.max(given_up), event: event.max(given_up), untraced: false })
 }
 
 /// The same of a record: of its pod, or of its name, if nobody has ever seen the pod, or the pod is called otherwise.
@@ -133,7 +134,7 @@ pub(super) fn leak_of_record(view: &View, address: IpAddr, record: &PoolIPAlloca
         return leak_of(view, &record.pod_uid);
     }
     let due = nobodys_since(view, address, record)?;
-    Some(Leak { kind: Kind::Unknown, due, event: due, garbled: false })
+    Some(Leak { kind: Kind::Unknown, due, event: due, untraced: false })
 }
 
 /// Since when nobody has had a right to the record of a pod that nobody has ever seen; `None` = somebody has. All that is left of such a
@@ -229,8 +230,10 @@ pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, I
     let of_all = view.pools.of_uid(uid).iter().filter_map(|own| Some((leaked(own)?, own.0.clone(), own.1)));
     let ((leak, since), pool, address) = of_all.max_by_key(|((_, since), ..)| *since)?;
     let readable = view.pools.get(&pool).and_then(|pool| pool.garbled_until(view.at)).filter(|until| *until > leak.event);
+    // What was held up on its way comes when tracing of the pod is over (A W22, GL4).
+    let is_late = view.replicas.untraced_since(uid).is_some_and(|over| over < since);
     let since = readable.map_or(since, |until| until.max(since));
-    Some((Leak { due: leak.due.max(since), event: leak.event.max(since), garbled: readable.is_some(), ..leak }, pool, address))
+    Some((Leak { due: leak.due.max(since), event: leak.event.max(since), untraced: readable.is_some() || is_late, ..leak }, pool, address))
 }
 
 /// Whether anybody reclaims who is not lost for good.
@@ -285,7 +288,7 @@ pub(super) fn by_scan(view: &View, leak: &Leak, hinder: fn(&Reach) -> bool) -> S
 /// By when tracing has found it (GL1, GL2, GL3, GL5).
 pub(super) fn by_tracing(view: &View, uid: &str, leak: &Leak) -> SimTime {
     let settings = &view.terms.settings;
-    if leak.garbled {
+    if leak.untraced {
         return by_scan(view, leak, hinders_records);
     }
     // Who leads sees what begins then, and at the beginning whatever is still there.

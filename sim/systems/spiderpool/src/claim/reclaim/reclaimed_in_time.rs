@@ -133,7 +133,7 @@ impl IpamClaim for ReclaimedInTime {
 mod tests {
     use std::time::Duration;
 
-    use ipam_spiderpool::reclaim::ReclaimSettings;
+    use ipam_spiderpool::reclaim::{Dropped, ReclaimSettings};
 
     use super::super::super::testing::{Stage, on_stage_with};
     use super::*;
@@ -292,6 +292,30 @@ mod tests {
             stage.pass(Duration::from_secs(40));
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn a_record_that_is_made_when_there_is_nothing_left_to_trace_waits_for_a_scan() {
+        for late in [false, true] {
+            staged("vanished-pods-are-reclaimed-in-time", |stage| {
+                let replica = stage.replicas[0];
+                stage.pod_is("ns/a", "Succeeded", None);
+                if late {
+                    stage.unrecord(stage.agent, "p", "10.0.0.1");
+                }
+                stage.pod_gone("ns/a");
+                stage.pass(Duration::from_secs(6));
+                stage.reclaims(replica, ReclaimNote::Dropped { pod: "ns/a".into(), uid: "a".into(), why: Dropped::Moot });
+                stage.pass(Duration::from_secs(1));
+                if late {
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+                }
+                stage.pass(Duration::from_secs(40));
+                assert_eq!(stage.excuses().len(), usize::from(!late));
+                stage.pass(Duration::from_secs(620));
+                assert_eq!(stage.excuses(), [None]);
+            });
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ipam_spiderpool::names::FINALIZER;
 use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::{FxHashMap, ObjectKey};
+use sim_config::time::SimTime;
 
 use super::Said;
 
@@ -28,12 +29,21 @@ pub(crate) struct EndpointChange {
     pub(in super::super) after: Option<Arc<SpiderEndpoint>>,
 }
 
+/// When an endpoint was written for its pod, and up to which revision its writer had surely been shown the pods: whose the pod was then the
+/// endpoint stays.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Written {
+    moment: u64,
+    pub(in super::super) at: SimTime,
+    pub(in super::super) shown_pods: u64,
+}
+
 /// All endpoints, by `NAMESPACE/NAME`.
 #[derive(Debug, Default)]
 pub(in super::super) struct Endpoints {
     by_key: FxHashMap<Arc<str>, Arc<SpiderEndpoint>>,
-    /// Since which moment each has been that of its pod.
-    since: FxHashMap<Arc<str>, u64>,
+    /// Since when each has been that of its pod.
+    since: FxHashMap<Arc<str>, Written>,
     /// Those that are being deleted: by whom and since when.
     marked: FxHashMap<Arc<str>, Said>,
 }
@@ -51,7 +61,12 @@ impl Endpoints {
 
     /// The moment since which an endpoint has been that of its pod; 0 = since before the run.
     pub(in super::super) fn of_pod_since(&self, endpoint: &SpiderEndpoint) -> u64 {
-        self.since.get(ObjectKey::of(endpoint).as_str()).copied().unwrap_or(0)
+        self.written(endpoint).map_or(0, |written| written.moment)
+    }
+
+    /// How an endpoint became that of its pod; `None` = before the run.
+    pub(in super::super) fn written(&self, endpoint: &SpiderEndpoint) -> Option<Written> {
+        self.since.get(ObjectKey::of(endpoint).as_str()).copied()
     }
 
     /// Who marked an endpoint for deletion, and when.
@@ -59,18 +74,18 @@ impl Endpoints {
         self.marked.get(ObjectKey::of(endpoint).as_str()).copied()
     }
 
-    /// Takes in a version of an object, `None` if it is gone.
-    pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>) -> EndpointChange {
+    /// Takes in a version of an object, `None` if it is gone. `shown_pods`: up to which revision the writer had surely been shown the pods.
+    pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>, shown_pods: u64) -> EndpointChange {
         let key: Arc<str> = self.by_key.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());
         let before = match &after {
             Some(after) => self.by_key.insert(key.clone(), after.clone()),
             None => self.by_key.remove(&key),
         };
-        let of_pod_since = self.since.get(&key).copied().unwrap_or(0);
+        let of_pod_since = self.since.get(&key).map_or(0, |written| written.moment);
         match &after {
             None => drop(self.since.remove(&key)),
             Some(after) if before.as_ref().is_none_or(|before| uid_of(before) != uid_of(after)) => {
-                self.since.insert(key.clone(), said.moment);
+                self.since.insert(key.clone(), Written { moment: said.moment, at: said.at, shown_pods });
             }
             Some(_) => {}
         }

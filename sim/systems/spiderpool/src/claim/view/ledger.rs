@@ -8,6 +8,7 @@ use sim_config::time::SimTime;
 
 use super::Said;
 use super::agents::{ShownUpTo, Tried};
+use super::endpoints::Written;
 use super::pods::Pod;
 use crate::workload::{Cause, Given, Refusal};
 
@@ -31,6 +32,8 @@ pub(in super::super) struct Basis {
     pub(in super::super) began: u64,
     /// What the agent had surely been shown then.
     pub(in super::super) shown: ShownUpTo,
+    /// How the endpoint was written that names what was answered.
+    pub(in super::super) endpoint: Option<Written>,
 }
 
 impl Answer {

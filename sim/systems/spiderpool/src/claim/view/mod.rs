@@ -40,7 +40,7 @@ mod wishes;
 
 use std::sync::Arc;
 
-use ipam_spiderpool::reclaim::Target;
+use ipam_spiderpool::reclaim::{Dropped, Target};
 use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -66,7 +66,7 @@ pub(super) use agents::{Agents, Shown, ShownUpTo, Tried};
 pub(super) use applications::{Application, Applications, label};
 use beginning::Beginning;
 pub(super) use changes::Changes;
-pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, is_held_by_others, uid_of};
+pub(super) use endpoints::{EndpointChange, Endpoints, Written, addresses_of, is_held_by_others, uid_of};
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use entitlement::{Reclaimed, is_of_set, sim_time, wall};
 pub(super) use health::{AFTERMATH, Health};
@@ -233,7 +233,7 @@ impl View {
                 self.applications.see_pool(&name.into(), None, Some(typed_ref(&**object)));
             }
             kind if kind == self.kinds.subnets => self.subnets.begin(name, typed(object.clone())),
-            kind if kind == self.kinds.endpoints => drop(self.endpoints.see(name, said, Some(typed(object.clone())))),
+            kind if kind == self.kinds.endpoints => drop(self.endpoints.see(name, said, Some(typed(object.clone())), 0)),
             kind => drop(self.take(kind, key, 0, None, Some(object))),
         }
     }
@@ -397,7 +397,8 @@ impl View {
             return Some(Seen::Subnet(Box::new(change)));
         }
         if kind == self.kinds.endpoints {
-            let mut change = self.endpoints.see(key.as_str(), said, after.map(|object| typed(object.clone())));
+            let shown = |object: &Obj| self.agents.shown_before_add(client, uid_of(typed_ref::<SpiderEndpoint>(&**object)), Shown::Pods);
+            let mut change = self.endpoints.see(key.as_str(), said, after.map(|object| typed(object.clone())), after.map_or(0, shown));
             change.by_replica = self.is_replica(client);
             change.by_hand = !change.by_replica && self.is_hand(client);
             self.changes.see_endpoint(&change);
@@ -512,7 +513,8 @@ impl View {
                 let shown = self.agents.all_shown_before_add(said.by, uid);
                 let asked = self.agents.add_ended(said.by, container, nic);
                 if let Ok(given) = result {
-                    let basis = Basis { began: asked.as_ref().map_or(said.moment, |asked| asked.began.moment), shown };
+                    let began = asked.as_ref().map_or(said.moment, |asked| asked.began.moment);
+                    let basis = Basis { began, shown, endpoint: self.endpoint_written(uid) };
                     self.ledger.answered(uid, self.pods.get(uid), given, said, basis);
                 }
                 let refusal = result.as_ref().err().copied();
@@ -569,7 +571,17 @@ impl View {
                 self.replicas.announces(announced, shown, &whose);
             }
             ReclaimNote::Full { uid, .. } => self.replicas.finds_no_room(uid, said.at),
-            ReclaimNote::Held { uid, .. } | ReclaimNote::Dropped { uid, .. } => self.replicas.is_done_with(uid, said.at),
+            ReclaimNote::Held { uid, .. } => self.replicas.is_done_with(uid, said.at),
+            ReclaimNote::Dropped { uid, why, .. } => {
+                self.replicas.is_done_with(uid, said.at);
+                if matches!(why, Dropped::Done | Dropped::Moot) {
+                    self.replicas.ends_tracing(uid, said.at);
+                }
+            }
+            ReclaimNote::Entered { uid, .. } => {
+                self.replicas.speaks(said.by);
+                self.replicas.traces(uid);
+            }
             ReclaimNote::ReleaseEnded { key, ok, .. } => {
                 self.replicas.comes_to_an_end(said.at);
                 if !ok {
@@ -579,7 +591,6 @@ impl View {
             ReclaimNote::ScanEnded { took, .. } => self.replicas.longest_scan = self.replicas.longest_scan.max(*took),
             ReclaimNote::Leads(_)
             | ReclaimNote::EventLost { .. }
-            | ReclaimNote::Entered { .. }
             | ReclaimNote::ScanBegun { .. }
             | ReclaimNote::Marked { .. }
             | ReclaimNote::Removed { .. }
@@ -591,5 +602,11 @@ impl View {
     pub(super) fn endpoint_of(&self, pod: &Pod) -> Option<(&Arc<SpiderEndpoint>, bool)> {
         let found = pod.names().find_map(|name| Some((name, self.endpoints.get(name)?)));
         found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
+    }
+
+    /// How the endpoint of a pod was written; `None` = it has none, or had it before the run.
+    pub(super) fn endpoint_written(&self, uid: &str) -> Option<Written> {
+        let (endpoint, _) = self.endpoint_of(self.pods.get(uid)?)?;
+        self.endpoints.written(endpoint).filter(|_| uid_of(endpoint) == uid)
     }
 }

@@ -115,6 +115,8 @@ pub(in super::super) struct Replicas {
     others: FxHashSet<ProcessId>,
     by_key: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
     by_uid: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
+    /// When tracing of a pod came to its end, by UID.
+    untraced: FxHashMap<Arc<str>, SimTime>,
     /// Who last noticed that it leads, and when.
     pub(in super::super) taken_over: Option<Said>,
     /// By name, when releases failed.
@@ -295,6 +297,21 @@ impl Replicas {
     pub(super) fn is_done_with(&mut self, uid: &str, at: SimTime) {
         self.progress = at;
         self.in_hand.remove(uid);
+    }
+
+    /// Somebody traces a pod.
+    pub(super) fn traces(&mut self, uid: &str) {
+        self.untraced.remove(uid);
+    }
+
+    /// There is nothing left to trace of a pod.
+    pub(super) fn ends_tracing(&mut self, uid: &Arc<str>, at: SimTime) {
+        self.untraced.insert(uid.clone(), at);
+    }
+
+    /// Since when there was nothing left to trace of a pod; `None` = it is traced, or never was.
+    pub(in super::super) fn untraced_since(&self, uid: &str) -> Option<SimTime> {
+        self.untraced.get(uid).copied()
     }
 
     pub(super) fn comes_to_an_end(&mut self, at: SimTime) {

@@ -28,6 +28,8 @@ pub(super) struct Ask<'a> {
     pub(super) max_records: u64,
     /// Addresses that do not work for this pod.
     pub(super) avoided: &'a [IpAddr],
+    /// Addresses of a predecessor that the rules refuse by now, and whose records an earlier ADD may have made the pod's own.
+    pub(super) refused: &'a [IpAddr],
     /// Own records that are sure to stay, because the asker made them just now; `None` = all are.
     pub(super) sure: Option<&'a [IpAddr]>,
     /// The addresses that the pod's endpoint names and keeps, as the API server has it; `None` = that is not known.
@@ -88,8 +90,8 @@ fn record(ask: &Ask<'_>) -> PoolIPAllocation {
 
 /// Gives an address: the one that is recorded for this pod and NIC, else the first free one.
 ///
-/// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that a
-/// late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
+/// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that the rules
+/// refuse, and one that a late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
 /// record that names no NIC, as upstream writes them, is made this NIC's.
 ///
 /// If nothing else is free such records go by themselves: a record that stayed would be a second one beside that of the next pool (A W1).
@@ -119,7 +121,7 @@ pub(super) fn allocate(
             if ask.named.is_some_and(|named| named.contains(&ip)) {
                 continue;
             }
-            if ask.avoided.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
+            if ask.avoided.contains(&ip) || ask.refused.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
                 bad.push(ip);
             } else if own.is_none_or(|(_, known)| named && !known) {
                 own = Some((ip, named));
@@ -186,6 +188,10 @@ pub(super) struct NewOwner<'a> {
     pub(super) uid: &'a str,
     /// The UID of the pod that is known to be gone; `None` = any pod of the name is.
     pub(super) gone: Option<&'a str>,
+    /// What may be recorded for its NICs beside what is taken over; `None` = anything.
+    pub(super) beside: Option<&'a [IpAddr]>,
+    /// Whether records that are missing may be made: the pod was alive after they were missed.
+    pub(super) makes: bool,
     pub(super) max_records: u64,
     pub(super) policy: &'a Policy,
 }
@@ -204,6 +210,8 @@ pub(super) enum Fate {
     Kept,
     /// It has it by a record that was missing.
     Made,
+    /// The record is missing, and somebody has to see first whether the pod is alive.
+    Missing,
     /// It is not.
     Lost,
     /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
@@ -222,7 +230,8 @@ impl Fate {
 /// A missing record is made anew if the pool may give the address away. One that is somebody else's stays his.
 ///
 /// # Errors
-/// With `foreign-record-blocks`, an address is somebody else's.
+/// With `foreign-record-blocks`, an address is somebody else's. [`PoolError::EndpointUnknown`] before a NIC of the new pod has a second record
+/// of a family: what an earlier life of the agent sent for it has come by now, and goes back first.
 pub(super) fn reown(
     pool: &SpiderIPPool,
     new_owner: &NewOwner<'_>,
@@ -231,6 +240,18 @@ pub(super) fn reown(
 ) -> Result<Decision<Vec<Fate>>, PoolError> {
     let mut records = records(pool)?;
     let policy = new_owner.policy;
+    if let Some(beside) = new_owner.beside {
+        let is_taken_over = |ip: IpAddr| reused.iter().any(|reused_ip| reused_ip.ip == ip);
+        let has_another =
+            |ip: IpAddr, nic: &str| reused.iter().any(|reused_ip| reused_ip.nic == nic && reused_ip.ip.is_ipv4() == ip.is_ipv4());
+        let is_stray = |(key, record): (&RecordKey, &PoolIPAllocation)| {
+            let of_nic = key.address().zip(record.interface.as_deref()).filter(|_| record.pod == new_owner.key);
+            of_nic.is_some_and(|(ip, nic)| !beside.contains(&ip) && !is_taken_over(ip) && has_another(ip, nic))
+        };
+        if records.of_pod_uid(new_owner.uid).any(is_stray) {
+            return Err(PoolError::EndpointUnknown);
+        }
+    }
     let mut addresses = Some(addresses);
     let mut usable = None;
     let (mut kept, mut changed, mut added) = (Vec::with_capacity(reused.len()), false, false);
@@ -259,6 +280,7 @@ pub(super) fn reown(
                 kept.push(Fate::Kept);
             }
             None if policy.reown_missing_record => kept.push(Fate::Kept),
+            None if !new_owner.makes => kept.push(Fate::Missing),
             None => {
                 if usable.is_none()
                     && let Some(addresses) = addresses.take()

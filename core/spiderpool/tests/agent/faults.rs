@@ -325,6 +325,29 @@ fn a_record_without_a_nic_stays_that_of_the_nic_in_the_endpoint() {
 }
 
 #[test]
+fn what_an_earlier_life_took_over_and_is_reserved_since_makes_way_for_another_address() {
+    for (reserved, expected) in [("10.0.0.5", "10.0.0.1"), ("10.0.0.1", "10.0.0.2")] {
+        let mut scene = Scene::new(Policy::hardened());
+        let pools = ippools(&[("eth0", &["p4"], &[])]);
+        scene.pod("db-0", "u1", Owner::StatefulSet, &pools);
+        scene.add("db-0", "u1", "eth0").unwrap();
+        scene.pod("db-0", "u2", Owner::StatefulSet, &pools);
+        scene.world.script(|name, _| if name.starts_with("update SpiderIPPool") { Deed::ServeAndHang } else { Deed::Serve });
+        assert!(scene.try_add("db-0", "u2", "eth0").is_none());
+        scene.world.serve_all();
+        assert_eq!(scene.of("u2"), ["10.0.0.1"]);
+        scene.world.put(json!({
+            "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderReservedIP", "metadata": {"name": "r"},
+            "spec": {"ips": [reserved], "ipVersion": 4},
+        }));
+        let caches = scene.world.clone();
+        scene.restart_long_ago(&caches);
+        assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), [expected]);
+        agrees(&scene, "db-0", "u2");
+    }
+}
+
+#[test]
 fn what_a_crashed_agent_recorded_in_a_pool_that_was_closed_since_is_taken_back() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));

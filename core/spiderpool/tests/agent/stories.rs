@@ -240,6 +240,22 @@ fn an_agent_makes_the_pool_of_a_third_party_controller() {
 }
 
 #[test]
+fn another_sandbox_of_a_pod_that_only_the_cache_shows_is_not_answered() {
+    for (gone, class) in [(true, Some("missing-pod")), (false, None)] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.pod("db-0", "u", Owner::StatefulSet, ONE);
+        scene.add("db-0", "u", "eth0").unwrap();
+        let old = scene.world.frozen();
+        if gone {
+            scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "db-0"));
+        }
+        scene.restart_long_ago(&old);
+        let answer = scene.in_sandbox("next").add("db-0", "u", "eth0");
+        assert_eq!((answer.err().map(|error| error.class()), scene.of("u").len()), (class, 1));
+    }
+}
+
+#[test]
 fn what_a_del_has_released_is_not_given_again_to_a_pod_that_only_the_cache_shows() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, ONE);

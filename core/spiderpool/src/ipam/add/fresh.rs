@@ -168,6 +168,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         avoided: &[IpAddr],
         mine: &[IpAddr],
         named: Option<&[IpAddr]>,
+        refused: &[IpAddr],
     ) -> AllocationResult {
         let policy = self.policy();
         let nic = allocation.nic;
@@ -181,7 +182,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         for Candidate { name: pool, held, .. } in &allocation.pools {
             let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
-            let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, sure, named, policy };
+            let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, refused, sure, named, policy };
             let tried = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway).await;
             let (uid, family, attempts) = (&*self.uid, allocation.family, tried.attempts);
             let result = tried.result.as_ref().map(|(allocated, _)| allocated.address);
@@ -273,11 +274,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         endpoint: &SpiderEndpoint,
         drawn: &[AllocatedIp],
     ) -> Result<(), Setback> {
-        if self.keeps_strays() {
-            return Ok(());
-        }
-        let named = entries(endpoint).iter().flat_map(stored).map(|at| at.address.addr());
-        let named: Vec<IpAddr> = named.chain(drawn.iter().map(|allocated| allocated.address.addr())).collect();
+        let Some(named) = self.stays_beside(endpoint, drawn) else { return Ok(()) };
         let mut strays = Vec::new();
         for (place, entry) in kept {
             let nic = self.nic_of(*place, entry);
@@ -287,6 +284,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             strays.extend(of_nic.into_iter().filter(|(_, ip)| is_stray(*ip)));
         }
         self.take_back_strays(&distinct(strays)).await
+    }
+
+    /// What stays of the pod's records while addresses that `endpoint` names are taken over; `None` = everything.
+    pub(super) fn stays_beside(&self, endpoint: &SpiderEndpoint, drawn: &[AllocatedIp]) -> Option<Vec<IpAddr>> {
+        if self.keeps_strays() {
+            return None;
+        }
+        let named = entries(endpoint).iter().flat_map(stored).map(|at| at.address.addr());
+        Some(named.chain(drawn.iter().map(|allocated| allocated.address.addr())).collect())
+    }
+
+    /// What the rules refuse of a predecessor's by now. An earlier ADD that ended before the pod had an answer may have made its record the
+    /// pod's own: it makes way then, as a record that was drawn would not.
+    fn refused(&self, base: Option<&SpiderEndpoint>, static_reuse: &StaticReuse, drawn: &[AllocatedIp]) -> Vec<IpAddr> {
+        let predecessors = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited && !self.keeps_strays());
+        let mut refused = predecessors.map(|base| given_up(base, static_reuse)).unwrap_or_default();
+        refused.retain(|(pool, ip)| !drawn.iter().any(|allocated| allocated.pool == *pool && allocated.address.addr() == *ip));
+        refused.into_iter().map(|(_, ip)| ip).collect()
     }
 
     /// Upstream takes nothing back before it draws. Those of its forms that leave records behind are to do so here, too.
@@ -329,7 +344,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             self.leave_strays(&allocations, base, &static_reuse, &mut ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
-            let allocated = match self.allocate_all(&mut allocations, &avoided, named.as_deref(), ledger).await {
+            let refused = self.refused(base, &static_reuse, &ledger.recorded);
+            let allocated = match self.allocate_all(&mut allocations, &avoided, named.as_deref(), &refused, ledger).await {
                 // Who answered on those addresses may be gone: the probe that follows tells. All begin anew, so that each has its turn.
                 Err(Setback::Failed(IpamError::NotAllocated(failures)))
                     if !avoided.is_empty() && failures.are_used_out() && !policy.conflict_avoided_forever =>
@@ -343,7 +359,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
             static_reuse.untaken = false;
             self.leave_strays_of_kept(&static_reuse.kept, base, &ledger.recorded).await?;
-            let lost = self.reown_all(&static_reuse.kept, uid_of(base)).await?;
+            let beside = self.stays_beside(base, &ledger.recorded);
+            let lost = self.reown_all(&static_reuse.kept, uid_of(base), beside.as_deref()).await?;
             if lost.is_empty() {
                 break allocated;
             }
@@ -400,6 +417,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         allocations: &mut [Allocation<'_>],
         avoided: &[IpAddr],
         named: Option<&[IpAddr]>,
+        refused: &[IpAddr],
         ledger: &mut Ledger,
     ) -> Result<Vec<AllocatedIp>, Setback> {
         if allocations.is_empty() && !self.policy().answer_not_as_stored {
@@ -420,7 +438,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.order_again(allocations);
         let allocations = &*allocations;
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
-        let one = |allocation| self.allocate_one(allocation, avoided, &mine, named);
+        let one = |allocation| self.allocate_one(allocation, avoided, &mine, named, refused);
         let results = if self.policy().nics_race {
             join_all(allocations.iter().map(one).collect()).await
         } else {

@@ -325,7 +325,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 self.end(&known).await?;
                 // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
                 if own && !static_reuse.untaken && !policy.unrecorded_answer {
-                    let lost = self.reown_all(&static_reuse.kept, uid_of(&known)).await?;
+                    let lost = self.reown_all(&static_reuse.kept, uid_of(&known), None).await?;
                     static_reuse.lose(lost, entries(&known));
                 }
                 None

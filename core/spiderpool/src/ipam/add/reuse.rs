@@ -15,6 +15,7 @@ use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{EndpointOwnership, entries, is_terminating, is_unfinished, uid_of};
 use crate::ipam::error::{IpamError, PoolError, of_pool};
+use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::by_pool;
 use crate::ipam::pool_decide::{Fate, NewOwner, ReusedIp};
@@ -212,12 +213,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(None);
         }
         if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
-            // Its own endpoint without the finalizer is what a DEL of this very pod has left.
-            if !own || self.is_let_go(endpoint) {
+            // Its own endpoint without the finalizer is what a DEL of this very pod has left. Another sandbox may be that of a pod that only
+            // caches show: a kubelet that starts again beside a server that is behind begins it anew (K §5.5).
+            if !own || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint) {
                 self.confirm().await?;
             }
             self.leave_strays_of_kept(&static_reuse.kept, endpoint, &[]).await?;
-            let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint)).await?;
+            let beside = self.stays_beside(endpoint, &[]);
+            let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint), beside.as_deref()).await?;
             static_reuse.lose(lost, known);
         }
         if !answers(static_reuse) {
@@ -265,18 +268,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let live = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
         match live {
             // The endpoint goes last: by now all records are gone that are to go.
-            None if self.reown_all(kept, uid_of(known)).await?.is_empty() => self.write(None, ips, unfinished, false).await,
+            None if self.reown_all(kept, uid_of(known), None).await?.is_empty() => self.write(None, ips, unfinished, false).await,
             Some(live) if live.metadata.resource_version == known.metadata.resource_version => Ok(live),
             _ => Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone()))),
         }
     }
 
-    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1).
+    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1). `beside`: what else may
+    /// stay recorded for their NICs; `None` = anything.
     pub(super) async fn reown_all(
         &mut self,
         kept: &[(usize, IPAllocationDetail)],
         gone: &str,
-    ) -> Result<Vec<(usize, IpVersion)>, IpamError> {
+        beside: Option<&[IpAddr]>,
+    ) -> Result<Vec<(usize, IpVersion)>, Setback> {
         let policy = *self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));
@@ -290,14 +295,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let names: Vec<Arc<str>> = pools.iter().map(|(pool, _)| pool.clone()).collect();
         let _tickets = self.op.tickets(&self.uid, &names).await?;
         if self.op.is_late() {
-            return Err(IpamError::OutOfTime);
+            return Err(IpamError::OutOfTime.into());
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let gone = (!policy.uid_from_cached_pod).then_some(gone);
-        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy: &policy };
+        let makes = policy.liveness_from_cache || policy.uid_from_cached_pod;
+        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, beside, makes, max_records, policy: &policy };
         let results = join_all(pools.iter().map(|(pool, reused)| self.reown_of(pool, new_owner, reused)).collect()).await;
         let mut lost = Vec::new();
-        let mut failed = None;
+        let (mut failed, mut strayed) = (None, false);
         for ((pool, reused), result) in pools.iter().zip(results) {
             let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
             match result {
@@ -309,22 +315,40 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     lost.extend(places.zip(fates).filter(|(_, fate)| !fate.is_kept()).map(|(place, _)| place));
                 }
                 Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
+                Err(PoolError::EndpointUnknown) => {
+                    strayed = true;
+                    // The next round reads the pool itself, whatever the cache shows.
+                    for (_, reused_ip) in reused {
+                        self.op.agent.failures.suspect(&self.uid, Suspect { nic: reused_ip.nic.as_str().into(), pool: pool.clone() });
+                    }
+                }
                 Err(error) => failed = failed.or(Some(of_pool(pool)(error))),
             }
         }
-        failed.map_or(Ok(lost), Err)
+        match failed {
+            Some(error) => Err(error.into()),
+            None if strayed => Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone()))),
+            None => Ok(lost),
+        }
     }
 
     async fn reown_of(&self, pool: &Arc<str>, new_owner: NewOwner<'_>, reused: &[(usize, ReusedIp)]) -> Result<Vec<Fate>, PoolError> {
         let reused: Vec<ReusedIp> = reused.iter().map(|(_, reused_ip)| reused_ip.clone()).collect();
         let addresses: Vec<IpAddr> = reused.iter().map(|reused_ip| reused_ip.ip).collect();
         let mut result = self.op.reown(pool, new_owner, &reused).await;
-        // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone.
-        while let Ok(fates) = &result
-            && let Some(third) = fates.iter().find_map(|fate| if let Fate::Of(uid) = fate { Some(uid.clone()) } else { None })
-        {
+        let mut makes = new_owner.makes;
+        while let Ok(fates) = &result {
+            let third = fates.iter().find_map(|fate| if let Fate::Of(uid) = fate { Some(uid.clone()) } else { None });
+            let missing = fates.contains(&Fate::Missing);
+            if third.is_none() && !missing {
+                break;
+            }
+            // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone. Whoever took a record
+            // away may have known this one as gone; if it is alive after it was missed, it has it anew.
             self.check_alive().await.map_err(|error| PoolError::Replaced(error.to_string()))?;
-            result = self.op.reown(pool, NewOwner { gone: Some(&third), ..new_owner }, &reused).await;
+            makes |= missing;
+            let gone = third.as_deref().or(new_owner.gone);
+            result = self.op.reown(pool, NewOwner { gone, makes, ..new_owner }, &reused).await;
         }
         let step = result.as_ref().map(drop);
         self.op.observe(Step::Reowned { pod: &self.key, uid: &self.uid, pool, addresses: &addresses, result: step });

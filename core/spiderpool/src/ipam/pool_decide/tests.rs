@@ -59,8 +59,17 @@ fn after(pool: &SpiderIPPool, write: Option<&IPPoolStatus>) -> Plain {
 fn whether_a_nic_is_recorded_is_not_known_of_records_that_cannot_be_read() {
     let (key, policy) = (ObjectKey::namespaced("ns", "a"), Policy::hardened());
     let named = [ip(3)];
-    let ask =
-        |nic: &'static str, named| Ask { key: &key, uid: "u1", nic, max_records: 9, avoided: &[], sure: None, named, policy: &policy };
+    let ask = |nic: &'static str, named| Ask {
+        key: &key,
+        uid: "u1",
+        nic,
+        max_records: 9,
+        avoided: &[],
+        refused: &[],
+        sure: None,
+        named,
+        policy: &policy,
+    };
     let of = |nic: Option<&str>| (KEY.to_owned(), "u1".to_owned(), nic.map(str::to_owned));
     let mut pool = pool(&[(3, of(Some("eth0")))].into());
     assert_eq!(ask("eth0", None).is_recorded_in(&pool), Some(true));
@@ -103,6 +112,7 @@ proptest! {
             nic: "eth0",
             max_records: max,
             avoided: &avoided,
+            refused: &[],
             sure,
             named: named.as_deref(),
             policy: &policy,
@@ -171,7 +181,7 @@ proptest! {
     fn an_heir_gets_what_is_free_or_of_its_name(records in records(), what in prop::collection::btree_set(1..=SIZE, 1..4)) {
         let pool = pool(&records);
         let policy = Policy::hardened();
-        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), max_records: 100, policy: &policy };
+        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), beside: None, makes: true, max_records: 100, policy: &policy };
         let reused: Vec<ReusedIp> = what.iter().map(|last| ReusedIp { ip: ip(*last), nic: "eth0".to_owned() }).collect();
         let decision = reown(&pool, &new_owner, &reused, || addresses(&pool, &[])).unwrap();
         let now = after(&pool, decision.write.as_ref());
@@ -204,7 +214,8 @@ fn pool_of(records: &[(u8, &str, &str, Option<&str>)]) -> SpiderIPPool {
 fn a_record_that_names_the_nic_is_answered_rather_than_one_that_names_none() {
     let pool = pool_of(&[(1, KEY, "u1", None), (2, KEY, "u1", Some("eth0")), (3, KEY, "u1", Some("net1"))]);
     let (key, policy) = (ObjectKey::namespaced("ns", "a"), Policy::hardened());
-    let ask = Ask { key: &key, uid: "u1", nic: "eth0", max_records: 9, avoided: &[], sure: None, named: None, policy: &policy };
+    let ask =
+        Ask { key: &key, uid: "u1", nic: "eth0", max_records: 9, avoided: &[], refused: &[], sure: None, named: None, policy: &policy };
     let decision = allocate(&pool, &ask, || addresses(&pool, &[])).unwrap();
     assert_eq!(decision.outcome.address.map(|address| address.addr()), Some(ip(2)));
     assert!(decision.write.is_none());
@@ -217,7 +228,7 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
     pool.spec.exclude_ips = Some(vec!["10.0.0.4".to_owned()]);
     let reused_ip = |last| ReusedIp { ip: ip(last), nic: "eth0".to_owned() };
     let fates = |max_records, what: &[u8]| {
-        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), max_records, policy: &policy };
+        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), beside: None, makes: true, max_records, policy: &policy };
         let what: Vec<ReusedIp> = what.iter().copied().map(reused_ip).collect();
         let decision = reown(&pool, &new_owner, &what, || addresses(&pool, &[])).unwrap();
         (decision.outcome, after(&pool, decision.write.as_ref()).len())
@@ -225,4 +236,32 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
     assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::Lost, Fate::Kept, Fate::Made, Fate::Lost], 3));
     // There are as many records as there may be.
     assert_eq!(fates(2, &[2, 3]), (vec![Fate::Kept, Fate::Lost], 2));
+}
+
+#[test]
+fn nothing_is_taken_over_beside_what_an_earlier_life_of_the_agent_recorded_for_the_nic() {
+    let policy = Policy::hardened();
+    let fates = |stray: (&str, &str), beside: Option<&[IpAddr]>| {
+        let pool = pool_of(&[(1, KEY, "u1", Some("eth0")), (2, stray.0, "u3", Some(stray.1))]);
+        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), beside, makes: true, max_records: 9, policy: &policy };
+        let what = [ReusedIp { ip: ip(1), nic: "eth0".to_owned() }];
+        reown(&pool, &new_owner, &what, || addresses(&pool, &[])).map(|decision| decision.outcome)
+    };
+    assert_eq!(fates((KEY, "eth0"), Some(&[])), Err(PoolError::EndpointUnknown));
+    for (stray, beside) in
+        [((KEY, "net1"), Some(&[][..])), (("ns/b", "eth0"), Some(&[])), ((KEY, "eth0"), Some(&[ip(2)])), ((KEY, "eth0"), None)]
+    {
+        assert_eq!(fates(stray, beside), Ok(vec![Fate::Kept]), "{stray:?} {beside:?}");
+    }
+}
+
+#[test]
+fn a_missing_record_is_made_only_for_a_pod_that_was_alive_since() {
+    let (policy, pool) = (Policy::hardened(), pool_of(&[]));
+    for (makes, fate) in [(false, Fate::Missing), (true, Fate::Made)] {
+        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), beside: None, makes, max_records: 9, policy: &policy };
+        let what = [ReusedIp { ip: ip(1), nic: "eth0".to_owned() }];
+        let decision = reown(&pool, &new_owner, &what, || addresses(&pool, &[])).unwrap();
+        assert_eq!((decision.outcome, decision.write.is_some()), (vec![fate], makes));
+    }
 }

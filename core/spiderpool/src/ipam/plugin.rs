@@ -46,8 +46,8 @@ pub trait Connection: Send + Sync {
 
 /// What the plugin learns of the network.
 pub trait Probe: Send + Sync {
-    /// The addresses of the physical function behind a NIC of this sandbox, which is a virtual function of it (A §3, rule 11). Asked only with
-    /// `match_master_subnet`; none = it is none, and no pool serves it.
+    /// The addresses of the physical function behind a NIC of this sandbox, which is a virtual function of it (A §3, rule 11). Asked only
+    /// with `match_master_subnet`; none = it is none, and no pool serves it.
     fn master(&self, nic: &str, container: &str) -> impl Future<Output = Arc<[IpAddr]>> + Send {
         let _ = (nic, container);
         async { Arc::default() }

@@ -91,8 +91,8 @@ fn record(ask: &Ask<'_>) -> PoolIPAllocation {
 /// Gives an address: the one that is recorded for this pod and NIC, else the first free one.
 ///
 /// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that the rules
-/// refuse, and one that a late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
-/// record that names no NIC, as upstream writes them, is made this NIC's.
+/// refuse, and one that a late write may take away: the pool has another version then, so that the late write comes to nothing (K070,
+/// K075). An own record that names no NIC, as upstream writes them, is made this NIC's.
 ///
 /// If nothing else is free such records go by themselves: a record that stayed would be a second one beside that of the next pool (A W1).
 ///
@@ -230,8 +230,8 @@ impl Fate {
 /// A missing record is made anew if the pool may give the address away. One that is somebody else's stays his.
 ///
 /// # Errors
-/// With `foreign-record-blocks`, an address is somebody else's. [`PoolError::EndpointUnknown`] before a NIC of the new pod has a second record
-/// of a family: what an earlier life of the agent sent for it has come by now, and goes back first.
+/// With `foreign-record-blocks`, an address is somebody else's. [`PoolError::EndpointUnknown`] before a NIC of the new pod has a second
+/// record of a family: what an earlier life of the agent sent for it has come by now, and goes back first.
 pub(super) fn reown(
     pool: &SpiderIPPool,
     new_owner: &NewOwner<'_>,

@@ -169,20 +169,20 @@ pub enum EventKind<'a> {
     },
     /// A watch cache that had lost changes began again from a list.
     Relisted {
-        /// The API server of the cache.
+        /// The API server whose watch cache it is.
         server: ProcessId,
-        /// The type.
+        /// The type of which it has all objects again.
         kind: KindId,
     },
     /// A watch cache lost a change: it goes on without (K182).
     Lost {
-        /// The API server of the cache.
+        /// The API server whose watch cache it is.
         server: ProcessId,
-        /// The type.
+        /// The type of the object that changed.
         kind: KindId,
-        /// The object.
+        /// The object of which the cache shows what was before.
         key: &'a ObjectKey,
-        /// The revision of the change.
+        /// The revision that the change took in the store.
         revision: u64,
     },
     /// A fault began, fired or ended.

@@ -213,8 +213,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(None);
         }
         if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
-            // Its own endpoint without the finalizer is what a DEL of this very pod has left. Another sandbox may be that of a pod that only
-            // caches show: a kubelet that starts again beside a server that is behind begins it anew (K §5.5).
+            // Its own endpoint without the finalizer is what a DEL of this very pod has left. Another sandbox may be that of a pod that
+            // only caches show: a kubelet that starts again beside a server that is behind begins it anew (K §5.5).
             if !own || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint) {
                 self.confirm().await?;
             }
@@ -274,8 +274,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1). `beside`: what else may
-    /// stay recorded for their NICs; `None` = anything.
+    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1). `beside`: what else
+    /// may stay recorded for their NICs; `None` = anything.
     pub(super) async fn reown_all(
         &mut self,
         kept: &[(usize, IPAllocationDetail)],
@@ -343,8 +343,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if third.is_none() && !missing {
                 break;
             }
-            // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone. Whoever took a record
-            // away may have known this one as gone; if it is alive after it was missed, it has it anew.
+            // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone. Whoever took a
+            // record away may have known this one as gone; if it is alive after it was missed, it has it anew.
             self.check_alive().await.map_err(|error| PoolError::Replaced(error.to_string()))?;
             makes |= missing;
             let gone = third.as_deref().or(new_owner.gone);

@@ -10,8 +10,8 @@ use super::{Findings, PoolClaim, UNLISTED};
 /// crash has been given an address, unless the list is empty or somebody outside has made its record one of no address.
 ///
 /// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
-/// and those pods hold are not counted. Nor is a VM that serves a sandbox which is over and that no list of owners showed when a lost document
-/// was made anew (`owner-lost-by-watch-cache`): it refuses everybody else, and stays so until somebody deletes the pod.
+/// and those pods hold are not counted. Nor is a VM that serves a sandbox which is over and that no list of owners showed when a lost
+/// document was made anew (`owner-lost-by-watch-cache`): it refuses everybody else, and stays so until somebody deletes the pod.
 ///
 /// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
 /// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that

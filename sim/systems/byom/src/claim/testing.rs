@@ -268,7 +268,7 @@ impl Stage {
         self.event(EventKind::Lost { server, kind: KindId(3), key: &ObjectKey::namespaced("ns", id), revision });
     }
 
-    /// It begins anew.
+    /// It fills its watch cache of PeerPods anew, and lacks nothing any more.
     pub(super) fn relisted_peer_pods(&mut self, server: ProcessId) {
         self.event(EventKind::Relisted { server, kind: KindId(3) });
     }

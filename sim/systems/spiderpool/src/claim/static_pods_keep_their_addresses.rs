@@ -63,8 +63,9 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
 
 fn had_to_be_kept(view: &View, (uid, pod): (&str, &Pod), before: &Answer, shown: &ShownUpTo) -> bool {
     let predecessor = view.pods.get(&before.uid);
-    // What an orphan is given for the first time goes with it (A §6.1), and so does what is added to its endpoint once a set has adopted it: an
-    // endpoint stays that of whoever it was written for (A §5.7). What it had as one of the set's is kept if it ends as an orphan (A §7.1).
+    // What an orphan is given for the first time goes with it (A §6.1), and so does what is added to its endpoint once a set has adopted
+    // it: an endpoint stays that of whoever it was written for (A §5.7). What it had as one of the set's is kept if it ends as an orphan (A
+    // §7.1).
     let is_orphans =
         |pod: &Pod, written: Option<Written>| written.is_some_and(|written| pod.may_have_seemed_orphan(written.at, written.shown_pods));
     let shown_pods = before.basis.shown[Shown::Pods as usize];

@@ -88,8 +88,8 @@ pub struct SpiderDraft {
     pub default_pools: Choice<u32>,
     /// Which rule keeps each of them for some pods (A §3). With one that serves nobody, pods that name no other get no address.
     pub rules: Choice<PoolRule>,
-    /// Whether the CNI configuration has `match_master_subnet`: a pool serves a pod only if the NIC of its node has an address in the pool's
-    /// subnet (A §3, rule 11). Each node's has one in some of the subnets, at least one of each family.
+    /// Whether the CNI configuration has `match_master_subnet`: a pool serves a pod only if the NIC of its node has an address in the
+    /// pool's subnet (A §3, rule 11). Each node's has one in some of the subnets, at least one of each family.
     pub match_master_subnet: Choice<bool>,
     /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the
     /// keys of the documents.

@@ -226,8 +226,8 @@ impl View {
         change
     }
 
-    /// What a document that `change` makes anew lacks. For what no list of owners may have shown the pool does not answer until it is recorded
-    /// again: the VM still serves whom it served.
+    /// What a document that `change` makes anew lacks. For what no list of owners may have shown the pool does not answer until it is
+    /// recorded again: the VM still serves whom it served.
     fn take_missing(&mut self, change: &Change, document: &PoolDocument) -> Vec<Missing> {
         let said = Said { by: change.by, at: change.at };
         let missing = self.ledger.missing_from(document);

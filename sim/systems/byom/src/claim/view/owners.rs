@@ -27,7 +27,7 @@ struct Missed {
     until: Option<SimTime>,
 }
 
-/// All of them.
+/// All PeerPods that have their finalizer, and which of them some watch cache does not show as they are.
 #[derive(Debug, Default)]
 pub(in super::super) struct Owners {
     owners: FxHashMap<ObjectKey, Owner>,

@@ -8,7 +8,7 @@ use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::{FxHashMap, ObjectKey};
 use sim_config::time::SimTime;
 
-use super::Said;
+use super::{Pod, Said, View};
 
 /// One commit of an endpoint.
 #[derive(Clone, Debug)]
@@ -95,6 +95,20 @@ impl Endpoints {
             self.marked.insert(key.clone(), said);
         }
         EndpointChange { said, by_hand: false, by_replica: false, key, of_pod_since, before, after }
+    }
+}
+
+impl View {
+    /// The endpoint of a pod, by whichever of its names there is one.
+    pub(in super::super) fn endpoint_of(&self, pod: &Pod) -> Option<(&Arc<SpiderEndpoint>, bool)> {
+        let found = pod.names().find_map(|name| Some((name, self.endpoints.get(name)?)));
+        found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
+    }
+
+    /// How the endpoint of a pod was written; `None` = it has none, or had it before the run.
+    pub(in super::super) fn endpoint_written(&self, uid: &str) -> Option<Written> {
+        let (endpoint, _) = self.endpoint_of(self.pods.get(uid)?)?;
+        self.endpoints.written(endpoint).filter(|_| uid_of(endpoint) == uid)
     }
 }
 

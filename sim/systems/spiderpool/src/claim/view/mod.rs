@@ -597,16 +597,4 @@ impl View {
             | ReclaimNote::LetGo { .. } => self.replicas.speaks(said.by),
         }
     }
-
-    /// The endpoint of a pod, by whichever of its names there is one.
-    pub(super) fn endpoint_of(&self, pod: &Pod) -> Option<(&Arc<SpiderEndpoint>, bool)> {
-        let found = pod.names().find_map(|name| Some((name, self.endpoints.get(name)?)));
-        found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
-    }
-
-    /// How the endpoint of a pod was written; `None` = it has none, or had it before the run.
-    pub(super) fn endpoint_written(&self, uid: &str) -> Option<Written> {
-        let (endpoint, _) = self.endpoint_of(self.pods.get(uid)?)?;
-        self.endpoints.written(endpoint).filter(|_| uid_of(endpoint) == uid)
-    }
 }

@@ -115,7 +115,7 @@ pub(in super::super) struct Replicas {
     others: FxHashSet<ProcessId>,
     by_key: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
     by_uid: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
-    /// When tracing of a pod came to its end, by UID.
+    /// When a replica dropped a pod of which nothing was left to trace, by UID.
     untraced: FxHashMap<Arc<str>, SimTime>,
     /// Who last noticed that it leads, and when.
     pub(in super::super) taken_over: Option<Said>,
@@ -299,12 +299,12 @@ impl Replicas {
         self.in_hand.remove(uid);
     }
 
-    /// Somebody traces a pod.
+    /// A replica has taken a pod into its database, and traces it until it is done.
     pub(super) fn traces(&mut self, uid: &str) {
         self.untraced.remove(uid);
     }
 
-    /// There is nothing left to trace of a pod.
+    /// A replica has dropped a pod of which nothing was left to trace.
     pub(super) fn ends_tracing(&mut self, uid: &Arc<str>, at: SimTime) {
         self.untraced.insert(uid.clone(), at);
     }

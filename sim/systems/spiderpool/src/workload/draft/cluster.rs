@@ -70,8 +70,8 @@ fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolP
     PoolPlan { name, spec }
 }
 
-/// The addresses of the physical function of a node: in some of the subnets, at least one of each family. They lie right before the gateways,
-/// far behind what pools have to give.
+/// The addresses of the physical function of a node: in some of the subnets, at least one of each family. They lie right before the
+/// gateways, far behind what pools have to give.
 fn masters(draw: &mut Draw, plan: &SpiderPlan, families: Families, node: u32) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
     for version in families.versions() {

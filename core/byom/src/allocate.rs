@@ -56,7 +56,8 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
         let policy = *self.policy();
         let mut ready: Option<Address> = None;
-        let mut skip = BTreeSet::new();
+        // The VMs that are not to be had: they do not answer, or serve another allocation.
+        let (mut skip, mut held) = (BTreeSet::new(), None);
         let mut guard = None;
         loop {
             if guard.is_none() {
@@ -81,11 +82,20 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(Refusal::NoAvailable { predecessor }) => {
                     drop(guard.take());
-                    let Some(predecessor) = self.predecessor(predecessor, &snapshot, pod).await else { return Err(PoolError::NoAvailable) };
+                    let Some(predecessor) = self.predecessor(predecessor, &snapshot, pod, &skip).await else {
+                        return Err(held.unwrap_or(PoolError::NoAvailable));
+                    };
                     let begun = self.release_begun(Some(&predecessor), None, Releaser::Successor, effort);
                     let released = Box::pin(self.release_within(&predecessor, None, budget, effort)).await;
                     self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
-                    released?;
+                    match released {
+                        // Nobody gets that VM before whoever it serves is gone; the pod may have left another one.
+                        Err(PoolError::HeldByAnother { address, holder }) => {
+                            skip.insert(AddressKey::clone(address.key()));
+                            held = Some(PoolError::HeldByAnother { address, holder });
+                        }
+                        released => drop(released?),
+                    }
                     continue;
                 }
                 Ok(Answer::Allocated(address)) => Ok(address),
@@ -141,12 +151,18 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
 
     /// The allocation of an earlier sandbox of the pod. A record that an older version made does not say in which namespace its pod is:
     /// then its owner does.
-    async fn predecessor(&self, known: Option<Arc<str>>, snapshot: &Snapshot, pod: &PodName) -> Option<Arc<str>> {
+    async fn predecessor(
+        &self,
+        known: Option<Arc<str>>,
+        snapshot: &Snapshot,
+        pod: &PodName,
+        skip: &BTreeSet<AddressKey>,
+    ) -> Option<Arc<str>> {
         if known.is_some() {
             return known;
         }
         let Found::Document(document) = snapshot.found() else { return None };
-        for record in self.setting().nameless_predecessors(document, pod) {
+        for record in self.setting().nameless_predecessors(document, pod).into_iter().filter(|record| !skip.contains(record.ip.key())) {
             if self.owners.namespace_of(&record).await.as_ref() == Some(&pod.namespace) {
                 return Some(record.allocation_id.clone());
             }

@@ -203,7 +203,7 @@ impl Setting<'_> {
             return Decision { answer: self.parsed(&record.ip).map(Answer::Allocated), write: None };
         }
         let Some(index) = self.choose(&document, id, ready, skip) else {
-            return Refusal::NoAvailable { predecessor: self.predecessor(&document, pod) }.into();
+            return Refusal::NoAvailable { predecessor: self.predecessor(&document, pod, skip) }.into();
         };
         let Some(node) = self.node else { return Refusal::NoNodeName.into() };
         if document.allocated.is_null() {
@@ -249,14 +249,18 @@ impl Setting<'_> {
         (start..len).chain(0..start).find(|index| list.get(*index).is_some_and(can_be_taken))
     }
 
-    /// The oldest allocation of the same pod on the same node. A record without a namespace could be anybody's.
-    fn predecessor(self, document: &PoolDocument, pod: &PodName) -> Option<Arc<str>> {
+    /// The oldest allocation of the same pod on the same node, of another VM than those that are to be skipped. A record without a namespace
+    /// could be anybody's.
+    fn predecessor(self, document: &PoolDocument, pod: &PodName, skip: &BTreeSet<AddressKey>) -> Option<Arc<str>> {
         if self.policy.full_pool_restart {
             return None;
         }
         let node = self.node?;
         let of_pod = |record: &IpAllocation| {
-            record.pod_name == pod.name && record.pod_namespace.as_ref() == Some(&pod.namespace) && record.node_name == *node
+            record.pod_name == pod.name
+                && record.pod_namespace.as_ref() == Some(&pod.namespace)
+                && record.node_name == *node
+                && !skip.contains(record.ip.key())
         };
         let mine = document.allocated.iter().filter(|(_, record)| of_pod(record));
         mine.min_by_key(|(_, record)| record.allocated_at).map(|(id, _)| id.clone())

@@ -161,7 +161,10 @@ impl Oracle<'_> {
         let Some(chosen) = wanted.or_else(|| (0..n).map(|step| (hash + step) % n).find(|i| good[*i])) else {
             let mut earlier: Vec<(u8, &String)> = Vec::new();
             for (other, record) in &plain.records {
-                if Some(record.node.as_str()) == self.node && record.pod == pod && record.namespace.as_deref() == Some(namespace) {
+                let skipped =
+                    dead.iter().any(|dead| *dead == record.ip || (meaning(dead).is_some() && meaning(dead) == meaning(&record.ip)));
+                let mine = Some(record.node.as_str()) == self.node && record.pod == pod && record.namespace.as_deref() == Some(namespace);
+                if mine && !skipped {
                     earlier.push((record.time, other));
                 }
             }

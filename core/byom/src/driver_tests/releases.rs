@@ -130,6 +130,30 @@ fn with_a_full_pool_the_predecessor_of_the_pod_gives_way() {
 }
 
 #[test]
+fn a_predecessor_whose_vm_serves_another_does_not_keep_a_later_one_from_giving_way() {
+    for (held, expected) in [(&["10.0.0.1"][..], true), (&["10.0.0.1", "10.0.0.2"], false)] {
+        let bed = Bed::recovered(Policy::hardened(), &["10.0.0.1", "10.0.0.2"]);
+        let pool = bed.process();
+        let data: Arc<str> = "data".into();
+        let mut given = Vec::new();
+        for sandbox in ["web-1", "web-2"] {
+            let made = bed.env.block_on(async { pool.create_instance(&sandbox.into(), &pod("web"), &data, Context::BACKGROUND).await });
+            given.push(made.result.unwrap().address);
+        }
+        for address in held {
+            bed.vms.with(address, |vm| vm.holder = Some("forgotten".into()));
+        }
+        let pool = bed.process();
+        let outcome = bed.env.block_on(async { pool.allocate(&"web-3".into(), &pod("web"), Context::BACKGROUND).await });
+        match outcome.result {
+            Ok(address) => assert!(expected && address.text() == "10.0.0.2", "{address:?}"),
+            Err(error) => assert!(!expected && matches!(error, PoolError::HeldByAnother { .. }), "{error}"),
+        }
+        assert_eq!(bed.holders().len(), 2);
+    }
+}
+
+#[test]
 fn records_without_an_owner_are_released_once_the_grace_is_over() {
     let bed = Bed::recovered(Policy::hardened(), &["10.0.0.1", "10.0.0.2"]);
     let pool = bed.process();

@@ -54,7 +54,7 @@ pub(super) fn total_of(addresses: Addresses<'_>, rules: &Rules<'_>) -> Result<Ip
     Ok(AddressSet::new(addresses.version, addresses.ips, addresses.exclude, rules.policy).0)
 }
 
-/// The pre-allocations of a subnet keep their addresses.
+/// The pre-allocations of a subnet keep their addresses, and so do its auto pools.
 ///
 /// # Errors
 /// The first pool whose addresses would go.
@@ -64,7 +64,17 @@ pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rule
     if lost.is_empty() {
         return Ok(());
     }
-    check_each_pre_allocation(&old.status, new, rules, |ips| ips.intersection(&lost))
+    check_each_pre_allocation(&old.status, new, rules, |ips| ips.intersection(&lost))?;
+    // The status need not mention a pool that was made while what had been set aside for it was given back (K124). It is added back with all
+    // that it lists.
+    for pool in rules.live.pools().iter().filter(|pool| is_auto_pool(pool) && pool.spec.subnet == old.spec.subnet) {
+        let has = AddressSet::new(pool.spec.ip_version, pool.spec.ips.as_deref().unwrap_or_default(), &[], rules.policy).0;
+        if let Some(range) = has.intersection(&lost).ranges().next() {
+            let name = pool.metadata.name.as_deref().unwrap_or_default();
+            return Err(Violation::forbidden("spec.ips", format_args!("{range} would go, and pool {name} has it")));
+        }
+    }
+    Ok(())
 }
 
 /// Every pre-allocation in `status` keeps its addresses, of which those that `gone` tells would go.

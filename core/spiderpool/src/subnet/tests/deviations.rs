@@ -1,11 +1,13 @@
 //! Each deviation of subnets shows, and without it nothing of the kind does.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::model::{Failed, Model, application, demand, ip, recorded};
+use crate::admission::{AdmissionSettings, Listed, Request, review};
 use crate::owner_label::owner_label;
 use crate::subnet::{Demand, Fate, Plan, Refusal, Write, reclaim};
-use crate::{Policy, names};
+use crate::{Policy, SpiderSubnet, names};
 use kube_machinery::JsonText;
 use kube_machinery::label_selector::is_value;
 
@@ -101,6 +103,27 @@ fn a_pool_that_is_not_mentioned_is_added_back_with_what_it_has() {
             model.carry_out_upkeep(&upkeep, 9).unwrap();
         }
         assert_eq!(model.set_aside().contains_key(&pool_name(&model, 0)), back);
+    }
+}
+
+#[test]
+fn a_subnet_keeps_what_a_pool_has_that_it_does_not_mention() {
+    for (policy, taken) in [(Policy::hardened(), false), (with("update-judged-whole"), true)] {
+        let mut model = Model::new(10, policy).with_app("a", 3);
+        reconcile(&mut model, 0).unwrap();
+        let [.., last] = held(&model, &pool_name(&model, 0))[..] else { panic!("the pool has addresses") };
+        model.subnet.status.as_mut().unwrap().controlled_ippools = JsonText::default();
+        let listed = Listed { pools: model.pools.values().cloned().collect(), subnets: vec![Arc::new(model.subnet.clone())] };
+        let old = Arc::new(model.subnet.clone());
+        let admits = |exclude: u8| {
+            let mut new = SpiderSubnet::clone(&old);
+            new.spec.exclude_ips = Some(vec![ip(exclude).to_string()]);
+            let request = Request::Update { old: &old, new: &Arc::new(new) };
+            review(&request, &listed, &AdmissionSettings::default(), &policy).denial.is_none()
+        };
+        let free = (1..=10).find(|address| !held(&model, &pool_name(&model, 0)).contains(address)).unwrap();
+        assert!(admits(free), "nobody has it");
+        assert_eq!(admits(last), taken);
     }
 }
 

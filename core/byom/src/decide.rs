@@ -249,8 +249,8 @@ impl Setting<'_> {
         (start..len).chain(0..start).find(|index| list.get(*index).is_some_and(can_be_taken))
     }
 
-    /// The oldest allocation of the same pod on the same node, of another VM than those that are to be skipped. A record without a namespace
-    /// could be anybody's.
+    /// The oldest allocation of the same pod on the same node, of another VM than those that are to be skipped. A record without a
+    /// namespace could be anybody's.
     fn predecessor(self, document: &PoolDocument, pod: &PodName, skip: &BTreeSet<AddressKey>) -> Option<Arc<str>> {
         if self.policy.full_pool_restart {
             return None;

@@ -65,8 +65,8 @@ pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rule
         return Ok(());
     }
     check_each_pre_allocation(&old.status, new, rules, |ips| ips.intersection(&lost))?;
-    // The status need not mention a pool that was made while what had been set aside for it was given back (K124). It is added back with all
-    // that it lists.
+    // The status need not mention a pool that was made while what had been set aside for it was given back (K124). It is added back with
+    // all that it lists.
     for pool in rules.live.pools().iter().filter(|pool| is_auto_pool(pool) && pool.spec.subnet == old.spec.subnet) {
         let has = AddressSet::new(pool.spec.ip_version, pool.spec.ips.as_deref().unwrap_or_default(), &[], rules.policy).0;
         if let Some(range) = has.intersection(&lost).ranges().next() {

@@ -48,10 +48,7 @@ pub trait Connection: Send + Sync {
 pub trait Probe: Send + Sync {
     /// The addresses of the physical function behind a NIC of this sandbox, which is a virtual function of it (A §3, rule 11). Asked only
     /// with `match_master_subnet`; none = it is none, and no pool serves it.
-    fn master(&self, nic: &str, container: &str) -> impl Future<Output = Arc<[IpAddr]>> + Send {
-        let _ = (nic, container);
-        async { Arc::default() }
-    }
+    fn master(&self, nic: &str, container: &str) -> impl Future<Output = Arc<[IpAddr]>> + Send;
 
     /// Whether somebody other than this sandbox answers on an address (A P6).
     fn answers(&self, address: IpAddr, container: &str) -> impl Future<Output = bool> + Send;
@@ -179,6 +176,7 @@ mod tests {
     struct Agent {
         down: bool,
         fails: bool,
+        asked: Mutex<Vec<AddRequest>>,
         released: Mutex<Vec<BatchRequest>>,
     }
 
@@ -191,7 +189,8 @@ mod tests {
             if self.down { no() } else { Ok(()) }
         }
 
-        async fn add(&self, _: AddRequest) -> Result<AddAnswer, Unanswered> {
+        async fn add(&self, request: AddRequest) -> Result<AddAnswer, Unanswered> {
+            self.asked.lock().unwrap().push(request);
             let ip = |nic: &str, address: &str| NicAddress {
                 nic: nic.to_owned(),
                 address: address.parse().unwrap(),
@@ -213,9 +212,16 @@ mod tests {
         }
     }
 
+    const MASTER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 9, 9));
+
     struct Taken(Vec<IpAddr>);
 
     impl Probe for Taken {
+        async fn master(&self, nic: &str, _: &str) -> Arc<[IpAddr]> {
+            assert_eq!(nic, "eth0");
+            [MASTER].into()
+        }
+
         async fn answers(&self, address: IpAddr, _: &str) -> bool {
             self.0.contains(&address)
         }
@@ -237,6 +243,16 @@ mod tests {
         assert_eq!(add("eth0").unwrap(), ["10.0.0.1".parse::<IpAddr>().unwrap(), "fd00::1".parse().unwrap()]);
         assert_eq!(add("net1").unwrap(), ["10.0.1.1".parse::<IpAddr>().unwrap()]);
         assert_eq!(add("net2"), Err(PluginError::NoAddress("net2".into())));
+    }
+
+    #[test]
+    fn the_agent_is_told_of_the_physical_function_where_its_subnet_matters() {
+        for (match_master_subnet, told) in [(true, &[MASTER][..]), (false, &[])] {
+            let cni = Arc::new(IpamConfig { match_master_subnet, ..IpamConfig::default() });
+            let plugin = Plugin { cni, ..plugin(Agent::default(), &[], Policy::hardened()) };
+            TestEnv::new().block_on(plugin.add(call("eth0"), Duration::ZERO)).unwrap();
+            assert_eq!(*plugin.agent.asked.lock().unwrap()[0].master, *told);
+        }
     }
 
     #[test]

@@ -265,16 +265,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// The same before the addresses that `endpoint` names are taken over: each of their NICs has no other of the same family. What it
-    /// names for any NIC stays, and what was drawn in this round: the cache may show under which NIC an earlier life of the agent recorded
-    /// it.
+    /// The same before the addresses of `kept` are taken over: each of their NICs has no other of the same family but what
+    /// [stays beside](Self::stays_beside) them.
     pub(super) async fn leave_strays_of_kept(
         &self,
         kept: &[(usize, IPAllocationDetail)],
-        endpoint: &SpiderEndpoint,
-        drawn: &[AllocatedIp],
+        beside: Option<&[IpAddr]>,
     ) -> Result<(), Setback> {
-        let Some(named) = self.stays_beside(endpoint, drawn) else { return Ok(()) };
+        let Some(named) = beside else { return Ok(()) };
         let mut strays = Vec::new();
         for (place, entry) in kept {
             let nic = self.nic_of(*place, entry);
@@ -286,7 +284,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.take_back_strays(&distinct(strays)).await
     }
 
-    /// What stays of the pod's records while addresses that `endpoint` names are taken over; `None` = everything.
+    /// What stays of the pod's records while addresses that `endpoint` names are taken over; `None` = everything. What it names for any NIC
+    /// stays, and what was drawn in this round: the cache may show under which NIC an earlier life of the agent recorded it.
     pub(super) fn stays_beside(&self, endpoint: &SpiderEndpoint, drawn: &[AllocatedIp]) -> Option<Vec<IpAddr>> {
         if self.keeps_strays() {
             return None;
@@ -358,8 +357,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             };
             let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
             static_reuse.untaken = false;
-            self.leave_strays_of_kept(&static_reuse.kept, base, &ledger.recorded).await?;
             let beside = self.stays_beside(base, &ledger.recorded);
+            self.leave_strays_of_kept(&static_reuse.kept, beside.as_deref()).await?;
             let lost = self.reown_all(&static_reuse.kept, uid_of(base), beside.as_deref()).await?;
             if lost.is_empty() {
                 break allocated;
@@ -389,7 +388,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             _ => by_name(kept, new, !policy.answer_not_as_stored),
         };
         if self.nameless && !policy.answer_not_as_stored {
-            name_entry(&mut ips, &self.request.nic);
+            // A predecessor may have had its NICs in another order, and more of them.
+            name_entry(&mut ips, &self.request.nic, select::nics(&self.pod).as_deref());
         }
         let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,

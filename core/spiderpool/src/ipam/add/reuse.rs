@@ -218,8 +218,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if !own || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint) {
                 self.confirm().await?;
             }
-            self.leave_strays_of_kept(&static_reuse.kept, endpoint, &[]).await?;
             let beside = self.stays_beside(endpoint, &[]);
+            self.leave_strays_of_kept(&static_reuse.kept, beside.as_deref()).await?;
             let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint), beside.as_deref()).await?;
             static_reuse.lose(lost, known);
         }
@@ -230,7 +230,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let (kept, unfinished) = static_reuse.entries(self.nameless, |_, _| false);
         let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
         if self.nameless {
-            name_entry(&mut ips, &self.request.nic);
+            name_entry(&mut ips, &self.request.nic, None);
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
         let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());

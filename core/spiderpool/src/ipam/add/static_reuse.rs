@@ -97,18 +97,42 @@ pub(super) fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, 
     permitted.pools.iter().any(|(of, version, names)| of == nic && *version == family && names.contains(pool))
 }
 
-/// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name.
-pub(super) fn name_entry<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str) {
+/// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name. A name that
+/// none of `nics` has is a predecessor's; `None` = every name counts.
+pub(super) fn name_entry<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str, nics: Option<&[String]>) {
+    let is_free = |name: &String| name.is_empty() || nics.is_some_and(|nics| !nics.contains(name));
     let mut free = None;
     for entry in entries {
         if entry.interface == nic {
             return;
         }
-        if free.is_none() && entry.interface.is_empty() {
+        if free.is_none() && is_free(&entry.interface) {
             free = Some(entry);
         }
     }
     if let Some(entry) = free {
         nic.clone_into(&mut entry.interface);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nic_gets_the_entry_of_its_name_else_the_first_whose_name_no_nic_of_the_pod_has() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        for (entries, nics, expected) in [
+            (&["net1"][..], Some(&["eth0"][..]), &["eth0"][..]),
+            (&["net1"], Some(&["eth0", "net1"]), &["net1"]),
+            (&["net1"], None, &["net1"]),
+            (&["net1", "eth0"], Some(&["eth0"]), &["net1", "eth0"]),
+            (&["net1", ""], Some(&["eth0", "net1"]), &["net1", "eth0"]),
+        ] {
+            let mut all: Vec<IPAllocationDetail> =
+                names(entries).into_iter().map(|interface| IPAllocationDetail { interface, ..IPAllocationDetail::default() }).collect();
+            name_entry(&mut all, "eth0", nics.map(names).as_deref());
+            assert_eq!(all.into_iter().map(|entry| entry.interface).collect::<Vec<_>>(), names(expected));
+        }
     }
 }

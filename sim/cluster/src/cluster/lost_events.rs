@@ -16,7 +16,7 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 
 /// When at the latest a server has compared a cache with etcd: every 5 minutes and up to half as much again (K182).
-const COMPARED_AFTER: Duration = Duration::from_secs(450);
+pub const CACHE_COMPARED_AFTER: Duration = Duration::from_secs(450);
 
 /// What one cache has lost and will lose.
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl LostEvents {
 
     /// Whether its server has found by `now` that it differs from etcd, and lists from it no more what can be listed from etcd.
     pub(super) fn are_found(&self, now: SimTime) -> bool {
-        self.lost.iter().any(|lost| lost.until.is_none() && lost.at + COMPARED_AFTER <= now)
+        self.lost.iter().any(|lost| lost.until.is_none() && lost.at + CACHE_COMPARED_AFTER <= now)
     }
 
     /// The cache begins again from a list.

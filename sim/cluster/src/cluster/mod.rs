@@ -73,6 +73,7 @@ pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
 pub use connection::Reconnect;
 pub use etcd::EtcdTrouble;
+pub use lost_events::CACHE_COMPARED_AFTER;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
 pub use transport::{KEEPALIVE, Transport};

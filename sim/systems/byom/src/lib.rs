@@ -121,7 +121,7 @@ impl System for Byom {
             },
             Excuse {
                 name: claim::UNLISTED,
-                about: "a lost document is made anew from a list of PeerPods that lacks one whose last change a watch cache has lost",
+                about: "a lost document is made anew from a list of PeerPods that comes from a watch cache which has lost a change of one",
                 begins: "with the document, for the allocation that the PeerPod names; who acknowledged it knows it by himself",
                 ends: "with the sandbox of the allocation, or when it is recorded again",
                 reference: Some("K182"),

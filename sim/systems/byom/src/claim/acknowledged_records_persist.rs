@@ -82,7 +82,8 @@ fn lost<'a>(change: &'a Change, view: &View) -> Vec<(&'a Arc<str>, Option<&'stat
 #[cfg(test)]
 mod tests {
     use super::super::UNLISTED;
-    use super::super::testing::{Stage, give_back, on_stage, take};
+    use super::super::testing::{Stage, give_back, on_stage, on_stage_with, take};
+    use kube_sim::cluster::CACHE_COMPARED_AFTER;
     use kube_sim::rt::ProcessId;
     use kube_sim::trace::ProcessChange;
 
@@ -198,15 +199,21 @@ mod tests {
         Changed,
         Relisted,
         Restarted,
+        /// The server has compared its cache with etcd.
+        Compared,
         /// The maker has found nothing to read, and asks for the owners.
         Reads,
     }
-    use Step::{Changed, Lost, Reads, Relisted, Restarted};
+    use Step::{Changed, Compared, Lost, Reads, Relisted, Restarted};
 
     /// The excuse of `adaptor-0`, or of another adaptor.
     fn excuse_of(by_itself: bool, steps: &[Step]) -> Option<&'static str> {
+        excuse_with(true, by_itself, steps)
+    }
+
+    fn excuse_with(snapshots: bool, by_itself: bool, steps: &[Step]) -> Option<&'static str> {
         let mut excuses = Vec::new();
-        on_stage(CLAIM, |stage| {
+        on_stage_with(CLAIM, snapshots, |stage| {
             let (writer, person) = two(stage);
             let maker = if by_itself { writer } else { stage.adaptor("adaptor-1", "10.0.0.1,10.0.0.2,10.0.0.3") };
             let server = stage.process("apiserver-0");
@@ -219,6 +226,7 @@ mod tests {
                     Changed => stage.peer_pod("a", true),
                     Relisted => stage.relisted_peer_pods(server),
                     Restarted => stage.change(writer, ProcessChange::Started),
+                    Compared => stage.pass(CACHE_COMPARED_AFTER),
                     Reads => stage.read(maker),
                 }
             }
@@ -236,6 +244,12 @@ mod tests {
         assert_eq!(excuse_of(false, &[Lost("a"), Reads]), Some(UNLISTED));
         assert_eq!(excuse_of(true, &[Lost("a"), Reads]), None);
         assert_eq!(excuse_of(true, &[Lost("a"), Restarted, Reads]), Some(UNLISTED));
+    }
+
+    #[test]
+    fn an_owner_excuses_nobody_where_exact_lists_ask_etcd() {
+        assert_eq!(excuse_with(false, false, &[Lost("a"), Reads]), None, "servers before 1.34");
+        assert_eq!(excuse_of(false, &[Lost("a"), Compared, Reads]), None, "the server lists from etcd what it can");
     }
 
     #[test]

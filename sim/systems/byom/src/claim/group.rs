@@ -9,8 +9,13 @@ use sim_harness::claim::{Findings, Group, GroupDef};
 use super::{PoolClaim, View};
 
 /// The claims about the pool.
-pub(crate) static GROUP: GroupDef =
-    GroupDef { name: "byom", make: |context| Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone()))) };
+pub(crate) static GROUP: GroupDef = GroupDef {
+    name: "byom",
+    make: |context| {
+        let snapshots = context.plan.cluster.knobs.list_from_cache_snapshot;
+        Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone(), snapshots)))
+    },
+};
 
 /// A claim as [`PoolGroup::add`] takes it.
 pub(crate) fn boxed(claim: impl PoolClaim + 'static) -> Box<dyn Any + Send> {

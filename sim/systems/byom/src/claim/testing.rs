@@ -36,12 +36,17 @@ pub(super) struct Stage {
     config: PoolConfig,
 }
 
-/// Runs `test` with the claim called `claim`.
+/// Runs `test` with the claim called `claim`, where exact lists come from snapshots of watch caches.
 pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
+    on_stage_with(claim, true, test);
+}
+
+/// The same where they do if `snapshots`, and otherwise ask etcd.
+pub(super) fn on_stage_with(claim: &'static str, snapshots: bool, test: impl FnOnce(&mut Stage)) {
     kube_sim::rt::run(1, async |rt| {
         let keeper = rt.add_process(rt.add_host("keeper"), "keeper");
         let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || {
-            Box::new(PoolGroup::new(View::new(&rt, OutOfReach::default())))
+            Box::new(PoolGroup::new(View::new(&rt, OutOfReach::default(), snapshots)))
         });
         let config = PoolConfig::default();
         let mut stage = Stage { rt, claims, claim, now: SimTime::ZERO, revision: 1, object: None, keeper, config };

@@ -92,7 +92,8 @@ impl View {
     pub(crate) const INTEREST: Interest =
         Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::PROCESS).and(Interest::LOST);
 
-    pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach) -> Self {
+    /// `snapshots`: whether exact lists come from snapshots of watch caches.
+    pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach, snapshots: bool) -> Self {
         Self {
             rt: rt.clone(),
             key: pool_key(),
@@ -108,7 +109,7 @@ impl View {
             ledger: Ledger::default(),
             processes: Processes::default(),
             vms: Vms::default(),
-            owners: Owners::default(),
+            owners: Owners::new(snapshots),
             wanted: BTreeSet::new(),
             has_pods: false,
             out_of_reach,
@@ -132,7 +133,7 @@ impl View {
                 None
             }
             EventKind::Lost { server, kind, key, .. } => {
-                self.owners.lost(server, kind, key);
+                self.owners.lost(server, kind, key, event.at);
                 None
             }
             EventKind::Relisted { server, kind } => {

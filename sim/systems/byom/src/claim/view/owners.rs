@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ipam_byom::{AddressKey, FINALIZER, IpAllocation, PeerPod};
 use kube_machinery::{FxHashMap, ObjectKey};
+use kube_sim::cluster::CACHE_COMPARED_AFTER;
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
@@ -23,20 +24,27 @@ enum Owner {
 struct Missed {
     server: ProcessId,
     key: ObjectKey,
-    /// When it changed again, or the cache began anew.
-    until: Option<SimTime>,
+    /// When exact lists show it: it has changed again, its cache has begun anew, or at the latest its server asks etcd instead.
+    until: SimTime,
 }
 
 /// All PeerPods that have their finalizer, and which of them some watch cache does not show as they are.
 #[derive(Debug, Default)]
 pub(in super::super) struct Owners {
     owners: FxHashMap<ObjectKey, Owner>,
+    /// Whether exact lists come from snapshots of watch caches; otherwise they ask etcd, and lack nothing.
+    snapshots: bool,
     /// The type of PeerPods, once there was one.
     kind: Option<KindId>,
     missed: Vec<Missed>,
 }
 
 impl Owners {
+    /// None yet. `snapshots`: whether exact lists come from snapshots of watch caches.
+    pub(super) fn new(snapshots: bool) -> Self {
+        Self { snapshots, ..Self::default() }
+    }
+
     /// Whether one of them stands for a record. Linear.
     pub(in super::super) fn cover(&self, record: &IpAllocation) -> bool {
         self.owners.values().any(|owner| match owner {
@@ -47,7 +55,7 @@ impl Owners {
 
     /// The allocations whose PeerPods a list may lack that was asked for since `since`, as a watch cache has lost their last change (K182).
     pub(super) fn unlisted(&self, since: SimTime) -> impl Iterator<Item = &Arc<str>> {
-        let at_the_time = self.missed.iter().filter(move |missed| missed.until.is_none_or(|until| since <= until));
+        let at_the_time = self.missed.iter().filter(move |missed| since <= missed.until);
         at_the_time.filter_map(|missed| match self.owners.get(&missed.key)? {
             Owner::Allocation(id) => Some(id),
             Owner::Vm(_) => None,
@@ -69,9 +77,9 @@ impl Owners {
     }
 
     /// A watch cache has lost the last change of an object.
-    pub(super) fn lost(&mut self, server: ProcessId, kind: KindId, key: &ObjectKey) {
-        if self.kind == Some(kind) {
-            self.missed.push(Missed { server, key: key.clone(), until: None });
+    pub(super) fn lost(&mut self, server: ProcessId, kind: KindId, key: &ObjectKey, at: SimTime) {
+        if self.snapshots && self.kind == Some(kind) {
+            self.missed.push(Missed { server, key: key.clone(), until: at + CACHE_COMPARED_AFTER });
         }
     }
 
@@ -83,8 +91,8 @@ impl Owners {
     }
 
     fn not_missed_since(&mut self, at: SimTime, which: impl Fn(&Missed) -> bool) {
-        for missed in self.missed.iter_mut().filter(|missed| missed.until.is_none() && which(missed)) {
-            missed.until = Some(at);
+        for missed in self.missed.iter_mut().filter(|missed| which(missed)) {
+            missed.until = missed.until.min(at);
         }
     }
 }

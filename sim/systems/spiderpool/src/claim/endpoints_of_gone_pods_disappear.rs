@@ -19,8 +19,9 @@ use crate::workload::IpamNote;
 /// others release nothing (K §5.4), however often they are repeated. The DEL of any sandbox ends one that names none. An endpoint that
 /// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL that had begun by
 /// then knew of it, so it is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the
-/// same (K §5.3), nobody asks again for what that NIC had. Nor does anybody where it came while the next pod of the place was to inherit
-/// that (A §7.1), and the place was gone before the DEL of the first NIC, which is about that one only.
+/// same (K §5.3), nobody asks again for what that NIC had, also where the roll-back of an ADD that had not come to that NIC had called the
+/// first one's DEL before (A D2). Nor does anybody where it came while the next pod of the place was to inherit that (A §7.1), and the place
+/// was gone before the DEL of the first NIC, which is about that one only.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
 /// DEL came through: they are the business of reclaim.
@@ -34,9 +35,21 @@ pub(crate) struct EndpointsOfGonePodsDisappear {
     uids: FxHashSet<Arc<str>>,
     /// The sandboxes, and their NICs, whose last DEL failed, or of one but the first left what it had to the next pod of the place.
     left: FxHashSet<(Arc<str>, Arc<str>)>,
+    /// The sandboxes, and their NICs, that have had a DEL which was not so.
+    done: FxHashSet<(Arc<str>, Arc<str>)>,
 }
 
 impl EndpointsOfGonePodsDisappear {
+    /// A NIC is left whose DEL was still to come when that of the first NIC released the sandbox.
+    fn withdraw(&mut self, view: &View, id: &str) {
+        if self.released.remove(id)
+            && let Some(sandbox) = view.sandboxes.get(id)
+            && !self.released.iter().any(|other| view.sandboxes.get(other).is_some_and(|other| other.uid == sandbox.uid))
+        {
+            self.uids.remove(&sandbox.uid);
+        }
+    }
+
     /// Whether a node takes for done what was to end an endpoint of this pod.
     fn is_released(&self, endpoint: &SpiderEndpoint, uid: &str) -> bool {
         let annotations = endpoint.metadata.annotations.as_ref();
@@ -73,12 +86,17 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed }) = *seen {
             let last = (id.clone(), nic.clone());
             if *failed || is_kept_for_place(view, id, nic) {
-                self.left.insert(last)
+                if !self.done.contains(&last) {
+                    self.withdraw(view, id);
+                }
+                self.left.insert(last);
             } else {
-                self.left.remove(&last)
-            };
+                self.left.remove(&last);
+                self.done.insert(last);
+            }
         }
-        // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs.
+        // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs, but for those to which the ADD that is
+        // rolled back had not come. Theirs are called when the runtime cleans up (K §5.1).
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen
             && **nic == *FIRST_NIC
             && let Some(sandbox) = view.sandboxes.get(id)
@@ -180,6 +198,33 @@ mod tests {
             stage.del("ns/a", "a", true);
             assert!(stage.pending().is_some());
         });
+    }
+
+    #[test]
+    fn an_endpoint_is_not_left_by_the_roll_back_of_an_add_that_had_not_come_to_all_nics() {
+        for came_to_all in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.2")]);
+                stage.sandbox("a", "ns/a", "a");
+                stage.pod_gone("ns/a");
+                let done = |nic: &str, failed| PodNote::DelDone { sandbox: "a".into(), nic: nic.into(), failed };
+                if came_to_all {
+                    stage.node(done("net1", false));
+                }
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                stage.del("ns/a", "a", true);
+                // The agent dies in the first DEL of the clean-up, and the runtime forgets the sandbox.
+                stage.unrecord(stage.agent, "p", "10.0.0.2");
+                stage.node(done("net1", true));
+                stage.node(done("eth0", true));
+                assert_eq!(stage.pending().is_some(), came_to_all, "came to all: {came_to_all}");
+                stage.node(done("net1", false));
+                stage.del("ns/a", "a", true);
+                assert!(stage.pending().is_some(), "these DELs should have ended it");
+            });
+        }
     }
 
     #[test]

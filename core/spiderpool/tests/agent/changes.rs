@@ -326,6 +326,33 @@ fn what_is_left_of_a_nic_that_the_successor_does_not_have_goes_when_another_nic_
 }
 
 #[test]
+fn what_nics_without_a_name_have_goes_if_those_of_the_successor_have_names() {
+    let nameless = ippools(&[("", &["p4"], &[]), ("", &["q4"], &[]), ("", &["q4"], &[])]);
+    for (pools, expected) in [(r#"{"ipv4":["p4"]}"#, ["10.0.0.1", "10.0.0.2"]), (r#"{"ipv4":["q4"]}"#, ["10.0.1.3", "10.0.1.1"])] {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("db-0", "u1", Owner::StatefulSet, &nameless);
+        assert_eq!(addresses(&scene.add("db-0", "u1", "eth0").unwrap()), ["10.0.0.1", "10.0.1.1", "10.0.1.2"]);
+        two_nics_of(&scene, "u2", pools);
+        assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), expected[..1]);
+        let answer = scene.add("db-0", "u2", "net1").unwrap();
+        assert_eq!(answer.ips.iter().map(|ip| &*ip.nic).collect::<Vec<_>>(), ["eth0", "net1"]);
+        assert_eq!((addresses(&answer), scene.records().len()), (expected.map(str::to_owned).to_vec(), 2));
+    }
+}
+
+#[test]
+fn a_nic_of_a_pod_that_names_its_nics_by_now_takes_no_entry_without_a_name() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("", &["p4"], &[]), ("", &["q4"], &[])]));
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.1", "10.0.1.1"]);
+    scene.change("Pod", "a", |pod| {
+        pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": r#"{"ipv4":["p4"]}"#, "k8s.v1.cni.cncf.io/networks": "net"});
+    });
+    let answer = scene.add("a", "u", "net1").unwrap();
+    assert_eq!((addresses(&answer), &*answer.ips[2].nic), (["10.0.0.1", "10.0.1.1", "10.0.0.2"].map(str::to_owned).to_vec(), "net1"));
+}
+
+#[test]
 fn a_pool_that_goes_keeps_the_record_of_the_other_pod_of_a_vm() {
     let scene = Scene::new(Policy::hardened());
     scene.vm_pod("virt-1", "u1", "vm");

@@ -136,7 +136,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let frees_all = self.policy().dropped_nic_frees_all && self.has_dropped_a_nic(known);
         for (place, entry) in known.iter().enumerate() {
             let nic = self.nic_of(place, entry);
-            let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
+            // No NIC has the address of an entry without a name yet, and none ever will if the pod is not nameless (A §2.4).
+            let covered = permitted.all_nics || nic.is_empty() || permitted.pools.iter().any(|(of, ..)| *of == nic);
             for at in stored(entry) {
                 let outside = !permits(permitted, &nic, at.family, at.pool);
                 if (covered && outside) || frees_all || !self.is_usable(&at) {
@@ -175,7 +176,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Option<AddAnswer>, Setback> {
         let policy = *self.policy();
         let own = self.ownership(endpoint) == EndpointOwnership::Own;
-        let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
+        // Only in nameless mode an entry gets its name from who asks (A §2.4): any other answer would lack the NIC.
+        let gives_names = self.nameless || policy.static_reuse_skips_filter;
+        let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty());
         let known = entries(endpoint);
         let unfinished = known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface));
         static_reuse.incomplete.extend(unfinished.map(|(place, _)| place));

@@ -384,6 +384,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_nic_without_a_name_had_is_not_for_a_pod_whose_nics_have_names() {
+        let nameless = ("ipam.spidernet.io/ippools", r#"[{"ipv4":["p"]},{"ipv4":["p"]}]"#);
+        let with = |stage: &mut Stage, uid: &str, (key, wish): (&str, &str)| {
+            stage.static_pod("ns/web-0", uid);
+            let of = kube_machinery::ObjectKey::namespaced("ns", "web-0");
+            stage.change::<k8s_openapi::api::core::v1::Pod>(stage.person, &of, |pod| {
+                pod.metadata.annotations.get_or_insert_default().insert(key.to_owned(), wish.to_owned());
+            });
+        };
+        for (wish, excuses) in [(nameless, vec![None]), (("ipam.spidernet.io/ippool", r#"{"ipv4":["p"]}"#), vec![])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 3);
+                with(stage, "a", nameless);
+                stage.add("ns/web-0", "a", &[("eth0", "p", "10.0.0.1"), ("", "p", "10.0.0.2")]);
+                stage.pod_gone("ns/web-0");
+                with(stage, "b", wish);
+                stage.release_for("ns/web-0", "a", "b", Cause::PoolChange, &[("p", "10.0.0.2")]);
+                assert_eq!(stage.excuses(), excuses, "{wish:?}");
+            });
+        }
+    }
+
+    #[test]
     fn what_changed_for_a_vm_is_asked_of_its_next_pod_whatever_its_name() {
         for moved in [false, true] {
             on_stage(CLAIM, |stage| {

@@ -86,9 +86,12 @@ pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &P
     let asks_networks = may_lack(own, &given.nic)
         || wishes[0] == Wish::Default
         || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
+    // Only a pod that leaves the names out of `ippools` has NICs without one.
+    let has_nic = !given.nic.is_empty() || (annotation(own, ANNOTATION_IPPOOLS).is_some() && matches!(wishes[0], Wish::Pools(_)));
     // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
     let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(POD_NAME_LABEL));
-    is_made(own) == is_made(others)
+    has_nic
+        && is_made(own) == is_made(others)
         && (names_it || wishes[0] == wishes[1])
         && (!asks_networks || network_of(own, &given.nic) == network_of(others, &given.nic))
         && pool.selects_pod(own)

@@ -348,6 +348,37 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_of_which_a_del_failed_is_out_of_reach_although_that_of_another_nic_went_well() {
+        for (again, excuse) in [(None, Some(UNREACHABLE_NODE)), (Some(true), Some(UNREACHABLE_NODE)), (Some(false), None)] {
+            with_pod(|stage| {
+                stage.terminate_with("ns/a", 30);
+                // The DEL of eth0 is lost: it answers until the network namespace goes.
+                for (nic, failed) in [("net2", true), ("net1", false)].into_iter().chain(again.map(|failed| ("net2", failed))) {
+                    stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: nic.into(), netns: true });
+                    stage.node(PodNote::DelDone { sandbox: "a".into(), nic: nic.into(), failed });
+                }
+                stage.pass(Duration::from_secs(61));
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "net2 again: {again:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_repeated_del_of_a_sandbox_that_is_gone_excuses_no_other_one() {
+        with_pod(|stage| {
+            stage.sandbox("earlier", "ns/a", "a");
+            stage.node(PodNote::SandboxGone { sandbox: "earlier".into() });
+            stage.terminate_with("ns/a", 30);
+            stage.node(PodNote::DelAsked { sandbox: "earlier".into(), nic: "eth0".into(), netns: false });
+            stage.node(PodNote::DelDone { sandbox: "earlier".into(), nic: "eth0".into(), failed: true });
+            stage.pass(Duration::from_secs(61));
+            stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
     fn a_migration_hands_a_record_on_while_its_source_answers() {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);

@@ -74,7 +74,7 @@ impl View {
         }
         let own = || self.sandboxes.iter().map(|(_, sandbox)| sandbox).filter(|sandbox| *sandbox.uid == *uid);
         let hinders = |kubelet| self.kubelets.is_down(kubelet);
-        if own().any(|sandbox| sandbox.is_being_taken_down || sandbox.is_being_set_up || hinders(sandbox.said.by)) {
+        if own().any(|sandbox| !sandbox.pending_dels.is_empty() || sandbox.is_being_set_up || hinders(sandbox.said.by)) {
             return None;
         }
         let kubelet = own().next()?.said.by;

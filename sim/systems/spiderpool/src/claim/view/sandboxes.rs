@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kube_machinery::{FxHashMap, ObjectKey};
+use kube_machinery::{FxHashMap, FxHashSet, ObjectKey};
 use kube_sim::node::PodNote;
 
 use super::Said;
@@ -19,8 +19,9 @@ pub(in super::super) struct Sandbox {
     pub(in super::super) said: Said,
     /// The NICs on which it answers, since when, and on what.
     pub(in super::super) nics: Vec<(Arc<str>, Said, Arc<[IpAddr]>)>,
-    /// Whether a DEL is under way. Interfaces are taken down one after the other, each when the DEL before it went well.
-    pub(in super::super) is_being_taken_down: bool,
+    /// The NICs whose DEL is under way or has failed. The others have theirs all the same, and then all are called again: the network
+    /// namespace, and with it a NIC whose DEL was lost, stays until none fails (K §5.3).
+    pub(in super::super) pending_dels: FxHashSet<Arc<str>>,
     /// Whether an ADD is under way.
     pub(in super::super) is_being_set_up: bool,
 }
@@ -67,12 +68,6 @@ impl Sandboxes {
         });
     }
 
-    fn take_down(&mut self, id: &str, begins: bool) {
-        if let Some(sandbox) = self.by_id.get_mut(id) {
-            sandbox.is_being_taken_down = begins;
-        }
-    }
-
     fn set_up(&mut self, id: &str, begins: bool) {
         if let Some(sandbox) = self.by_id.get_mut(id) {
             sandbox.is_being_set_up = begins;
@@ -83,7 +78,7 @@ impl Sandboxes {
         match note {
             PodNote::SandboxStarted { sandbox, pod, uid } => {
                 let (pod, uid) = (pod.clone(), uid.clone());
-                let made = Sandbox { pod, uid, said, nics: Vec::new(), is_being_taken_down: false, is_being_set_up: false };
+                let made = Sandbox { pod, uid, said, nics: Vec::new(), pending_dels: FxHashSet::default(), is_being_set_up: false };
                 self.by_id.insert(sandbox.clone(), made);
             }
             PodNote::Attached { sandbox, nic, addresses } => {
@@ -97,19 +92,28 @@ impl Sandboxes {
                 }
             }
             // The containers have stopped before: what is taken down now serves nobody.
-            PodNote::DelAsked { sandbox, nic, .. } => {
+            PodNote::DelAsked { sandbox, nic, netns } => {
                 self.silence(sandbox, Some(nic));
-                self.take_down(sandbox, true);
+                // Without a network namespace nothing of it is left to end (K §5.4, §5.5).
+                if *netns && let Some(known) = self.by_id.get_mut(sandbox) {
+                    known.pending_dels.insert(nic.clone());
+                }
             }
-            PodNote::DelDone { sandbox, failed, .. } => self.take_down(sandbox, *failed),
+            PodNote::DelDone { sandbox, nic, failed: false } => {
+                if let Some(known) = self.by_id.get_mut(sandbox) {
+                    known.pending_dels.remove(nic);
+                }
+            }
             PodNote::SandboxGone { sandbox } => {
                 self.silence(sandbox, None);
-                self.take_down(sandbox, false);
                 self.set_up(sandbox, false);
+                if let Some(known) = self.by_id.get_mut(sandbox) {
+                    known.pending_dels.clear();
+                }
             }
             PodNote::AddAsked { sandbox, .. } => self.set_up(sandbox, true),
             PodNote::AddFailed { sandbox, .. } => self.set_up(sandbox, false),
-            PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}
+            PodNote::DelDone { failed: true, .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}
         }
     }
 }

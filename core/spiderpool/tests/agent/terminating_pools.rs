@@ -1,5 +1,6 @@
 //! What becomes of the address of a static pod whose pool is being deleted (A §6.3, §8.6).
 
+use crate::changes::two_nics_of;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::SpiderIPPool;
@@ -146,6 +147,31 @@ fn what_somebody_else_has_by_the_time_it_is_taken_over_is_replaced_as_well() {
     assert_eq!(addresses(&answer), ["10.0.1.1", "fd00::2"]);
     assert_eq!((scene.of("u2").len(), scene.stored("db-0")), (2, addresses(&answer)));
     assert_eq!((scene.of("u1"), scene.of("o")), (vec![], vec!["fd00::1".to_owned()]));
+}
+
+#[test]
+fn what_no_add_was_answered_with_yet_is_replaced_if_its_pool_goes() {
+    let pools = r#"{"ipv4":["p4","q4"],"ipv6":["p6"]}"#;
+    for in_next_sandbox in [false, true] {
+        let scene = Scene::new(Policy::hardened());
+        two_nics_of(&scene, "u1", pools);
+        scene.add("db-0", "u1", "eth0").unwrap();
+        scene.add("db-0", "u1", "net1").unwrap();
+        // The second NIC needs another address besides the one that the first NIC's ADD takes over for it.
+        scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+        two_nics_of(&scene, "u2", pools);
+        let first = scene.add("db-0", "u2", "eth0").unwrap();
+        assert_eq!(scene.stored("db-0"), ["10.0.0.1", "fd00::1", "10.0.0.2"]);
+        going(&scene);
+        if in_next_sandbox {
+            // The answer that the pod had stays.
+            assert_eq!(addresses(&scene.in_sandbox("next").add("db-0", "u2", "eth0").unwrap()), addresses(&first));
+            assert_eq!((scene.records().len(), scene.stored("db-0")), (2, addresses(&first)));
+        }
+        let answer = scene.add("db-0", "u2", "net1").unwrap();
+        assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1", "10.0.1.1", "fd00::3"]);
+        assert_eq!((scene.of("u2").len(), scene.records().len(), scene.stored("db-0")), (4, 4, addresses(&answer)));
+    }
 }
 
 /// The pod asks a subnet for a pool that nobody has made.

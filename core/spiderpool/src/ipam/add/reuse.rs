@@ -180,8 +180,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let gives_names = self.nameless || policy.static_reuse_skips_filter;
         let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty());
         let known = entries(endpoint);
-        let unfinished = known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface));
-        static_reuse.incomplete.extend(unfinished.map(|(place, _)| place));
+        // What is left of an unfinished entry was nobody's answer yet, and a pool that is being deleted by now gives it to nobody (A §3).
+        // The pods of a VM's live migration may both be alive.
+        let leaves = own && self.keeper == Keeper::StatefulSet && !policy.static_reuse_skips_filter;
+        for (place, entry) in known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface)) {
+            static_reuse.incomplete.insert(place);
+            let going = stored(entry).filter(|at| leaves && self.is_going(at.pool));
+            static_reuse.given_up.extend(going.map(|at| (place, at.family)));
+        }
         static_reuse.keep(known);
         if !policy.one_record_per_pod {
             static_reuse.part(known);

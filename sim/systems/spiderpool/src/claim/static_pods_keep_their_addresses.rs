@@ -17,6 +17,9 @@ use crate::workload::Cause;
 /// A pod that a deletion left behind is a predecessor like any other, whether or not another set adopted it, unless it was given the
 /// address, or the endpoint that names it, as an orphan. It is no successor if it was left behind before it asked for the first time.
 ///
+/// Meanwhile is since the address was recorded for the predecessor. That may have been an ADD of another NIC, which takes over for all
+/// (A §6.3), long before the one that was answered with it.
+///
 /// What an agent knows after a list is open until its watch tells more, within a minute (K §3): until then any change of this run counts.
 ///
 /// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
@@ -412,6 +415,32 @@ mod tests {
                 stage.static_pod("ns/web-1", "new");
                 stage.add("ns/web-1", "new", OTHER);
                 assert_eq!((stage.excuses().len(), stage.exercised()), (usize::from(!reserved), !reserved));
+            });
+        }
+    }
+
+    #[test]
+    fn what_was_taken_over_before_its_pool_was_closed_is_not_kept_though_it_was_told_later() {
+        const OF_NET1: [&[(&str, &str, &str)]; 2] = [&[("net1", "p", "10.0.0.2")], &[("net1", "p", "10.0.0.3")]];
+        for (closed, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "old");
+                // Its first NIC's ADD records what the second one had, which lacks an address of the other family.
+                stage.ask("ns/web-1", "old", "eth0");
+                stage.record(stage.agent, "p", "10.0.0.2", "ns/web-1", "old");
+                stage.answer("ns/web-1", "old", "eth0", FIRST);
+                stage.change_pool(stage.person, "p", |pool| pool.spec.disable = closed);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.ask("ns/web-1", "old", "net1");
+                stage.answer("ns/web-1", "old", "net1", OF_NET1[0]);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "new");
+                stage.ask("ns/web-1", "new", "net1");
+                stage.answer("ns/web-1", "new", "net1", OF_NET1[1]);
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, !closed));
             });
         }
     }

@@ -30,7 +30,7 @@ pub(in super::super) struct Answer {
 pub(in super::super) struct Basis {
     /// The moment at which the request began.
     pub(in super::super) began: u64,
-    /// What the agent had surely been shown then.
+    /// What the agent had surely been shown then, or when an earlier request recorded for the pod what is answered now.
     pub(in super::super) shown: ShownUpTo,
     /// How the endpoint was written that names what was answered.
     pub(in super::super) endpoint: Option<Written>,
@@ -89,6 +89,8 @@ pub(in super::super) struct Ledger {
     answers: FxHashMap<Arc<str>, Vec<Answer>>,
     /// By static name: the last answer for each NIC and family, whichever pod it was for.
     kept: FxHashMap<Arc<str>, Vec<Answer>>,
+    /// By UID: what agents recorded for it last, and what they had surely been shown.
+    recorded: FxHashMap<Arc<str>, Vec<(Arc<str>, IpAddr, ShownUpTo)>>,
     releases: FxHashMap<Arc<str>, Vec<Release>>,
     last: FxHashMap<Arc<str>, Last>,
 }
@@ -123,8 +125,12 @@ impl Ledger {
     }
 
     pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said, basis: Basis) {
+        let recorded = self.recorded.get(uid).map_or(&[][..], Vec::as_slice);
         let put = |answers: &mut Vec<Answer>, given: &Given| {
-            let answer = Answer { given: given.clone(), uid: uid.clone(), said, basis };
+            // The ADD of one NIC takes over for all, and what is recorded is answered whatever became of the rules (A §5.4, §6.3).
+            let then = recorded.iter().find(|(pool, address, _)| *pool == given.pool && *address == given.address);
+            let shown = then.map_or(basis.shown, |(.., then)| std::array::from_fn(|what| basis.shown[what].min(then[what])));
+            let answer = Answer { given: given.clone(), uid: uid.clone(), said, basis: Basis { shown, ..basis } };
             match answers.iter_mut().find(|answer| answer.is_for_same(given)) {
                 // Whoever asks again for what it has does not begin anew.
                 Some(known) if known.given == *given && known.uid == *uid => {}
@@ -138,6 +144,13 @@ impl Ledger {
             let kept = self.kept.entry(name.clone()).or_default();
             given.iter().for_each(|given| put(kept, given));
         }
+    }
+
+    /// An agent that had been shown so much records an address for a pod.
+    pub(super) fn recorded(&mut self, uid: &str, pool: &Arc<str>, address: IpAddr, shown: ShownUpTo) {
+        let of_pod = self.recorded.entry(uid.into()).or_default();
+        of_pod.retain(|(of, other, _)| of != pool || *other != address);
+        of_pod.push((pool.clone(), address, shown));
     }
 
     pub(super) fn ended(&mut self, uid: &Arc<str>, mut last: Last) {

@@ -387,6 +387,10 @@ impl View {
             self.changes.see_pool(&change);
             if change.by_agent {
                 self.forget_hands(&change);
+                for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
+                    let shown = self.agents.all_shown_before_add(client, &record.pod_uid);
+                    self.ledger.recorded(&record.pod_uid, &change.pool, address, shown);
+                }
             }
             self.applications.see_pool(&change.pool, change.before.as_deref(), change.after.as_deref());
             return Some(Seen::Pool(Box::new(change)));

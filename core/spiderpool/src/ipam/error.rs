@@ -52,8 +52,9 @@ pub enum PoolError {
     /// The request outlived its deadline.
     #[error("deadline exceeded")]
     OutOfTime,
-    /// The pool has a record of this pod, and only its endpoint, which could not be read, tells whether the address is in use.
-    #[error("the pool already records this pod, and its endpoint could not be read")]
+    /// The pool has a record of this pod, and only its endpoint, which could not be read, tells whether the address is in use; or another
+    /// pool has one that the cache did not show.
+    #[error("a pool already records this pod, and its endpoint could not be read")]
     EndpointUnknown,
     /// The pod that asks was gone, or another one, before its predecessor's record was made over to it.
     #[error("pod was replaced during allocation: {0}")]

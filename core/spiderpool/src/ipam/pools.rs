@@ -162,8 +162,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         self.agent.addresses.reservations(&self.agent.caches, family, self.policy())
     }
 
-    /// Takes an address from a pool.
-    pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> PoolTry {
+    /// Takes an address from a pool. Where all pools are read first `finds_strays` is shown them: nothing is taken beside a record that the
+    /// pod has in another one.
+    pub(super) async fn allocate(
+        &self,
+        pool: &Arc<str>,
+        family: IpVersion,
+        ask: Ask<'_>,
+        clean_gateway: bool,
+        finds_strays: &(impl Fn(&[Arc<SpiderIPPool>]) -> bool + Sync),
+    ) -> PoolTry {
         let policy = self.policy();
         let mut holds = None;
         let decide = |known: &SpiderIPPool, holds: &mut Option<bool>| -> Result<Decision<Option<(AllocatedIp, bool)>>, PoolError> {
@@ -194,11 +202,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let allocated = address.map(|address| (AllocatedIp::new(known, pool, ask.nic, clean_gateway, address), recorded));
             Ok(Decision { outcome: allocated, write: decision.write })
         };
+        let look = |pools: &[Arc<SpiderIPPool>], holds: &mut Option<bool>| {
+            if let Some(listed) = pools.iter().find(|listed| listed.metadata.name.as_deref() == Some(&**pool)) {
+                *holds = ask.is_recorded_in(listed);
+            }
+            if finds_strays(pools) { Err(PoolError::EndpointUnknown) } else { Ok(()) }
+        };
         // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
         if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
-            && let Err(error) = self.compare(pool, |listed| holds = ask.is_recorded_in(listed)).await
-            // What is recorded already is answered whatever other pools have.
-            && holds != Some(true)
+            && let Err(error) = self.compare(pool, |pools| look(pools, &mut holds)).await
+            // What is recorded already is answered whatever addresses other pools have.
+            && (holds != Some(true) || error == PoolError::EndpointUnknown)
         {
             return PoolTry { result: Err(error), attempts: 0, holds };
         }
@@ -214,7 +228,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                     holds = Some(false);
                     Err(PoolError::OwnRecordsMadeWay)
                 }
-                Err(PoolError::NotCompared) => Err(self.compare(pool, |_| ()).await.err().unwrap_or(PoolError::NotCompared)),
+                Err(PoolError::NotCompared) => {
+                    let compared = self.compare(pool, |pools| look(pools, &mut holds)).await;
+                    Err(compared.err().unwrap_or(PoolError::NotCompared))
+                }
                 Err(error) => Err(error),
             };
             let again = matches!(result, Err(PoolError::OwnRecordsMadeWay | PoolError::NotCompared));
@@ -229,12 +246,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         !self.policy().overlap_admitted_forever && !self.agent.neighbours.knows(pool)
     }
 
-    /// Compares all pools, as they are now; `look` is shown the one that is asked about.
-    async fn compare(&self, pool: &str, look: impl FnOnce(&SpiderIPPool) + Send) -> Result<(), PoolError> {
+    /// Compares all pools, as they are now, unless `look`, which is shown them first, refuses.
+    async fn compare(&self, pool: &str, look: impl FnOnce(&[Arc<SpiderIPPool>]) -> Result<(), PoolError> + Send) -> Result<(), PoolError> {
         let pools = self.list::<SpiderIPPool>().await.map_err(PoolError::Api)?;
-        if let Some(listed) = pools.iter().find(|listed| listed.metadata.name.as_deref() == Some(pool)) {
-            look(listed);
-        }
+        look(&pools)?;
         let margin = self.agent.config.settings.late_commit;
         match self.agent.neighbours.learn(&pools, margin, self.policy()).remove(pool) {
             Some(other) => Err(PoolError::Overlaps { other }),
@@ -281,7 +296,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if !matches!(first, Err(PoolError::NotCompared)) {
             return first;
         }
-        let is_withheld = match self.compare(pool, |_| ()).await {
+        let is_withheld = match self.compare(pool, |_| Ok(())).await {
             Err(PoolError::Overlaps { .. }) => true,
             compared => compared.map(|()| false)?,
         };

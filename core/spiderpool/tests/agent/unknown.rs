@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::api_server::Deed;
+use crate::faults::agrees;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
@@ -352,11 +353,40 @@ fn what_could_not_be_taken_back_is_found_before_another_pool_is_tried_though_the
     scene.add("a", "u", "eth0").unwrap_err();
     scene.change("SpiderIPPool", "p4", |pool| pool["status"] = json!({}));
     assert_eq!(scene.of("u"), ["10.0.1.1"]);
+    with_one_record_at_a_time(&scene);
+    let answer = scene.add("a", "u", "eth0").unwrap();
+    assert_eq!((scene.of("u"), scene.stored("a")), (addresses(&answer), addresses(&answer)));
+}
+
+/// From now on there may be one record, in whichever pool.
+fn with_one_record_at_a_time(scene: &Scene) {
     scene.world.script(|_, world| {
         let records = |pool: &SpiderIPPool| pool.status.as_ref().map_or(0, |status| status.allocated_ips.parse().unwrap().len());
         assert!(world.all::<SpiderIPPool>().iter().map(records).sum::<usize>() <= 1, "a second record of the NIC");
         Deed::Serve
     });
-    let answer = scene.add("a", "u", "eth0").unwrap();
-    assert_eq!((scene.of("u"), scene.stored("a")), (addresses(&answer), addresses(&answer)));
+}
+
+#[test]
+fn what_an_earlier_life_recorded_is_found_before_another_pool_is_tried_though_the_cache_does_not_show_it() {
+    // The pool that has the record is closed by now, or comes after the other one.
+    for (closed, expected) in [(true, "10.0.1.1"), (false, "10.0.0.1")] {
+        let mut scene = Scene::new(Policy::hardened());
+        let pools = |first: &str, second: &str| ippools(&[("eth0", &[first, second], &[])]);
+        scene.pod("a", "u", Owner::Nobody, &pools("p4", "q4"));
+        let before = scene.world.frozen();
+        scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
+        assert!(scene.try_add("a", "u", "eth0").is_none());
+        assert_eq!(scene.of("u"), ["10.0.0.1"]);
+        if closed {
+            before.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
+        } else {
+            let pools = pools("q4", "p4");
+            before.change("Pod", &key("a"), |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
+        }
+        scene.restart_long_ago(&before);
+        with_one_record_at_a_time(&scene);
+        assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), [expected]);
+        agrees(&scene, "a", "u");
+    }
 }

@@ -14,7 +14,7 @@ use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, uid_of};
 use crate::ipam::error::{Failure, Failures, IpamError, PoolError};
 use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::{Cause, Observer, Step};
-use crate::ipam::op::{by_pool, distinct};
+use crate::ipam::op::{by_pool, distinct, recorded};
 use crate::ipam::pool_decide::Ask;
 use crate::join::join_all;
 use crate::ranges::IpVersion;
@@ -150,6 +150,40 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         left_out.filter_map(|name| Some(Candidate { name: name.clone(), pool: caches.pool(name)?, held: false })).collect()
     }
 
+    /// Looks for records of the pod's NICs in pools that were just read, where the NIC begins with another pool: an earlier life of this
+    /// process made them, and the cache did not show them when the pools were put in order. The next round knows of them (A W1).
+    ///
+    /// What was `known` when this round began it has dealt with. What this ADD recorded is `mine`, and what the endpoint keeps is `named`.
+    fn finds_strays(
+        &self,
+        allocations: &[Allocation<'_>],
+        pools: &[Arc<SpiderIPPool>],
+        known: &[Suspect],
+        mine: &[IpAddr],
+        named: Option<&[IpAddr]>,
+    ) -> bool {
+        // Those of upstream's forms that draw beside such a record are to do so here, too.
+        if self.keeps_strays() || self.policy().further_nic_draws_again {
+            return false;
+        }
+        let is_stray = |ip: &IpAddr| !mine.contains(ip) && !named.is_some_and(|named| named.contains(ip));
+        let mut found = false;
+        for pool in pools {
+            let name = name_of(pool);
+            for (ip, record) in recorded(pool, Some(&self.key), &self.uid).filter(|(ip, _)| is_stray(ip)) {
+                let is_for = |of: &&Allocation<'_>| record.interface.as_deref() == Some(of.nic) && of.family == IpVersion::of(ip);
+                let Some(of) = allocations.iter().find(is_for) else { continue };
+                let begins_there = of.pools.iter().enumerate().any(|(at, candidate)| (at == 0 || candidate.held) && candidate.name == name);
+                let suspect = Suspect { nic: of.nic.into(), pool: name.clone() };
+                if !begins_there && !known.contains(&suspect) {
+                    self.op.agent.failures.suspect(&self.uid, suspect);
+                    found = true;
+                }
+            }
+        }
+        found
+    }
+
     /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
     /// process before it was restarted.
     fn may_be_withdrawn(&self, pool: &Arc<str>) -> bool {
@@ -169,6 +203,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         mine: &[IpAddr],
         named: Option<&[IpAddr]>,
         refused: &[IpAddr],
+        finds_strays: &(impl Fn(&[Arc<SpiderIPPool>]) -> bool + Sync),
     ) -> AllocationResult {
         let policy = self.policy();
         let nic = allocation.nic;
@@ -183,7 +218,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
             let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, refused, sure, named, policy };
-            let tried = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway).await;
+            let tried = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway, finds_strays).await;
             let (uid, family, attempts) = (&*self.uid, allocation.family, tried.attempts);
             let result = tried.result.as_ref().map(|(allocated, _)| allocated.address);
             self.op.observe(Step::PoolTried { uid, nic, family, pool, result, attempts });
@@ -438,7 +473,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.order_again(allocations);
         let allocations = &*allocations;
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
-        let one = |allocation| self.allocate_one(allocation, avoided, &mine, named, refused);
+        let known = self.op.agent.failures.suspects(&self.uid);
+        let finds_strays = |pools: &[Arc<SpiderIPPool>]| self.finds_strays(allocations, pools, &known, &mine, named);
+        let one = |allocation| self.allocate_one(allocation, avoided, &mine, named, refused, &finds_strays);
         let results = if self.policy().nics_race {
             join_all(allocations.iter().map(one).collect()).await
         } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::allocated_ip::stored;
+use super::allocated_ip::{Stored, stored, without};
 use crate::select::{FIRST_NIC, TopController};
 use crate::validity::Keeper;
 use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, SpiderEndpoint, names};
@@ -86,6 +86,38 @@ pub(super) fn name_unfinished(endpoint: &mut SpiderEndpoint, nics: &[String]) {
     } else {
         forget(endpoint, UNFINISHED);
     }
+}
+
+/// The endpoint without these addresses of pools, where what is left of an entry is unfinished; `None` = it has to stay as it is.
+///
+/// NICs without names are told apart by the places of their entries, so that they keep all of them or none; and what is left of an entry
+/// without a name could not be called unfinished.
+pub(super) fn without_addresses(endpoint: &SpiderEndpoint, what: &[(Arc<str>, IpAddr)], nameless: bool) -> Option<SpiderEndpoint> {
+    let is_listed = |at: &Stored<'_>| what.iter().any(|(pool, ip)| **pool == *at.pool && *ip == at.address.addr());
+    let (mut left, mut unfinished) = (Vec::new(), Vec::new());
+    for entry in entries(endpoint) {
+        let rest = stored(entry).filter(is_listed).fold(entry.clone(), |rest, at| without(&rest, at.family));
+        let is_whole = rest == *entry;
+        if !is_whole && stored(&rest).next().is_none() {
+            continue;
+        }
+        if nameless || (!is_whole && entry.interface.is_empty()) {
+            return None;
+        }
+        if !is_whole || is_unfinished(endpoint, &entry.interface) {
+            unfinished.push(entry.interface.clone());
+        }
+        left.push(rest);
+    }
+    if left == entries(endpoint) {
+        return None;
+    }
+    let mut trimmed = endpoint.clone();
+    if let Some(status) = &mut trimmed.status {
+        status.current.ips = left;
+    }
+    name_unfinished(&mut trimmed, &unfinished);
+    Some(trimmed)
 }
 
 /// The sandbox that answers on the addresses, as far as the endpoint says.

@@ -212,8 +212,10 @@ pub(super) enum Fate {
     Made,
     /// The record is missing, and somebody has to see first whether the pod is alive.
     Missing,
-    /// It is not.
+    /// It is not recorded for the new pod, which cannot have it.
     Lost,
+    /// Another NIC of the new pod has it.
+    OfAnotherNic,
     /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
     Of(String),
 }
@@ -267,7 +269,7 @@ pub(super) fn reown(
             }
             // Another NIC of this very pod has it.
             Some(known) if !policy.one_record_per_pod && known.pod_uid == new_owner.uid && is_of_another_nic(known, nic) => {
-                kept.push(Fate::Lost)
+                kept.push(Fate::OfAnotherNic)
             }
             Some(known) if new_owner.gone.is_some_and(|gone| known.pod_uid != gone && known.pod_uid != new_owner.uid) => {
                 kept.push(Fate::Of(known.pod_uid.clone()));

@@ -136,3 +136,64 @@ fn what_was_drawn_makes_way_for_what_the_pods_own_late_endpoint_names() {
     assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
     assert_eq!(*most.lock().unwrap(), 1, "records of the NIC at a time");
 }
+
+#[test]
+fn an_endpoint_that_came_late_does_not_name_for_good_what_others_have_by_then() {
+    for others_have_all in [false, true] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
+        // An agent records addresses, sends the endpoint, and dies.
+        scene.world.script(|name, _| match name {
+            "create SpiderEndpoint" => Deed::Later,
+            "get SpiderEndpoint" => Deed::Hang,
+            _ => Deed::Serve,
+        });
+        assert!(scene.try_add("a", "u", "eth0").is_none());
+        scene.world.serve_all();
+        // The next one gives them back, because a pool serves nobody; then the endpoint comes.
+        let caches = scene.world.clone();
+        scene.restart(&caches);
+        scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["disable"] = json!(true));
+        scene.add("a", "u", "eth0").unwrap_err();
+        scene.world.deliver();
+        assert_eq!((scene.of("u").len(), scene.stored("a").len()), (0, 2));
+        scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["disable"] = json!(false));
+        for last in 1..=6 {
+            scene.record("p4", &format!("10.0.0.{last}"), "ns/b", "b");
+            if others_have_all {
+                scene.record("p6", &format!("fd00::{last}"), "ns/b", "b");
+            }
+        }
+        scene.add("a", "u", "eth0").unwrap_err();
+        agrees(&scene, "a", "u");
+        let left: &[&str] = if others_have_all { &[] } else { &["fd00::1"] };
+        assert_eq!(scene.stored("a"), left);
+        // It gets what it lacks as soon as there is any.
+        scene.forget_record("p4", "10.0.0.5");
+        scene.forget_record("p6", "fd00::5");
+        let answer = scene.add("a", "u", "eth0").unwrap();
+        assert_eq!(addresses(&answer), ["10.0.0.5", if others_have_all { "fd00::5" } else { "fd00::1" }]);
+        agrees(&scene, "a", "u");
+    }
+}
+
+#[test]
+fn the_endpoint_of_nics_without_names_goes_on_naming_all_that_they_had_or_nothing() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("", &["p4"], &[]), ("", &["p4"], &[])]));
+    let first = scene.add("a", "u", "eth0").unwrap();
+    assert_eq!(addresses(&first), ["10.0.0.1", "10.0.0.2"]);
+    for last in [1, 3, 4, 5, 6] {
+        scene.record("p4", &format!("10.0.0.{last}"), "ns/b", "b");
+    }
+    scene.add("a", "u", "eth0").unwrap_err();
+    // Without the first entry nobody could tell whose the second is.
+    assert_eq!((scene.of("u"), scene.stored("a")), (vec!["10.0.0.2".to_owned()], addresses(&first)));
+    scene.record("p4", "10.0.0.2", "ns/b", "b");
+    scene.add("a", "u", "eth0").unwrap_err();
+    assert_eq!(scene.stored("a"), [""; 0]);
+    scene.forget_record("p4", "10.0.0.3");
+    scene.forget_record("p4", "10.0.0.4");
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.3", "10.0.0.4"]);
+    agrees(&scene, "a", "u");
+}

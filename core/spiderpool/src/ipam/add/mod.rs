@@ -28,7 +28,7 @@ use crate::ipam::agent::Agent;
 use crate::ipam::allocated_ip::{AllocatedIp, stored};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_terminating, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_terminating, uid_of, without_addresses};
 use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
@@ -109,6 +109,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             forgets_conflicts: false,
             taken_over: Vec::new(),
             made_records: false,
+            unrecorded: Vec::new(),
         };
         add.run().await
     }
@@ -182,13 +183,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod
     /// that waits for more than there is would keep for ever from others what it cannot use. What its endpoint names by now, by a write
-    /// whose answer was lost, is the pod's, and the next ADD is answered with it.
+    /// whose answer was lost, is the pod's, and the next ADD is answered with it, unless it is known not to be recorded for the pod.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
         if self.policy().partial_failure_keeps_records {
             return Err(error);
         }
         let own_time = self.op.with_time();
+        self.drop_unrecorded(&own_time).await;
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         if ledger.may_be_named && !what.is_empty() {
             let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else {
@@ -209,6 +211,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Err(_) => self.remember(ledger.recorded.into_iter().chain(ledger.found).collect()),
         }
         Err(error)
+    }
+
+    /// Takes out of the pod's endpoint what it names without a record (A L3): an earlier life of this process sent it, and it came when
+    /// that had been given back. While nothing is left that the pod could have instead, it would go on naming what is another pod's.
+    async fn drop_unrecorded(&self, own_time: &Op<'_, C, V, K, O>) {
+        if self.unrecorded.is_empty() {
+            return;
+        }
+        let Ok(Some(endpoint)) = own_time.get::<SpiderEndpoint>(&self.key).await else { return };
+        let is_own = uid_of(&endpoint) == &*self.uid && !is_terminating(&endpoint);
+        if let Some(rest) = without_addresses(&endpoint, &self.unrecorded, self.nameless).filter(|_| is_own) {
+            // What stays now goes with the next ADD that fails.
+            let _ = own_time.update(rest).await;
+        }
     }
 
     /// What earlier ADDs left recorded for the NIC and no endpoint names; nothing if the endpoint cannot be read.
@@ -266,6 +282,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
+        self.unrecorded.clear();
         let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A A4.

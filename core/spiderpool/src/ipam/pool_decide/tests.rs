@@ -233,7 +233,7 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
         let decision = reown(&pool, &new_owner, &what, || addresses(&pool, &[])).unwrap();
         (decision.outcome, after(&pool, decision.write.as_ref()).len())
     };
-    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::Lost, Fate::Kept, Fate::Made, Fate::Lost], 3));
+    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::OfAnotherNic, Fate::Kept, Fate::Made, Fate::Lost], 3));
     // There are as many records as there may be.
     assert_eq!(fates(2, &[2, 3]), (vec![Fate::Kept, Fate::Lost], 2));
 }

@@ -10,13 +10,14 @@ use super::view::{Pod, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
-/// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
-/// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules
-/// left without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a
-/// pod (A W1) is found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose migration
-/// failed (A W28), and so may its endpoint: both are under the VM's name, and nobody is given the address while the VM is there. What did
-/// not fit together before the run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's last request
-/// is one that looked then: an agent that has started anew cannot know of it, and nobody takes back a record of a pod that lives (G P-6).
+/// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is recorded
+/// for it. Pods that are terminating, or for which a request is open, are on their way. So are the records of those whose last request the
+/// rules left without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for
+/// such a pod (A W1) is found by the request that serves it at last, or by its DEL. The record of a VM may say another pod of it, whose
+/// migration failed (A W28), and so may its endpoint: both are under the VM's name, and nobody is given the address while the VM is there.
+/// What did not fit together before the run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's
+/// last request is one that looked then: an agent that has started anew cannot know of it, and nobody takes back a record of a pod that
+/// lives (G P-6).
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.

@@ -20,8 +20,8 @@ use crate::workload::IpamNote;
 /// comes to be while no agent is at an ADD of its pod is a write that was carried out once more or late (K §2.13): no DEL that had begun by
 /// then knew of it, so it is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the
 /// same (K §5.3), nobody asks again for what that NIC had, also where the roll-back of an ADD that had not come to that NIC had called the
-/// first one's DEL before (A D2). Nor does anybody where it came while the next pod of the place was to inherit that (A §7.1), and the place
-/// was gone before the DEL of the first NIC, which is about that one only.
+/// first one's DEL before (A D2). Nor does anybody where it came while the next pod of the place was to inherit that (A §7.1), and the
+/// place was gone before the DEL of the first NIC, which is about that one only.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
 /// DEL came through: they are the business of reclaim.

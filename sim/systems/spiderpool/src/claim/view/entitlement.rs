@@ -11,6 +11,7 @@ use sim_config::time::SimTime;
 
 use super::pod_state::{DEFAULT_GRACE, grace, has_ended, has_stopped, of_containers, runs_without_ips};
 use super::pods::{Place, Pod};
+use super::pools::PoolChange;
 use super::replicas::Announced;
 use super::{Said, View};
 
@@ -134,16 +135,19 @@ impl View {
         })
     }
 
+    /// A replica wrote a pool: what becomes of what it took.
+    pub(super) fn note_reclaimed(&mut self, change: &PoolChange) {
+        for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
+            let reclaimed = self.reclaimed(change.said, &change.pool, address, before);
+            let uid = self.pods.id(&before.pod_uid).cloned().unwrap_or_else(|| before.pod_uid.as_str().into());
+            self.reclaimed.entry(uid).or_default().push(reclaimed);
+        }
+    }
+
     /// What becomes known of an address that a replica takes from a pod by the write that is seen now.
     ///
     /// What is recorded under a name that the pod of its UID does not have is not that pod's: a damaged name is the name of nobody (S-3).
-    pub(super) fn reclaimed(
-        &self,
-        by: Said,
-        pool: &std::sync::Arc<str>,
-        address: std::net::IpAddr,
-        record: &PoolIPAllocation,
-    ) -> Reclaimed {
+    fn reclaimed(&self, by: Said, pool: &std::sync::Arc<str>, address: std::net::IpAddr, record: &PoolIPAllocation) -> Reclaimed {
         let uid = &*record.pod_uid;
         let announced = self.replicas.announced(by.by, pool, address, uid).map(|announced| &**announced);
         let excuse = self.hazard(uid, by.by, announced);

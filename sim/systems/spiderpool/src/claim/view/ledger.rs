@@ -10,6 +10,7 @@ use super::Said;
 use super::agents::{ShownUpTo, Tried};
 use super::endpoints::Written;
 use super::pods::Pod;
+use super::pools::PoolChange;
 use crate::workload::{Cause, Given, Refusal};
 
 /// An address that an ADD was answered with.
@@ -146,11 +147,13 @@ impl Ledger {
         }
     }
 
-    /// An agent that had been shown so much records an address for a pod.
-    pub(super) fn recorded(&mut self, uid: &str, pool: &Arc<str>, address: IpAddr, shown: ShownUpTo) {
-        let of_pod = self.recorded.entry(uid.into()).or_default();
-        of_pod.retain(|(of, other, _)| of != pool || *other != address);
-        of_pod.push((pool.clone(), address, shown));
+    /// An agent wrote a pool; `shown`: what it had surely been shown before its ADD for a pod.
+    pub(super) fn see_pool(&mut self, change: &PoolChange, shown: impl Fn(&str) -> ShownUpTo) {
+        for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
+            let of_pod = self.recorded.entry(record.pod_uid.as_str().into()).or_default();
+            of_pod.retain(|(pool, other, _)| *pool != change.pool || *other != address);
+            of_pod.push((change.pool.clone(), address, shown(&record.pod_uid)));
+        }
     }
 
     pub(super) fn ended(&mut self, uid: &Arc<str>, mut last: Last) {

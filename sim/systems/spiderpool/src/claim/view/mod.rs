@@ -387,10 +387,7 @@ impl View {
             self.changes.see_pool(&change);
             if change.by_agent {
                 self.forget_hands(&change);
-                for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
-                    let shown = self.agents.all_shown_before_add(client, &record.pod_uid);
-                    self.ledger.recorded(&record.pod_uid, &change.pool, address, shown);
-                }
+                self.ledger.see_pool(&change, |uid| self.agents.all_shown_before_add(client, uid));
             }
             self.applications.see_pool(&change.pool, change.before.as_deref(), change.after.as_deref());
             return Some(Seen::Pool(Box::new(change)));
@@ -539,14 +536,6 @@ impl View {
     fn is_replica(&mut self, process: ProcessId) -> bool {
         let rt = &self.rt;
         self.replicas.knows(process, || rt.process_name(process))
-    }
-
-    fn note_reclaimed(&mut self, change: &PoolChange) {
-        for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
-            let reclaimed = self.reclaimed(change.said, &change.pool, address, before);
-            let uid = self.pods.id(&before.pod_uid).cloned().unwrap_or_else(|| before.pod_uid.as_str().into());
-            self.reclaimed.entry(uid).or_default().push(reclaimed);
-        }
     }
 
     fn reclaim_note(&mut self, said: Said, note: &ReclaimNote) {

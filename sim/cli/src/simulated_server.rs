@@ -8,7 +8,7 @@ use api_conformance::{Answer, EventStream, Identity, Kit, Need, Options, Record,
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
 use kube_sim::cluster::server::ServerDelays;
-use kube_sim::cluster::{ClusterConfig, Fabric, Knobs, SimClient};
+use kube_sim::cluster::{Cluster, ClusterConfig, Knobs, SimClient};
 use kube_sim::kinds::{self, Registry};
 use kube_sim::net::Delay;
 use kube_sim::rt::{Rt, run};
@@ -38,7 +38,7 @@ pub fn record(kit: &Kit) -> (Vec<Record>, Vec<String>) {
         let runner = Runner::new(kit, &options);
         let wrong = runner.set_up(&server).await;
         let records = runner.run(&server).await;
-        server.fabric.tear_down();
+        server.cluster.tear_down();
         (records, wrong)
     })
 }
@@ -46,7 +46,7 @@ pub fn record(kit: &Kit) -> (Vec<Record>, Vec<String>) {
 /// One API server, and a client of it.
 struct SimulatedServer {
     rt: Rt,
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     frontend: Frontend,
 }
 
@@ -58,13 +58,13 @@ impl SimulatedServer {
         let knobs = Knobs { managed_fields: true, ..Knobs::default() };
         let config = ClusterConfig { seed: SEED, delays, knobs, ..ClusterConfig::default() };
         let registry = Arc::new(Registry::new(kinds::all(types())).with_room_for(LATE_TYPES));
-        let fabric = Fabric::new(rt.clone(), registry, &config, Recorder::default());
-        fabric.burn_revisions(BEFORE);
-        fabric.add_server(rt.add_process(rt.add_host("control-plane-0"), "apiserver-0"));
+        let cluster = Cluster::new(rt.clone(), registry, &config, Recorder::default());
+        cluster.burn_revisions(BEFORE);
+        cluster.add_server(rt.add_process(rt.add_host("control-plane-0"), "apiserver-0"));
         let client = rt.add_process(rt.add_host("client"), "client");
         rt.start(client);
-        let frontend = Frontend::new(SimClient::new(&fabric, client), Some(TOKEN));
-        Self { rt, fabric, frontend }
+        let frontend = Frontend::new(SimClient::new(&cluster, client), Some(TOKEN));
+        Self { rt, cluster, frontend }
     }
 
     async fn send(
@@ -151,7 +151,7 @@ impl Server for SimulatedServer {
     async fn compact(&self, revision: u64, announce: bool) {
         // Of what a stranger compacts away the caches still have all that these cases ask for (K029, K031).
         if announce {
-            self.fabric.compact(revision);
+            self.cluster.compact(revision);
         }
     }
 }

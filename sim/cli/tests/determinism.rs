@@ -144,7 +144,7 @@ fn a_saved_plan_runs_as_the_drawn_one_did() {
 fn digest_with<K: Object>(object: K) -> u128 {
     Testbed::run(1, async |bed| {
         bed.client("writer").create(object).await.unwrap();
-        bed.fabric.recorder(|recorder| recorder.digest.value())
+        bed.cluster.recorder(|recorder| recorder.digest.value())
     })
 }
 

@@ -12,14 +12,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::WatchOptions;
 use kube_machinery::{Client, ClientExt, WatchStream};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::testbed::{Testbed, config_map};
 use sim_config::time::SimTime;
 
 /// One seed that ends in the middle of everything: an open watch, a process that waits for ever and owns its client, a
 /// request on its way, one of a process that stands still, a restarted process, an action of the world that is yet to
 /// come. Returns what would still be there if anything had stayed behind.
-fn unfinished_seed(seed: u64, keep: bool) -> Weak<Fabric> {
+fn unfinished_seed(seed: u64, keep: bool) -> Weak<Cluster> {
     Testbed::run(seed, async |bed| {
         let writer = bed.client("writer");
         for n in 0..5 {
@@ -36,18 +36,18 @@ fn unfinished_seed(seed: u64, keep: bool) -> Weak<Fabric> {
             drop(idle);
         });
         let restarted = bed.process("restarted");
-        let fabric = bed.fabric.clone();
+        let cluster = bed.cluster.clone();
         bed.rt.set_main(restarted, move |_| {
-            let fabric = fabric.clone();
+            let cluster = cluster.clone();
             async move {
                 std::future::pending::<()>().await;
-                drop(fabric);
+                drop(cluster);
             }
         });
-        bed.fabric.crash(restarted);
-        bed.fabric.start(restarted);
-        let fabric = bed.fabric.clone();
-        bed.rt.at(SimTime::from_secs(1_000_000), move || drop(fabric));
+        bed.cluster.crash(restarted);
+        bed.cluster.start(restarted);
+        let cluster = bed.cluster.clone();
+        bed.rt.at(SimTime::from_secs(1_000_000), move || drop(cluster));
         bed.wait(Duration::from_secs(10)).await;
         let paused = bed.client("paused");
         for client in [&writer, &paused] {
@@ -57,12 +57,12 @@ fn unfinished_seed(seed: u64, keep: bool) -> Weak<Fabric> {
             });
         }
         bed.wait(Duration::from_micros(10)).await;
-        bed.fabric.pause(paused.process());
-        assert!(bed.fabric.open_exchanges() >= 2, "both requests are on their way");
+        bed.cluster.pause(paused.process());
+        assert!(bed.cluster.open_exchanges() >= 2, "both requests are on their way");
         if keep {
-            std::mem::forget(bed.fabric.clone());
+            std::mem::forget(bed.cluster.clone());
         }
-        Arc::downgrade(&bed.fabric)
+        Arc::downgrade(&bed.cluster)
     })
 }
 

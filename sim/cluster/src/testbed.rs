@@ -8,7 +8,7 @@ use kube_machinery::api::DeleteOptions;
 use kube_machinery::{ClientExt, Object, ObjectKey};
 use serde_json::json;
 
-use crate::cluster::{ClusterConfig, Fabric, SimClient};
+use crate::cluster::{Cluster, ClusterConfig, SimClient};
 use crate::env::SimEnv;
 use crate::kinds::{self, KindId, Registry, TypeDef};
 use crate::rt::{ProcessId, Rt, run};
@@ -32,7 +32,7 @@ pub struct Testbed {
     /// The runtime.
     pub rt: Rt,
     /// The API.
-    pub fabric: Arc<Fabric>,
+    pub cluster: Arc<Cluster>,
     /// The seed of the run.
     pub seed: u64,
 }
@@ -47,12 +47,12 @@ impl Testbed {
     pub fn run_with<T>(config: ClusterConfig, servers: usize, test: impl AsyncFnOnce(Testbed) -> T) -> T {
         run(config.seed, async |rt| {
             let registry = Arc::new(Registry::new(kinds::all(served())));
-            let fabric = Fabric::new(rt.clone(), registry, &config, Recorder::default());
+            let cluster = Cluster::new(rt.clone(), registry, &config, Recorder::default());
             for number in 0..servers {
                 let host = rt.add_host(&format!("control-plane-{number}"));
-                fabric.add_server(rt.add_process(host, &format!("apiserver-{number}")));
+                cluster.add_server(rt.add_process(host, &format!("apiserver-{number}")));
             }
-            let bed = Testbed { rt, fabric, seed: config.seed };
+            let bed = Testbed { rt, cluster, seed: config.seed };
             let admin = bed.client("admin");
             for name in ["default", "other"] {
                 let namespace: Namespace = from_json(json!({"metadata": {"name": name}}));
@@ -60,7 +60,7 @@ impl Testbed {
             }
             bed.rt.sleep(Duration::from_secs(5)).await;
             let result = test(bed.clone()).await;
-            bed.fabric.tear_down();
+            bed.cluster.tear_down();
             result
         })
     }
@@ -74,7 +74,7 @@ impl Testbed {
 
     /// A client of a new process called `name`.
     pub fn client(&self, name: &str) -> SimClient {
-        SimClient::new(&self.fabric, self.process(name))
+        SimClient::new(&self.cluster, self.process(name))
     }
 
     /// A client of a new process, connected to server `number`.
@@ -96,12 +96,12 @@ impl Testbed {
 
     /// The number of a type.
     pub fn kind<K: Object>(&self) -> KindId {
-        self.fabric.registry.id::<K>()
+        self.cluster.registry.id::<K>()
     }
 
     /// The store's revision.
     pub fn revision(&self) -> u64 {
-        self.fabric.store(|store| store.revision())
+        self.cluster.store(|store| store.revision())
     }
 }
 

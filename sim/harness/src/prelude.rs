@@ -3,7 +3,7 @@
 //! The seam itself, and what its methods take and return. The production code of a system needs nothing of it: that is written against
 //! `kube_machinery`.
 
-pub use kube_sim::cluster::{Fabric, SimClient};
+pub use kube_sim::cluster::{Cluster, SimClient};
 pub use kube_sim::env::SimEnv;
 pub use kube_sim::kinds::{Registry, Stored, TypeDef};
 pub use kube_sim::object::Obj;
@@ -22,6 +22,6 @@ pub use crate::operation::{Op, OpKind, Turn};
 pub use crate::plan::{CLIENTS_MAX, OPS_MAX, Plan};
 pub use crate::system::{Figures, Metric, RunEnd, RunOptions, System};
 pub use crate::workload::{
-    Draft, FaultTargets, Life, Misfit, RunContext, Smaller, Turns, Work, WorkloadKinds, at_most, from_one_to, plain_pod, without_idle,
+    Draft, FaultTargets, InvalidValue, Life, RunContext, Smaller, Turns, Work, WorkloadKinds, at_most, from_one_to, plain_pod, without_idle,
 };
 pub use crate::workloads;

@@ -86,7 +86,7 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// The points that its runs can reach ([`Fabric::reach`](kube_sim::cluster::Fabric::reach)). A gate fails if no run of what must hold
+    /// The points that its runs can reach ([`Cluster::reach`](kube_sim::cluster::Cluster::reach)). A gate fails if no run of what must hold
     /// reaches one that its scenarios do not call rare: no claim could then notice what goes wrong there.
     fn coverage(&self) -> Vec<CoveragePoint> {
         Vec::new()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::fault::Target;
 use kube_sim::rt::ProcessId;
 use schemars::JsonSchema;
@@ -140,15 +140,15 @@ impl Upgrade {
     }
 
     /// Replaces each process at its time. One that is down then begins in the present version whenever it starts again.
-    pub(crate) fn schedule(&self, fabric: &Arc<Fabric>) {
-        let (of_all, down) = (fabric.rt.processes(), self.down.0);
+    pub(crate) fn schedule(&self, cluster: &Arc<Cluster>) {
+        let (of_all, down) = (cluster.rt.processes(), self.down.0);
         for (name, at) in &self.replaced {
-            let named = |process: &ProcessId| *fabric.rt.process_name(*process) == **name;
+            let named = |process: &ProcessId| *cluster.rt.process_name(*process) == **name;
             let Some(process) = of_all.iter().copied().find(named) else { continue };
-            let shared = Arc::downgrade(fabric);
-            fabric.rt.at(*at, move || {
-                if let Some(fabric) = shared.upgrade() {
-                    fabric.restart_after(process, down);
+            let shared = Arc::downgrade(cluster);
+            cluster.rt.at(*at, move || {
+                if let Some(cluster) = shared.upgrade() {
+                    cluster.restart_after(process, down);
                 }
             });
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::{Digest, Seconds, human};
 use k8s_openapi::api::core::v1::Namespace;
-use kube_sim::cluster::{ClusterConfig, Fabric, SentRequest};
+use kube_sim::cluster::{Cluster, ClusterConfig, SentRequest};
 use kube_sim::fault::Faults;
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::Obj;
@@ -159,7 +159,7 @@ struct World<'a> {
     plan: &'a Plan,
     manifests: Arc<str>,
     max_events: u64,
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     faults: Arc<Faults>,
 }
 
@@ -169,56 +169,56 @@ impl<'a> World<'a> {
         let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording).within(max_events);
         let ClusterPlan { knobs, links, delays, capacity, .. } = plan.cluster;
         let config = ClusterConfig { seed: plan.seed, knobs, links, delays, capacity, told_at_once: options.told_at_once };
-        let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
+        let cluster = Cluster::new(rt.clone(), stage.registry.clone(), &config, recorder);
         if options.planner && capacity.is_some() {
-            fabric.keep_waits();
+            cluster.keep_waits();
         }
         if options.requests {
-            fabric.keep_requests();
+            cluster.keep_requests();
         }
         for name in ["default", "kube-system"] {
             let mut namespace = Namespace::default();
             namespace.metadata.name = Some(name.to_owned());
-            fabric.preload(stage.registry.id::<Namespace>(), Arc::new(namespace));
+            cluster.preload(stage.registry.id::<Namespace>(), Arc::new(namespace));
         }
         for (kind, object) in &stage.objects {
-            fabric.preload(*kind, object.clone());
+            cluster.preload(*kind, object.clone());
         }
         let work = plan.workload.work();
-        work.preload(&fabric);
-        if fabric.recorder(|recorder| claims_of(recorder).want_beginning()) {
-            let objects = fabric.dump();
-            fabric.recorder(|recorder| claims_of(recorder).begin(&objects));
+        work.preload(&cluster);
+        if cluster.recorder(|recorder| claims_of(recorder).want_beginning()) {
+            let objects = cluster.dump();
+            cluster.recorder(|recorder| claims_of(recorder).begin(&objects));
         }
         for number in 0..plan.cluster.api_servers {
             let host = rt.add_host(&host_name(number));
-            fabric.add_server(rt.add_process(host, &server_name(number)));
+            cluster.add_server(rt.add_process(host, &server_name(number)));
         }
-        work.install(&fabric, &plan.run_context());
-        let shared = Arc::downgrade(&fabric);
+        work.install(&cluster, &plan.run_context());
+        let shared = Arc::downgrade(&cluster);
         rt.on_panic(move |panic| {
-            if let Some(fabric) = shared.upgrade().filter(|_| panic.in_core) {
-                fabric.panicked(panic.process, BACK_OFF);
+            if let Some(cluster) = shared.upgrade().filter(|_| panic.in_core) {
+                cluster.panicked(panic.process, BACK_OFF);
             }
         });
-        fabric.compact_regularly();
+        cluster.compact_regularly();
         if let Some(upgrade) = &plan.upgrade {
-            upgrade.schedule(&fabric);
+            upgrade.schedule(&cluster);
         }
         // They heal by themselves.
-        let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
-        Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), max_events, fabric, faults }
+        let faults = Faults::schedule(&cluster, &plan.fault, plan.heal_at);
+        Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), max_events, cluster, faults }
     }
 
     /// Safety phase, heal, liveness phase.
     async fn live(self, options: RunOptions) -> Outcome {
         let end = options.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
-        let bounds = self.fabric.recorder(|recorder| claims_of(recorder).bounds());
+        let bounds = self.cluster.recorder(|recorder| claims_of(recorder).bounds());
         for bound in bounds.into_iter().filter(|&bound| bound <= end) {
             if self.reach(bound).await.is_break() {
                 return self.outcome(options);
             }
-            self.fabric.recorder(|recorder| claims_of(recorder).judge_bounds(bound));
+            self.cluster.recorder(|recorder| claims_of(recorder).judge_bounds(bound));
         }
         let _spent = self.reach(end).await;
         self.outcome(options)
@@ -228,7 +228,7 @@ impl<'a> World<'a> {
     async fn reach(&self, at: SimTime) -> ControlFlow<()> {
         let mut sleep = std::pin::pin!(self.rt.sleep_until(at));
         std::future::poll_fn(|context| {
-            if self.fabric.recorder(|recorder| recorder.poll_spent(context)) {
+            if self.cluster.recorder(|recorder| recorder.poll_spent(context)) {
                 return Poll::Ready(ControlFlow::Break(()));
             }
             sleep.as_mut().poll(context).map(ControlFlow::Continue)
@@ -251,7 +251,7 @@ impl<'a> World<'a> {
             );
             let request = |(verb, kind, times): &(_, KindId, u64)| {
                 let verb = format!("{verb:?}").to_lowercase();
-                format!("{} {verb} {}", human::count(*times), self.fabric.registry.get(*kind).plural)
+                format!("{} {verb} {}", human::count(*times), self.cluster.registry.get(*kind).plural)
             };
             let requests: Vec<String> = busy.requests.iter().take(SPINNING_MAX).map(request).collect();
             let requests = if requests.is_empty() { String::new() } else { format!(": {}", requests.join(", ")) };
@@ -263,18 +263,18 @@ impl<'a> World<'a> {
     }
 
     fn outcome(&self, options: RunOptions) -> Outcome {
-        let objects = if options.dump { self.fabric.dump() } else { Vec::new() };
+        let objects = if options.dump { self.cluster.dump() } else { Vec::new() };
         let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
-        let narrator = options.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
+        let narrator = options.recording.then(|| Narrator::new(&self.rt, &self.cluster.registry, &self.plan.fault));
         let ended_at = self.rt.now();
         self.faults.settle();
-        let writes = self.fabric.writes();
-        let requests = self.fabric.take_requests().unwrap_or_default().into_iter();
+        let writes = self.cluster.writes();
+        let requests = self.cluster.take_requests().unwrap_or_default().into_iter();
         let requests = requests.map(|request| (self.rt.process_name(request.client), request)).collect();
-        let waits = self.fabric.take_waits();
-        let spin = self.fabric.recorder(|recorder| recorder.spent());
+        let waits = self.cluster.take_waits();
+        let spin = self.cluster.recorder(|recorder| recorder.spent());
         let spent = spin.map(|spin| self.spent(&spin, self.max_events));
-        let outcome = self.fabric.recorder(|recorder| {
+        let outcome = self.cluster.recorder(|recorder| {
             let points = if options.features { recorder.coverage.counts() } else { Vec::new() };
             let Judges { claims, metrics, features } = recorder.listener();
             claims.end(ended_at);
@@ -312,7 +312,7 @@ impl<'a> World<'a> {
                 manifests: self.manifests.clone(),
             }
         });
-        self.fabric.tear_down();
+        self.cluster.tear_down();
         outcome
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
 }
 
 /// 400 for an object that does not fit its type.
-pub(crate) fn misfit(def: &TypeDef, error: &str) -> Box<Status> {
+pub(crate) fn decode_error(def: &TypeDef, error: &str) -> Box<Status> {
     bad(format!("{} in version {:?} cannot be handled as a {}: {error}", def.kind, def.version, def.kind))
 }
 

@@ -57,9 +57,9 @@ pub(crate) async fn evict(
 /// An eviction is a POST: it creates something in the namespace, which one that is being deleted does not take (K066).
 fn check_namespace(client: &SimClient, key: &ObjectKey) -> Result<(), ApiError> {
     let Some(namespace) = key.namespace() else { return Ok(()) };
-    let fabric = client.fabric();
-    let kind = fabric.registry.id::<Namespace>();
-    let terminating = fabric.store(|store| {
+    let cluster = client.cluster();
+    let kind = cluster.registry.id::<Namespace>();
+    let terminating = cluster.store(|store| {
         store.table(kind).get(&ObjectKey::cluster(namespace)).is_some_and(|found| found.meta().deletion_timestamp.is_some())
     });
     if !terminating {
@@ -76,7 +76,7 @@ fn check_namespace(client: &SimClient, key: &ObjectKey) -> Result<(), ApiError> 
 
 /// Takes one disruption from the budget that the pod belongs to, if there is one.
 async fn ask_budgets(client: &SimClient, pod: &Pod, key: &ObjectKey, dry: Dry) -> Result<(), ApiError> {
-    let budgets = client.fabric().registry.id::<PodDisruptionBudget>();
+    let budgets = client.cluster().registry.id::<PodDisruptionBudget>();
     let namespace: Option<Arc<str>> = key.namespace().map(Arc::from);
     let reply = client.call(budgets, Op::List { namespace, options: Box::new(ListOptions::default()) }).await?;
     let ApiReply::List { items, .. } = reply else { return Ok(()) };
@@ -131,7 +131,7 @@ async fn carry_out(client: &SimClient, pods: KindId, key: ObjectKey, options: De
     if options.dry == Dry::Run {
         return Ok(());
     }
-    let now = client.fabric().wall(client.process());
+    let now = client.cluster().wall(client.process());
     let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
     let condition = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",

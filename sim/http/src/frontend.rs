@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_machinery::api::{Dry, Patch, PatchKind, Reason, Subresource};
 use kube_machinery::{ApiError, ObjectKey, Status};
-use kube_sim::cluster::{ApiReply, Fabric, Op, SimClient};
+use kube_sim::cluster::{ApiReply, Cluster, Op, SimClient};
 use kube_sim::kinds::{KindId, TypeDef};
 use kube_sim::object::Obj;
 use parking_lot::Mutex;
@@ -57,12 +57,12 @@ type Outcome<T> = Result<T, ApiError>;
 impl Frontend {
     /// The interface of the server to which `client` is connected. With `token` callers have to bring it, or are anonymous.
     pub fn new(client: SimClient, token: Option<&str>) -> Self {
-        client.fabric().complete_with(defaults::complete);
+        client.cluster().complete_with(defaults::complete);
         Self { client, token: token.map(str::to_owned), defined: Mutex::default() }
     }
 
-    fn fabric(&self) -> &Arc<Fabric> {
-        self.client.fabric()
+    fn cluster(&self) -> &Arc<Cluster> {
+        self.client.cluster()
     }
 
     /// Answers a request; `None` = the connection breaks without an answer.
@@ -83,7 +83,7 @@ impl Frontend {
                     let text = format!("forbidden: User {name:?} cannot {verb} path {:?}", parts.uri.path());
                     return Some(Response::Whole(bare_refusal(&Status::new(Reason::Forbidden, text))));
                 }
-                return Some(Response::Whole(discovery::answer(&self.fabric().registry, &parts.method, &rest)));
+                return Some(Response::Whole(discovery::answer(&self.cluster().registry, &parts.method, &rest)));
             }
             Path::Resource(path) => path,
         };
@@ -103,10 +103,10 @@ impl Frontend {
         };
         let found = self.find(&path);
         let Some(kind) = found else {
-            let own = discovery::is_own_group(&self.fabric().registry, &path.group);
+            let own = discovery::is_own_group(&self.cluster().registry, &path.group);
             return Some(Response::Whole(if own { no_such_resource() } else { no_such_page() }));
         };
-        let registry = self.fabric().registry.clone();
+        let registry = self.cluster().registry.clone();
         let def = registry.get(kind);
         let Some(form) = body::form(&parts.headers) else {
             return Some(Response::Whole(not_acceptable(def)));
@@ -120,8 +120,12 @@ impl Frontend {
 
     /// The type that a path names, if it is served in that scope.
     fn find(&self, path: &ResourcePath) -> Option<KindId> {
-        let (kind, def) =
-            self.fabric().registry.iter().filter(|(_, def)| def.plural == path.plural && def.api_version() == path.api_version()).last()?;
+        let (kind, def) = self
+            .cluster()
+            .registry
+            .iter()
+            .filter(|(_, def)| def.plural == path.plural && def.api_version() == path.api_version())
+            .last()?;
         let scoped = match (&path.namespace, &path.name) {
             (Some(_), _) => def.namespaced,
             (None, Some(_)) => !def.namespaced,
@@ -150,7 +154,7 @@ impl Frontend {
             (&Method::GET, None) => self.list(asked).await?,
             (&Method::GET, Some(name)) => self.get(asked, name).await?,
             (&Method::POST | &Method::DELETE, None) if asked.def.namespaced && path.namespace.is_none() => {
-                if discovery::is_own_group(&self.fabric().registry, &path.group) { not_allowed() } else { no_such_page() }
+                if discovery::is_own_group(&self.cluster().registry, &path.group) { not_allowed() } else { no_such_page() }
             }
             (&Method::POST, None) => self.create(asked).await?,
             (&Method::DELETE, None) => self.delete_collection(asked).await?,
@@ -230,7 +234,7 @@ impl Frontend {
         let mut options = asked.query.watch().map_err(ApiError::Status)?;
         if asked.query.refuses_initial_events() {
             // The stream is to begin with what is new.
-            options.resource_version = Some(self.fabric().store(|store| store.revision()).to_string());
+            options.resource_version = Some(self.cluster().store(|store| store.revision()).to_string());
         }
         if let Some(name) = name {
             options.field_selector = Some(format!("metadata.name={name}"));
@@ -245,11 +249,11 @@ impl Frontend {
     fn object(&self, asked: &Asked<'_>, options: &'static str) -> Outcome<(Obj, Vec<String>)> {
         let validation = asked.query.field_validation(options).map_err(ApiError::Status)?;
         let value = body::object(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?;
-        let misfit = |error: String| ApiError::Status(body::misfit(asked.def, &error));
+        let decode_error = |error: String| ApiError::Status(body::decode_error(asked.def, &error));
         let (object, dropped): (Obj, Vec<String>) = match self.definition(asked.kind) {
             Some(definition) => {
                 let sent = value["metadata"].clone();
-                let (object, mut dropped) = CustomResource::decode(value, &definition).map_err(misfit)?;
+                let (object, mut dropped) = CustomResource::decode(value, &definition).map_err(decode_error)?;
                 let object: Obj = Arc::new(object);
                 let understood = object.to_value();
                 dropped.extend(unknown_fields(&sent, &understood["metadata"]).iter().map(|path| format!("metadata.{path}")));
@@ -259,14 +263,14 @@ impl Frontend {
                 let mut value = value;
                 defaults::complete(asked.def.kind, &mut value);
                 let sent = value.clone();
-                let object = (asked.def.from_value)(value).map_err(misfit)?;
+                let object = (asked.def.from_value)(value).map_err(decode_error)?;
                 let dropped = unknown_fields(&sent, &object.to_value());
                 (object, dropped)
             }
         };
         let warnings: Vec<String> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
         if validation == FieldValidation::Strict && !warnings.is_empty() {
-            return Err(misfit(format!("strict decoding error: {}", warnings.join(", "))));
+            return Err(decode_error(format!("strict decoding error: {}", warnings.join(", "))));
         }
         Ok((object, if validation == FieldValidation::Ignore { Vec::new() } else { warnings }))
     }
@@ -282,7 +286,7 @@ impl Frontend {
         let dry = asked.query.dry("UpdateOptions").map_err(ApiError::Status)?;
         let (body, warnings) = self.object(asked, "UpdateOptions")?;
         let key = Self::key(asked, name);
-        let existed = self.fabric().store(|store| store.table(asked.kind).get(&key).is_some());
+        let existed = self.cluster().store(|store| store.table(asked.kind).get(&key).is_some());
         let result = self.call(asked, Op::Update { key, body, subresource, dry }).await;
         self.write_response(asked, if existed { 200 } else { 201 }, result, dry, &warnings)
     }
@@ -321,7 +325,7 @@ impl Frontend {
         patch.manager = asked.query.get("fieldManager").map(Arc::from);
         patch.force = asked.query.is("force");
         let key = Self::key(asked, name);
-        let creates = is_apply && self.fabric().store(|store| store.table(asked.kind).get(&key).is_none());
+        let creates = is_apply && self.cluster().store(|store| store.table(asked.kind).get(&key).is_none());
         let result = self.call(asked, Op::Patch { key, patch, subresource, dry }).await;
         self.write_response(asked, if creates { 201 } else { 200 }, result, dry, &warnings)
     }
@@ -414,9 +418,9 @@ impl Frontend {
     fn learn(&self, asked: &Asked<'_>, reply: &ApiReply, dry: Dry) {
         let Some(object) = reply.object().filter(|_| dry == Dry::No) else { return };
         if let Some(mutating) = webhooks::is_mutating(asked.def) {
-            let (configuration, registry) = (object.to_value(), &self.fabric().registry);
+            let (configuration, registry) = (object.to_value(), &self.cluster().registry);
             let name = object.meta().name.as_deref().unwrap_or_default();
-            self.fabric().configure_webhooks(name, mutating, webhooks::webhooks_of(&configuration, mutating, registry));
+            self.cluster().configure_webhooks(name, mutating, webhooks::webhooks_of(&configuration, mutating, registry));
         }
         let Some(crd) = object.as_any().downcast_ref::<CustomResourceDefinition>() else { return };
         debug_assert_eq!(asked.def.plural, "customresourcedefinitions");
@@ -428,7 +432,7 @@ impl Frontend {
             return;
         }
         if let Some((def, definition)) = custom::define(crd)
-            && let Some(kind) = self.fabric().registry.define(def)
+            && let Some(kind) = self.cluster().registry.define(def)
         {
             defined.insert(place, Defined { kind, definition, served: true });
         }
@@ -437,7 +441,7 @@ impl Frontend {
     /// Serves a type no longer whose definition is gone, nor calls the webhooks of a configuration that is gone.
     fn forget(&self, asked: &Asked<'_>, name: &str) {
         if let Some(mutating) = webhooks::is_mutating(asked.def) {
-            self.fabric().configure_webhooks(name, mutating, Vec::new());
+            self.cluster().configure_webhooks(name, mutating, Vec::new());
         }
         if asked.def.plural == "customresourcedefinitions"
             && let Some((plural, group)) = name.split_once('.')

@@ -84,7 +84,7 @@ pub(crate) async fn serve(
         return Err(Status::about(Reason::Invalid, "autoscaling", "Scale", &key, "").cause(cause).into());
     }
     if let Some(uid) = wanted["metadata"]["uid"].as_str().filter(|uid| current["metadata"]["uid"].as_str() != Some(uid)) {
-        let def = client.fabric().registry.get(kind);
+        let def = client.cluster().registry.get(kind);
         let text = format!(
             "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
              UID in precondition: {uid}, UID in object meta: {}",

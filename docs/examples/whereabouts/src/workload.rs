@@ -109,8 +109,8 @@ impl Work for Nodes {
         (0..self.nodes).map(node).chain([RECONCILER.to_owned()]).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        op.get::<Operation>().map(|_| ()).ok_or_else(|| Misfit::of(op, "one of `add`, `del` and `vanish`"))
+    fn takes(&self, op: &OpKind) -> Result<(), InvalidValue> {
+        op.get::<Operation>().map(|_| ()).ok_or_else(|| InvalidValue::of(op, "one of `add`, `del` and `vanish`"))
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
@@ -125,15 +125,15 @@ impl Work for Nodes {
         without_idle(self.nodes, ops, node, |nodes| Nodes { nodes }.into())
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>) {
-        fabric.preload_unless_held(IPPool { metadata: pool_key().metadata(), spec: IPPoolSpec::default() });
+    fn preload(&self, cluster: &Arc<Cluster>) {
+        cluster.preload_unless_held(IPPool { metadata: pool_key().metadata(), spec: IPPoolSpec::default() });
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
+    fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {
         for name in self.actor_names() {
             // What is left to do survives a crash: the kubelet asks again.
-            run.start_alone(fabric, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
-                let rt = life.fabric.rt.clone();
+            run.start_alone(cluster, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
+                let rt = life.cluster.rt.clone();
                 let allocator = Allocator::new(life);
                 while let Some(op) = turns.next(&rt).await {
                     match op.own() {
@@ -145,6 +145,6 @@ impl Work for Nodes {
                 }
             });
         }
-        run.start_alone(fabric, RECONCILER, &Arc::new(()), |_, life| async move { Allocator::new(life).reconcile().await });
+        run.start_alone(cluster, RECONCILER, &Arc::new(()), |_, life| async move { Allocator::new(life).reconcile().await });
     }
 }

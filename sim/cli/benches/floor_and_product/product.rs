@@ -8,7 +8,7 @@ use ipam_byom::PoolConfigMap;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_machinery::api::{WatchEvent, WatchOptions};
 use kube_machinery::{Client, ClientExt, WatchStream};
-use kube_sim::cluster::{ClusterConfig, Fabric, SimClient};
+use kube_sim::cluster::{Cluster, ClusterConfig, SimClient};
 use kube_sim::kinds::Registry;
 use kube_sim::rt::{Rt, run};
 use kube_sim::testbed::{config_map, from_json, key};
@@ -31,25 +31,25 @@ static PLAN: LazyLock<Plan> = LazyLock::new(|| {
     scenario.draw(0)
 });
 
-struct Cluster {
+struct Bench {
     rt: Rt,
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
 }
 
-impl Cluster {
+impl Bench {
     /// Two servers, no client.
-    fn run<T>(seed: u64, work: impl AsyncFnOnce(&Cluster) -> T) -> T {
+    fn run<T>(seed: u64, work: impl AsyncFnOnce(&Bench) -> T) -> T {
         run(seed, async |rt| {
             let config = ClusterConfig { seed, ..ClusterConfig::default() };
             let recorder = Recorder::new(Judges::of(&PLAN, &rt, &REGISTRY, RunOptions::default()), false);
-            let fabric = Fabric::new(rt.clone(), REGISTRY.clone(), &config, recorder);
+            let cluster = Cluster::new(rt.clone(), REGISTRY.clone(), &config, recorder);
             for name in ["apiserver-0", "apiserver-1"] {
-                fabric.add_server(rt.add_process(rt.add_host(name), name));
+                cluster.add_server(rt.add_process(rt.add_host(name), name));
             }
-            let cluster = Cluster { rt, fabric };
-            let result = work(&cluster).await;
-            black_box(cluster.fabric.recorder(|recorder| recorder.digest.value()));
-            cluster.fabric.tear_down();
+            let bench = Bench { rt, cluster };
+            let result = work(&bench).await;
+            black_box(bench.cluster.recorder(|recorder| recorder.digest.value()));
+            bench.cluster.tear_down();
             result
         })
     }
@@ -57,7 +57,7 @@ impl Cluster {
     fn client(&self, name: &str) -> SimClient {
         let process = self.rt.add_process(self.rt.add_host(name), name);
         self.rt.start(process);
-        SimClient::new(&self.fabric, process)
+        SimClient::new(&self.cluster, process)
     }
 
     /// Runs `work` as a task of the process of `client`; complete when it is.
@@ -91,10 +91,10 @@ fn changed(object: &PoolConfigMap, n: u64) -> PoolConfigMap {
 
 /// Runs one client's work against one ConfigMap called `config`.
 fn with_client<F: Future<Output = ()> + Send + 'static>(seed: u64, work: impl FnOnce(SimClient) -> F) {
-    Cluster::run(seed, async move |cluster| {
-        let client = cluster.client("client");
-        cluster.fill(&client, &["config".to_owned()]).await;
-        cluster.start(&client, work(client.clone())).await.expect("the work ends");
+    Bench::run(seed, async move |bench| {
+        let client = bench.client("client");
+        bench.fill(&client, &["config".to_owned()]).await;
+        bench.start(&client, work(client.clone())).await.expect("the work ends");
     });
 }
 
@@ -130,14 +130,14 @@ pub(crate) fn get_and_put(requests: u64) {
 
 /// `requests` of `clients` processes together, each on an object of its own.
 pub(crate) fn crowd(clients: u64, requests: u64) {
-    Cluster::run(1, async |cluster| {
+    Bench::run(1, async |bench| {
         let names: Vec<String> = (0..clients).map(|client| format!("client-{client}")).collect();
-        cluster.fill(&cluster.client("admin"), &names).await;
+        bench.fill(&bench.client("admin"), &names).await;
         let started: Vec<_> = names
             .iter()
             .map(|name| {
-                let client = cluster.client(name);
-                cluster.start(&client, get_and_put_loop(client.clone(), name.clone(), requests / clients))
+                let client = bench.client(name);
+                bench.start(&client, get_and_put_loop(client.clone(), name.clone(), requests / clients))
             })
             .collect();
         for work in started {
@@ -164,19 +164,19 @@ async fn watch(client: SimClient, changes: u64) {
 
 /// `changes` of one object, each delivered to `watchers` processes.
 pub(crate) fn fan_out(watchers: usize, changes: u64) {
-    Cluster::run(1, async |cluster| {
-        let writer = cluster.client("writer");
-        cluster.fill(&writer, &["config".to_owned()]).await;
+    Bench::run(1, async |bench| {
+        let writer = bench.client("writer");
+        bench.fill(&writer, &["config".to_owned()]).await;
         let watching: Vec<_> = (0..watchers)
             .map(|number| {
-                let client = cluster.client(&format!("watcher-{number}"));
-                cluster.start(&client, watch(client.clone(), changes))
+                let client = bench.client(&format!("watcher-{number}"));
+                bench.start(&client, watch(client.clone(), changes))
             })
             .collect();
-        cluster.rt.sleep(Duration::from_secs(5)).await;
-        cluster
+        bench.rt.sleep(Duration::from_secs(5)).await;
+        bench
             .start(&writer, {
-                let (writer, rt) = (writer.clone(), cluster.rt.clone());
+                let (writer, rt) = (writer.clone(), bench.rt.clone());
                 async move {
                     let mut object = writer.get::<PoolConfigMap>(&key("config")).await.expect("it is there");
                     for n in 0..changes {
@@ -196,10 +196,10 @@ pub(crate) fn fan_out(watchers: usize, changes: u64) {
 
 /// Two servers and `clients` connected processes that never do anything.
 pub(crate) fn idle(seed: u64, clients: usize) {
-    Cluster::run(seed, async |cluster| {
+    Bench::run(seed, async |bench| {
         for name in ["client-0", "client-1", "client-2"].iter().cycle().take(clients) {
-            let client = cluster.client(name);
-            cluster.rt.spawn(client.process(), async move {
+            let client = bench.client(name);
+            bench.rt.spawn(client.process(), async move {
                 std::future::pending::<()>().await;
                 drop(client);
             });
@@ -209,17 +209,17 @@ pub(crate) fn idle(seed: u64, clients: usize) {
 
 /// A few requests, a watch that is open at the end, and three processes that never end by themselves.
 pub(crate) fn small_seed(seed: u64) {
-    Cluster::run(seed, async |cluster| {
-        let client = cluster.client("client");
-        cluster.fill(&client, &["config".to_owned()]).await;
-        let watcher = cluster.client("watcher");
-        cluster.rt.spawn(watcher.process(), watch(watcher.clone(), u64::MAX));
-        let idle = cluster.client("idle");
-        cluster.rt.spawn(idle.process(), async move {
+    Bench::run(seed, async |bench| {
+        let client = bench.client("client");
+        bench.fill(&client, &["config".to_owned()]).await;
+        let watcher = bench.client("watcher");
+        bench.rt.spawn(watcher.process(), watch(watcher.clone(), u64::MAX));
+        let idle = bench.client("idle");
+        bench.rt.spawn(idle.process(), async move {
             std::future::pending::<()>().await;
             drop(idle);
         });
         let work = get_and_put_loop(client.clone(), "config".to_owned(), 20);
-        cluster.start(&client, work).await.expect("the work ends");
+        bench.start(&client, work).await.expect("the work ends");
     });
 }

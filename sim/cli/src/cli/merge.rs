@@ -24,13 +24,13 @@ pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, C
             return Err(CliError::usage(format!("{name} is not the result of a gate, but others are: they do not fit together")));
         }
         let reports = named().map(|(file, text)| parse(file, GateReport::from_shard(text))).collect::<Result<Vec<_>, _>>()?;
-        let report = merge_gates(reports).map_err(|error| misfit(args, &error))?;
+        let report = merge_gates(reports).map_err(|error| mismatch(args, &error))?;
         let printed = print(console, args.format, &report, text::gate);
         let code = tell_unwritten(console, report.exit_code, printed.err());
         return Ok(write_outputs(&args.outputs, args.format, &report, code, console));
     }
     let reports = named().map(|(file, text)| parse(file, RunReport::from_shard(text))).collect::<Result<Vec<_>, _>>()?;
-    let report = merge_runs(reports).map_err(|error| misfit(args, &error))?;
+    let report = merge_runs(reports).map_err(|error| mismatch(args, &error))?;
     for note in notes(&report) {
         say(console, &format!("note: {}\n", printable::text(&note)));
     }
@@ -55,7 +55,7 @@ fn notes(report: &RunReport) -> Vec<String> {
     holes.collect()
 }
 
-fn misfit(args: &MergeArgs, error: &MergeError) -> CliError {
+fn mismatch(args: &MergeArgs, error: &MergeError) -> CliError {
     let name = |index: usize| args.results[index].display().to_string();
     CliError::usage(format!("the results do not fit together: {}", error.explain(name)))
 }

@@ -28,7 +28,7 @@ use super::request::{ApiReply, ApiRequest, Op};
 use super::serve::{Ending, Work};
 use super::wait::etcd_error;
 use super::write::Step;
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::kinds::KindId;
 use crate::net::Side;
 use crate::node::taints;
@@ -126,7 +126,7 @@ impl State {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// A write that webhooks want to see: their calls take time, so the stored object may change meanwhile, and then
     /// everything starts again (K §2.7 step 10). Webhooks may run for a write that fails in the end (K §3.4).
     pub(super) async fn write_with_admission(self: &Arc<Self>, work: &Work, request: &ApiRequest) -> Result<ApiReply, ApiError> {
@@ -207,7 +207,7 @@ impl Fabric {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// Asks the mutating webhooks, one after the other; each sees what those before it made (K194).
     async fn mutate(
         self: &Arc<Self>,

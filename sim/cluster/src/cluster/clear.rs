@@ -6,7 +6,7 @@
 
 use sim_config::time::SimTime;
 
-use super::Fabric;
+use super::Cluster;
 use super::server::ApiServer;
 use crate::kinds::KindId;
 use crate::net::Side;
@@ -50,7 +50,7 @@ impl Obstructions {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// Something is in the way from now on. Faults say so by themselves; who moves the cluster's controls by hand has to.
     pub fn obstruct(&self, obstruction: Obstruction) -> ObstructionId {
         let id = self.lock().obstructions.add(obstruction);
@@ -94,8 +94,8 @@ fn meets(ruled: &[KindId], kinds: &[KindId]) -> bool {
 }
 
 #[cfg(test)]
-impl Fabric {
-    /// The same as [`Fabric::is_clear`], but from what the state of the cluster shows of faults instead of from what they declare.
+impl Cluster {
+    /// The same as [`Cluster::is_clear`], but from what the state of the cluster shows of faults instead of from what they declare.
     pub(crate) fn looks_clear(&self, client: ProcessId, kinds: &[KindId]) -> bool {
         let state = self.lock();
         let now = self.rt.now();

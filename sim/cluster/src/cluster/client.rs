@@ -10,7 +10,7 @@ use kube_machinery::{ApiError, Client, Object};
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 
-use super::Fabric;
+use super::Cluster;
 use super::connection::{Attached, Connection, Message, Obstacle, Reconnect};
 use super::exchange::{Reply as Answered, Ticket};
 use super::request::{ApiReply, ApiRequest, Op};
@@ -25,7 +25,7 @@ use crate::trace::{EventKind, Outcome};
 /// A client of the simulated API. Clones share the connection.
 #[derive(Clone)]
 pub struct SimClient {
-    pub(super) fabric: Arc<Fabric>,
+    pub(super) cluster: Arc<Cluster>,
     pub(super) process: ProcessId,
     pub(super) connection: Arc<Connection>,
     streams_lists: bool,
@@ -41,7 +41,7 @@ struct Guard<'a> {
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            self.client.fabric.abandon(id);
+            self.client.cluster.abandon(id);
             self.client.hang_up(self.attached);
         }
     }
@@ -62,28 +62,28 @@ enum Sent {
 impl SimClient {
     /// A client of `process`, as the programs of Kubernetes have it: client-go over HTTP/2, connected to a server of its own choice. All
     /// clients of a process in one of its lives share what client-go shares: the connection.
-    pub fn new(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
-        Self::with(fabric, process, Transport::default(), Reconnect::default())
+    pub fn new(cluster: &Arc<Cluster>, process: ProcessId) -> Self {
+        Self::with(cluster, process, Transport::default(), Reconnect::default())
     }
 
     /// The client of a program that is not part of Kubernetes: of the kind that the run has drawn for the process.
-    pub fn of_program(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
+    pub fn of_program(cluster: &Arc<Cluster>, process: ProcessId) -> Self {
         let (transport, reconnect) = {
-            let state = fabric.lock();
+            let state = cluster.lock();
             let shares = state.knobs.client_shares();
             // A number of its own, as below.
             shares.draw(Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX - 1)))
         };
-        Self::with(fabric, process, transport, reconnect)
+        Self::with(cluster, process, transport, reconnect)
     }
 
     /// A client of `process` with this transport and this way to reconnect, unless the process has one in its present life.
-    pub fn with(fabric: &Arc<Fabric>, process: ProcessId, transport: Transport, reconnect: Reconnect) -> Self {
-        let servers = fabric.servers();
+    pub fn with(cluster: &Arc<Cluster>, process: ProcessId, transport: Transport, reconnect: Reconnect) -> Self {
+        let servers = cluster.servers();
         assert!(servers > 0, "a client needs an API server to connect to");
-        let incarnation = fabric.rt.incarnation(process);
+        let incarnation = cluster.rt.incarnation(process);
         let (streams_lists, known) = {
-            let state = fabric.lock();
+            let state = cluster.lock();
             // A number of its own, beyond those of the choices of a server.
             let mut draw = Draw::new(state.seed, Concern::World, u64::from(process.0 + 1) << 32 | u64::from(u32::MAX));
             let known = state.connections.get(&process).filter(|connection| connection.is_of(incarnation)).cloned();
@@ -91,7 +91,7 @@ impl SimClient {
         };
         let is_new = known.is_none();
         let connection = known.unwrap_or_else(|| Arc::new(Connection::new(transport, reconnect, incarnation)));
-        let client = Self { fabric: fabric.clone(), process, connection, streams_lists };
+        let client = Self { cluster: cluster.clone(), process, connection, streams_lists };
         if is_new {
             client.connect();
         }
@@ -114,8 +114,8 @@ impl SimClient {
     }
 
     /// The cluster whose API it is.
-    pub fn fabric(&self) -> &Arc<Fabric> {
-        &self.fabric
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
     }
 
     /// The process that this client belongs to.
@@ -125,13 +125,13 @@ impl SimClient {
 
     /// When the caller gives up, by the clock of its host.
     fn deadline(&self, timeout: Option<Duration>) -> SimTime {
-        timeout.map_or(SimTime::NEVER, |timeout| self.fabric.rt.now() + self.fabric.rt.clock_of(self.process).to_model(timeout))
+        timeout.map_or(SimTime::NEVER, |timeout| self.cluster.rt.now() + self.cluster.rt.clock_of(self.process).to_model(timeout))
     }
 
     /// Puts a request on its way. `first`: it was not held back before.
     fn send_once(&self, request: &mut Option<ApiRequest>, server: usize, first: bool) -> Sent {
-        let mut state = self.fabric.lock();
-        let now = self.fabric.rt.now();
+        let mut state = self.cluster.lock();
+        let now = self.cluster.rt.now();
         let process = state.servers[server].process;
         if first && let Some(ApiRequest { kind, op, call, .. }) = request {
             state.tell(self.process, now);
@@ -166,14 +166,14 @@ impl SimClient {
         let proposed = now + after + times.processing;
         // A copy that arrives later is executed for nobody (K §2.13).
         let copy = again.map(|again| {
-            let (copy, at) = state.travels(&self.fabric, request.clone(), server, block, now + again + times.processing, &times);
+            let (copy, at) = state.travels(&self.cluster, request.clone(), server, block, now + again + times.processing, &times);
             if let Some(exchange) = state.exchanges.get_mut(copy) {
                 exchange.abandoned = true;
             }
             (copy, at)
         });
         if let Some(Disturbance::Late { until, reset }) = befalls {
-            let (id, latest) = state.travels(&self.fabric, request, server, block, proposed + until.at_most, &times);
+            let (id, latest) = state.travels(&self.cluster, request, server, block, proposed + until.at_most, &times);
             if reset && let Some(exchange) = state.exchanges.get_mut(id) {
                 exchange.abandoned = true;
             }
@@ -181,11 +181,11 @@ impl SimClient {
             self.hold_until(id, call, process, until, latest);
             return if reset { Sent::Fails(now + after, TransportError::Reset) } else { Sent::HeldUp(id) };
         }
-        let (id, at) = state.travels(&self.fabric, request, server, block, proposed, &times);
+        let (id, at) = state.travels(&self.cluster, request, server, block, proposed, &times);
         drop(state);
         if let Some((copy, at)) = copy {
-            let fabric = self.fabric.clone();
-            self.fabric.rt.at(at, move || fabric.execute(copy));
+            let cluster = self.cluster.clone();
+            self.cluster.rt.at(at, move || cluster.execute(copy));
         }
         let answer_late = match befalls {
             Some(Disturbance::AnswerLate(until)) => Some((call, now, until)),
@@ -196,13 +196,13 @@ impl SimClient {
 
     /// Has a request that is held up executed in the end: its server may die before that, its caller need not live so long.
     fn hold_until(&self, id: Ticket, call: u64, server: ProcessId, until: Until, latest: SimTime) {
-        let (fabric, since) = (self.fabric.clone(), self.fabric.rt.now());
-        self.fabric.rt.spawn(server, async move {
-            fabric.hold(call, since, until).await;
-            fabric.execute(id);
+        let (cluster, since) = (self.cluster.clone(), self.cluster.rt.now());
+        self.cluster.rt.spawn(server, async move {
+            cluster.hold(call, since, until).await;
+            cluster.execute(id);
         });
-        let fabric = self.fabric.clone();
-        self.fabric.rt.at(latest, move || fabric.execute(id));
+        let cluster = self.cluster.clone();
+        self.cluster.rt.at(latest, move || cluster.execute(id));
     }
 
     /// Opens a watch on objects of a type that is known only by its registration.
@@ -210,16 +210,16 @@ impl SimClient {
     /// # Errors
     /// What the server answers, or what went wrong on the way.
     pub async fn watch_any(&self, kind: KindId, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<AnyWatch, ApiError> {
-        let fabric = &self.fabric;
-        let call = fabric.next_call();
+        let cluster = &self.cluster;
+        let call = cluster.next_call();
         let attached = self.attach();
         {
-            let mut state = fabric.lock();
-            state.tell(self.process, fabric.rt.now());
+            let mut state = cluster.lock();
+            state.tell(self.process, cluster.rt.now());
             let server = state.servers[attached.server].process;
             let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
-            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
-            state.count_watch(self.process, kind, call, fabric.rt.now());
+            state.recorder.observe_of(Part::of(call), cluster.rt.now(), event);
+            state.count_watch(self.process, kind, call, cluster.rt.now());
         }
         let result = self.open(attached, kind, namespace, &options, call).await;
         if let Err(ApiError::Transport(error)) = &result {
@@ -227,9 +227,9 @@ impl SimClient {
         }
         let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
         {
-            let mut state = fabric.lock();
-            state.tell(self.process, fabric.rt.now());
-            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+            let mut state = cluster.lock();
+            state.tell(self.process, cluster.rt.now());
+            state.recorder.observe_of(Part::of(call), cluster.rt.now(), event);
         }
         Ok(AnyWatch::new(self.clone(), kind, attached.breaks, result?))
     }
@@ -247,13 +247,13 @@ impl SimClient {
     /// # Errors
     /// As [`SimClient::call`].
     pub async fn call_as(&self, kind: KindId, op: Op, manager: Option<Arc<str>>) -> Result<ApiReply, ApiError> {
-        let request = ApiRequest { client: self.process, kind, op, call: self.fabric.next_call(), manager };
+        let request = ApiRequest { client: self.process, kind, op, call: self.cluster.next_call(), manager };
         Box::pin(self.exchange(request, None)).await
     }
 
     /// One request, one answer.
     async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
-        let fabric = &self.fabric;
+        let cluster = &self.cluster;
         let attached = self.attach();
         let verb = request.op.verb();
         let (kind, key, call) = (request.kind, request.op.key().cloned(), request.call);
@@ -267,16 +267,16 @@ impl SimClient {
         let outcome = Outcome::of(&result);
         let event = EventKind::Answer { client: self.process, verb, kind, key: key.as_ref(), outcome };
         let object = result.as_ref().ok().and_then(ApiReply::object);
-        let mut state = fabric.lock();
-        state.tell(self.process, fabric.rt.now());
-        state.recorder.observe_of(Part { object, ..Part::of(call) }, fabric.rt.now(), event);
+        let mut state = cluster.lock();
+        state.tell(self.process, cluster.rt.now());
+        state.recorder.observe_of(Part { object, ..Part::of(call) }, cluster.rt.now(), event);
         drop(state);
         result
     }
 
     async fn exchange_until(&self, request: ApiRequest, attached: Attached, deadline: SimTime) -> Result<ApiReply, ApiError> {
-        let fabric = &self.fabric;
-        let rt = &fabric.rt;
+        let cluster = &self.cluster;
+        let rt = &cluster.rt;
         let server = attached.server;
         let gave_up = || Err(TransportError::Deadline.into());
         let since = rt.now();
@@ -311,7 +311,7 @@ impl SimClient {
             }
             Some(at) => {
                 rt.sleep_until(at).await;
-                fabric.execute_own(id)
+                cluster.execute_own(id)
             }
             None => None,
         };
@@ -322,7 +322,7 @@ impl SimClient {
         let Answered { result, at: mut left, mut fate } = reply;
         guard.id = None;
         if let Some((call, since, until_then)) = answer_late {
-            if !until(rt.sleep_until(deadline), fabric.hold(call, since, until_then), deadline).await {
+            if !until(rt.sleep_until(deadline), cluster.hold(call, since, until_then), deadline).await {
                 return gave_up();
             }
             left = left.max(rt.now());
@@ -342,7 +342,7 @@ impl SimClient {
                         return Err(error.into());
                     }
                     left = left.max(rt.now());
-                    let mut state = fabric.lock();
+                    let mut state = cluster.lock();
                     let from = state.servers[server].process;
                     fate = state.net.send(from, self.process, left).0;
                 }
@@ -352,12 +352,12 @@ impl SimClient {
 
     /// Waits until the server has served exchange `id`.
     async fn served(&self, id: Ticket, deadline: SimTime, attached: Attached) -> Result<Answered, TransportError> {
-        let fabric = &self.fabric;
+        let cluster = &self.cluster;
         loop {
             let patience = self.patience(deadline, attached);
             let mut reply = None;
             let done = std::future::poll_fn(|cx| {
-                let mut state = fabric.lock();
+                let mut state = cluster.lock();
                 reply = state.take_reply(id);
                 match state.exchanges.get_mut(id) {
                     _ if reply.is_some() => return Poll::Ready(()),
@@ -368,12 +368,12 @@ impl SimClient {
                 // The connection has fallen silent, or is heard again.
                 if self.patience(deadline, attached) == patience { Poll::Pending } else { Poll::Ready(()) }
             });
-            until(fabric.rt.sleep_until(patience.0), done, patience.0).await;
+            until(cluster.rt.sleep_until(patience.0), done, patience.0).await;
             if let Some(reply) = reply {
                 return Ok(reply);
             }
             let (ends_at, error) = self.patience(deadline, attached);
-            if ends_at <= fabric.rt.now() {
+            if ends_at <= cluster.rt.now() {
                 return Err(error);
             }
         }
@@ -400,9 +400,9 @@ impl Client for SimClient {
     type Watch<K: Object> = SimWatch<K>;
 
     fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send {
-        let served = self.fabric.registry.served::<K>();
+        let served = self.cluster.registry.served::<K>();
         let Request { call, timeout } = request;
-        let (kind, op, call) = (served.kind, Op::of(call, served), self.fabric.next_call());
+        let (kind, op, call) = (served.kind, Op::of(call, served), self.cluster.next_call());
         let request = ApiRequest { client: self.process, kind, op, call, manager: None };
         // In a box of its own: every future that sends something holds one of these, some hold several, and they are moved about.
         let exchange = Box::pin(self.exchange(request, timeout));
@@ -410,7 +410,7 @@ impl Client for SimClient {
     }
 
     async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
-        let served = self.fabric.registry.served::<K>();
+        let served = self.cluster.registry.served::<K>();
         let watch = self.watch_any(served.kind, namespace, options).await?;
         Ok(SimWatch::new(watch, served))
     }

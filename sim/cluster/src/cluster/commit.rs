@@ -8,7 +8,7 @@ use sim_config::time::SimTime;
 
 use super::request::{ApiReply, ApiRequest, Op};
 use super::write::{self, Step};
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::kinds::{KindId, TypeDef};
 use crate::object::{Obj, make_mut, resource_version};
 use crate::rt::ProcessId;
@@ -75,17 +75,17 @@ impl Loaded {
 
 impl State {
     /// A write made ready for etcd from the present state, without webhooks.
-    pub(super) fn transaction(&mut self, fabric: &Fabric, server: usize, request: ApiRequest) -> write::Answer<Transaction> {
+    pub(super) fn transaction(&mut self, cluster: &Cluster, server: usize, request: ApiRequest) -> write::Answer<Transaction> {
         let intent = Intent::of(&request);
-        let loaded = self.load(fabric, server, request)?;
+        let loaded = self.load(cluster, server, request)?;
         let base = loaded.base();
-        let (key, step) = self.prepare(fabric, server, intent, loaded)?;
+        let (key, step) = self.prepare(cluster, server, intent, loaded)?;
         Ok(Transaction { intent, key, step, base, restores: self.store.restores() })
     }
 
     /// What becomes of a transaction of which nobody will hear any more: it is carried out as it was sent, if the object is what it was
     /// (K114).
-    pub(super) fn commit_late(&mut self, fabric: &Fabric, server: usize, transaction: Transaction, now: SimTime) {
+    pub(super) fn commit_late(&mut self, cluster: &Cluster, server: usize, transaction: Transaction, now: SimTime) {
         let Transaction { intent, key, step, base, restores } = transaction;
         let stored = self.store.table(intent.kind).get(&key);
         if restores != self.store.restores() || stored.map(|stored| resource_version(&**stored)) != base.as_deref() {
@@ -96,18 +96,18 @@ impl State {
             Step::PutThenRemove(object) => Step::Put(object),
             step => step,
         };
-        drop(self.carry_out(fabric, server, intent, key, step, now));
+        drop(self.carry_out(cluster, server, intent, key, step, now));
     }
 
     /// The checks before mutating admission.
-    pub(super) fn load(&self, fabric: &Fabric, server: usize, request: ApiRequest) -> write::Answer<Loaded> {
+    pub(super) fn load(&self, cluster: &Cluster, server: usize, request: ApiRequest) -> write::Answer<Loaded> {
         let ApiRequest { client, kind, op, manager, .. } = request;
         let by = |named: Option<&str>| write::Writer {
-            manager: named.or(manager.as_deref()).map_or_else(|| fabric.rt.process_name(client).to_string(), str::to_owned),
-            now: fabric.wall(self.servers[server].process),
+            manager: named.or(manager.as_deref()).map_or_else(|| cluster.rt.process_name(client).to_string(), str::to_owned),
+            now: cluster.wall(self.servers[server].process),
         };
         let everywhere = self.knobs.managed_fields;
-        let def = fabric.registry.get(kind);
+        let def = cluster.registry.get(kind);
         let table = self.store.table(kind);
         match op {
             Op::Create { namespace, mut body, .. } => {
@@ -219,11 +219,11 @@ impl State {
     }
 
     /// From the RV check to the decision. Loaded state must still be current.
-    pub(super) fn prepare(&mut self, fabric: &Fabric, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
-        let def = fabric.registry.get(intent.kind);
+    pub(super) fn prepare(&mut self, cluster: &Cluster, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
+        let def = cluster.registry.get(intent.kind);
         match loaded {
             Loaded::Create { namespace, mut body } => {
-                let wall = fabric.wall(self.servers[server].process);
+                let wall = cluster.wall(self.servers[server].process);
                 self.default_tolerations(intent.kind, &mut body);
                 let State { store, names, knobs, uid_ends, .. } = self;
                 let table = store.table(intent.kind);
@@ -238,7 +238,7 @@ impl State {
             }
             Loaded::Update { key, body, current } => {
                 let step = if intent.subresource == Some(Subresource::Binding) {
-                    let wall = fabric.wall(self.servers[server].process);
+                    let wall = cluster.wall(self.servers[server].process);
                     write::prepare_binding(def, &key, &body, &current, wall)?
                 } else {
                     write::prepare_update(def, &key, body, intent.subresource, &current)?
@@ -246,7 +246,7 @@ impl State {
                 Ok((key, step))
             }
             Loaded::Delete { key, current, options } => {
-                let wall = fabric.wall(self.servers[server].process);
+                let wall = cluster.wall(self.servers[server].process);
                 let step = write::prepare_delete(def, &options, &current, wall);
                 Ok((key, step))
             }
@@ -256,14 +256,14 @@ impl State {
     /// Commits a step and answers.
     pub(super) fn carry_out(
         &mut self,
-        fabric: &Fabric,
+        cluster: &Cluster,
         server: usize,
         intent: Intent,
         key: ObjectKey,
         step: Step,
         now: SimTime,
     ) -> write::Answer<ApiReply> {
-        let def = fabric.registry.get(intent.kind);
+        let def = cluster.registry.get(intent.kind);
         let uid = |object: Option<&Obj>| object.and_then(|object| object.meta().uid.clone()).unwrap_or_default();
         if self.etcd.out_of_space && intent.dry != Dry::Run && step.stores() {
             return Err(write::out_of_space());
@@ -291,32 +291,32 @@ impl State {
         }
         Ok(match step {
             Step::Keep(object) => ApiReply::Object(object),
-            Step::Create(object) => ApiReply::Object(self.commit(fabric, server, intent, key, Some(object), now)),
+            Step::Create(object) => ApiReply::Object(self.commit(cluster, server, intent, key, Some(object), now)),
             Step::Put(object) => {
                 write::check_etcd_size(def, &object)?;
-                ApiReply::Object(self.commit(fabric, server, intent, key, Some(object), now))
+                ApiReply::Object(self.commit(cluster, server, intent, key, Some(object), now))
             }
             Step::Remove { answer } => {
-                let gone = self.commit(fabric, server, intent, key, None, now);
+                let gone = self.commit(cluster, server, intent, key, None, now);
                 let uid = gone.meta().uid.clone().unwrap_or_default();
                 answer.or(def.returns_deleted.then_some(gone)).map_or(ApiReply::Deleted { uid }, ApiReply::Object)
             }
             Step::PutThenRemove(object) => {
                 let uid = uid(Some(&object));
-                let stored = self.commit(fabric, server, intent, key.clone(), Some(object), now);
+                let stored = self.commit(cluster, server, intent, key.clone(), Some(object), now);
                 if std::mem::take(&mut self.servers[server].crash_in_delete) {
                     // The lock is held: whoever releases it carries the crash out before the answer is on its way.
                     self.pending_server_crashes.push(server);
                     return Ok(ApiReply::Object(stored));
                 }
-                let gone = self.commit(fabric, server, intent, key, None, now);
+                let gone = self.commit(cluster, server, intent, key, None, now);
                 if def.returns_deleted { ApiReply::Object(gone) } else { ApiReply::Deleted { uid } }
             }
         })
     }
 
     /// Takes a revision for one change and tells everybody. Returns the object as stored, or as it went: at the version of its removal.
-    fn commit(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Obj {
+    fn commit(&mut self, cluster: &Cluster, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Obj {
         let Intent { client, kind, verb, call, .. } = intent;
         if self.knobs.burned_revisions > 0 {
             let burned = self.choices.below(u64::from(self.knobs.burned_revisions) + 1);
@@ -335,7 +335,7 @@ impl State {
             revision: change.revision,
             before: change.before.as_ref(),
             after: change.after.as_ref(),
-            content: change.after.as_ref().map_or(0, |after| fabric.registry.get(kind).content_of(&**after)),
+            content: change.after.as_ref().map_or(0, |after| cluster.registry.get(kind).content_of(&**after)),
         };
         self.recorder.observe_of(Part::of(call), now, event);
         if self.request_points.listens() {
@@ -343,14 +343,14 @@ impl State {
         }
         if self.change_points.listens() {
             let reached = self.change_points.changed(kind, &change.key, change.before.as_ref(), change.after.as_ref());
-            reached.into_iter().for_each(|fault| fabric.fire_soon(fault, client));
+            reached.into_iter().for_each(|fault| cluster.fire_soon(fault, client));
         }
         let result = change.after.as_ref().or(change.tombstone.as_ref()).cloned();
         let result = result.unwrap_or_else(|| unreachable!("what is not stored went"));
         if self.node_kind == Some(kind) {
-            fabric.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);
+            cluster.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);
         }
-        self.dispatch(&fabric.rt, &fabric.registry, kind, now);
+        self.dispatch(&cluster.rt, &cluster.registry, kind, now);
         result
     }
 }

@@ -22,7 +22,7 @@ use super::client::{SimClient, until};
 use super::request::ApiRequest;
 use super::transport::Transport;
 use super::watcher::End;
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::net::{Block, Fate, Retransmission};
 use crate::rt::ProcessId;
 
@@ -249,8 +249,8 @@ impl SimClient {
     /// The first connection of a process in its present life.
     pub(super) fn connect(&self) {
         self.choose_server();
-        let now = self.fabric.rt.now();
-        let mut state = self.fabric.lock();
+        let now = self.cluster.rt.now();
+        let mut state = self.cluster.lock();
         let apart = state.is_apart(self.process, self.connection.server());
         // Most processes are connected when a run begins to look at them.
         self.connection.line.lock().ready_at = (!apart).then_some(now);
@@ -267,7 +267,7 @@ impl SimClient {
     /// The connection for the next request, a new one if the present one was found dead.
     pub(super) fn attach(&self) -> Attached {
         let connection = &self.connection;
-        if connection.transport.multiplexes() && connection.dead_at(connection.server()) <= self.fabric.rt.now() {
+        if connection.transport.multiplexes() && connection.dead_at(connection.server()) <= self.cluster.rt.now() {
             self.reconnect(connection.breaks.load(Ordering::Relaxed), TransportError::ConnectionLost);
         }
         let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
@@ -296,15 +296,15 @@ impl SimClient {
         };
         if was_connected {
             connection.severed.fetch_add(1, Ordering::Relaxed);
-            self.fabric.lock().sever(self.process, broke, self.fabric.rt.now());
+            self.cluster.lock().sever(self.process, broke, self.cluster.rt.now());
         }
         self.choose_server();
     }
 
     fn choose_server(&self) {
         let (seed, servers) = {
-            let state = self.fabric.lock();
-            (state.seed, state.servers_in_service(self.fabric.rt.now()))
+            let state = self.cluster.lock();
+            (state.seed, state.servers_in_service(self.cluster.rt.now()))
         };
         // The n-th choice of a process depends on nothing else that happens in the run.
         let nth = self.connection.attempts.fetch_add(1, Ordering::Relaxed);
@@ -318,7 +318,7 @@ impl SimClient {
 
     /// Sends a request on its way to `server`. Returns after which time it arrives, and a copy of it.
     pub(super) fn transmit(&self, state: &mut State, server: usize) -> Result<(Duration, Option<Duration>, Block), Obstacle> {
-        let now = self.fabric.rt.now();
+        let now = self.cluster.rt.now();
         // What was begun before the connection led elsewhere makes one of its own.
         let leads_here = server == self.connection.server();
         let ready_at = self.connection.line.lock().ready_at.filter(|_| leads_here);
@@ -357,7 +357,7 @@ impl SimClient {
         deadline: SimTime,
         attached: Attached,
     ) -> Option<TransportError> {
-        let rt = &self.fabric.rt;
+        let rt = &self.cluster.rt;
         let transport = self.connection.transport;
         let dead_at = || match obstacle {
             Obstacle::Dial => since + DIAL_TIMEOUT,
@@ -367,7 +367,7 @@ impl SimClient {
         let (mut again, mut lasts_until) = (SimTime::NEVER, dead_at());
         loop {
             let wake_at = again.min(deadline).min(lasts_until);
-            let changed = until(rt.sleep_until(wake_at), self.fabric.network_change(), wake_at).await;
+            let changed = until(rt.sleep_until(wake_at), self.cluster.network_change(), wake_at).await;
             let now = rt.now();
             if let Some(error) = self.connection.broke_under(attached) {
                 return Some(error);
@@ -402,7 +402,7 @@ impl SimClient {
     /// When who waits for an answer over this connection stops waiting, if its caller does at `deadline`; and how it ends then.
     pub(super) fn patience(&self, deadline: SimTime, attached: Attached) -> (SimTime, TransportError) {
         if let Some(error) = self.connection.broke_under(attached) {
-            return (self.fabric.rt.now(), error);
+            return (self.cluster.rt.now(), error);
         }
         let dead_at = self.connection.dead_at(attached.server);
         if dead_at < deadline { (dead_at, self.connection.transport.lost()) } else { (deadline, TransportError::Deadline) }
@@ -415,11 +415,11 @@ impl SimClient {
 
     /// Waits until the error with which `server` refused a watch has arrived.
     pub(super) async fn hear_from(&self, server: usize, attached: Attached) -> Result<(), TransportError> {
-        let rt = &self.fabric.rt;
+        let rt = &self.cluster.rt;
         let since = rt.now();
         loop {
             let fate = {
-                let mut state = self.fabric.lock();
+                let mut state = self.cluster.lock();
                 let from = state.servers[server].process;
                 state.net.send(from, self.process, rt.now()).0
             };
@@ -440,20 +440,20 @@ impl SimClient {
     /// A request that its caller has given up stays in the buffer of its host, also if the connection was found dead, with the news that
     /// nobody waits for it behind it. Both arrive when the way is free in time (K159).
     pub(super) fn leave_behind(&self, request: ApiRequest, attached: Attached, obstacle: Obstacle, since: SimTime) {
-        let (fabric, client, connection) = (self.fabric.clone(), self.process, self.connection.clone());
-        let life = fabric.rt.incarnation(client);
-        let process = fabric.server_process(attached.server);
-        fabric.rt.clone().spawn(process, async move {
-            let rt = &fabric.rt;
+        let (cluster, client, connection) = (self.cluster.clone(), self.process, self.connection.clone());
+        let life = cluster.rt.incarnation(client);
+        let process = cluster.server_process(attached.server);
+        cluster.rt.clone().spawn(process, async move {
+            let rt = &cluster.rt;
             let end = since + GOES_ON;
             loop {
-                if !until(rt.sleep_until(end), fabric.network_change(), end).await {
+                if !until(rt.sleep_until(end), cluster.network_change(), end).await {
                     return;
                 }
                 rt.sleep_until(obstacle.passed(since, rt.now()).min(end)).await;
                 // A reset and a host that goes down take the buffers with them.
                 let was_reset = connection.broke_under(attached) == Some(TransportError::Reset);
-                if rt.now() >= end || was_reset || rt.incarnation(client) != life || fabric.arrives_late(&request, attached.server) {
+                if rt.now() >= end || was_reset || rt.incarnation(client) != life || cluster.arrives_late(&request, attached.server) {
                     return;
                 }
             }
@@ -461,7 +461,7 @@ impl SimClient {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// What was left behind is sent again. Returns whether it has arrived.
     fn arrives_late(self: &Arc<Self>, request: &ApiRequest, server: usize) -> bool {
         let now = self.rt.now();
@@ -474,8 +474,8 @@ impl Fabric {
             let (ticket, at) = state.travels(self, request.clone(), server, block, now + after + times.processing, &times);
             state.exchanges.give_up(ticket);
             drop(state);
-            let fabric = self.clone();
-            self.rt.at(at, move || fabric.execute(ticket));
+            let cluster = self.clone();
+            self.rt.at(at, move || cluster.execute(ticket));
         }
         true
     }

@@ -12,7 +12,7 @@ use super::exchange::Phase;
 use super::server::{ApiFault, ApiServer};
 use super::store::Revision;
 use super::watcher::End;
-use super::{Fabric, State, WritePoint};
+use super::{Cluster, State, WritePoint};
 use crate::kinds::KindId;
 use crate::net::Side;
 use crate::rt::ProcessId;
@@ -33,17 +33,17 @@ impl CacheLag {
 
 impl State {
     /// Takes changes into the caches of one server that could not be taken before.
-    fn catch_up(&mut self, fabric: &Fabric, server: usize) {
-        let now = fabric.rt.now();
-        for (kind, _) in fabric.registry.iter() {
-            self.dispatch_on(&fabric.rt, &fabric.registry, server, kind, now);
+    fn catch_up(&mut self, cluster: &Cluster, server: usize) {
+        let now = cluster.rt.now();
+        for (kind, _) in cluster.registry.iter() {
+            self.dispatch_on(&cluster.rt, &cluster.registry, server, kind, now);
         }
     }
 
     /// Stops the caches of one type (or of all) on one server at what they have now.
-    fn hold_caches(&mut self, fabric: &Fabric, server: usize, only: Option<KindId>) {
-        let now = fabric.rt.now();
-        for (kind, _) in fabric.registry.iter().filter(|(kind, _)| only.is_none_or(|only| only == *kind)) {
+    fn hold_caches(&mut self, cluster: &Cluster, server: usize, only: Option<KindId>) {
+        let now = cluster.rt.now();
+        for (kind, _) in cluster.registry.iter().filter(|(kind, _)| only.is_none_or(|only| only == *kind)) {
             self.hold_cache(server, kind, now);
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn lag_of(lags: &[CacheLag], client: ProcessId, kind: KindId) -> Dura
     lags.iter().filter(of_watch).map(|lag| lag.lag).max().unwrap_or_default()
 }
 
-impl Fabric {
+impl Cluster {
     /// Cuts one server off from etcd: writes and quorum reads through it wait, its caches stand still (K §9.2 B10).
     pub fn set_etcd_cut(&self, server: usize, cut: bool) {
         let mut state = self.lock();
@@ -221,11 +221,11 @@ impl Fabric {
     /// From now on compacts the store every five minutes up to what it was at the time before, as API servers do (K §3.4, §9.2 B12).
     /// Without it a long run would keep every version of every object.
     pub fn compact_regularly(self: &Arc<Self>) {
-        let (up_to, fabric) = (self.store(|store| store.revision()), Arc::downgrade(self));
+        let (up_to, cluster) = (self.store(|store| store.revision()), Arc::downgrade(self));
         self.rt.at(self.rt.now() + COMPACTION_EVERY, move || {
-            if let Some(fabric) = fabric.upgrade() {
-                fabric.compact(up_to);
-                fabric.compact_regularly();
+            if let Some(cluster) = cluster.upgrade() {
+                cluster.compact(up_to);
+                cluster.compact_regularly();
             }
         });
     }
@@ -247,7 +247,7 @@ impl Fabric {
             state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
             state.servers[server].up = false;
             state.note_silence(now);
-            Fabric::forget_load(&mut state.servers[server].load);
+            Cluster::forget_load(&mut state.servers[server].load);
             let (mut serving, mut proposed) = (Vec::new(), Vec::new());
             for (ticket, exchange) in state.exchanges.iter().filter(|(_, exchange)| exchange.server == server) {
                 match &exchange.phase {
@@ -284,17 +284,17 @@ impl Fabric {
         state.lose_caches(server, None);
         state.fill_lost_caches(server, self.rt.now());
         drop(state);
-        let fabric = self.clone();
+        let cluster = self.clone();
         self.rt.at(ready_at, move || {
             {
-                let mut state = fabric.lock();
+                let mut state = cluster.lock();
                 // Another crash may have come in between.
                 if !state.servers[server].up || state.servers[server].ready_at != ready_at {
                     return;
                 }
                 state.lose_caches(server, None);
             }
-            fabric.list_lost_caches(server);
+            cluster.list_lost_caches(server);
         });
     }
 
@@ -307,10 +307,10 @@ impl Fabric {
         }
         let process = state.servers[server].process;
         drop(state);
-        let fabric = self.clone();
+        let cluster = self.clone();
         self.rt.spawn(process, async move {
-            fabric.etcd_reached(server).await;
-            fabric.lock().fill_lost_caches(server, fabric.rt.now());
+            cluster.etcd_reached(server).await;
+            cluster.lock().fill_lost_caches(server, cluster.rt.now());
         });
     }
 
@@ -319,12 +319,12 @@ impl Fabric {
         self.lock().servers[server].crash_in_delete = true;
     }
 
-    /// Adds a mishap for some requests.
+    /// Adds an injected fault for some requests.
     pub fn add_api_fault(&self, fault: ApiFault) {
         self.lock().api_faults.push(fault);
     }
 
-    /// Removes the mishaps of one fault of the plan.
+    /// Removes the injected faults of one fault of the plan.
     pub fn remove_api_faults(&self, fault: u32) {
         self.lock().api_faults.retain(|known| known.fault != fault);
     }
@@ -459,10 +459,10 @@ impl Fabric {
     fn start_after(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
         let life = self.rt.incarnation(process);
         self.lock().backing_off.insert(process, life);
-        let fabric = self.clone();
+        let cluster = self.clone();
         self.rt.at(self.rt.now() + back_off, move || {
-            if fabric.lock().backing_off.get(&process) == Some(&life) {
-                fabric.start(process);
+            if cluster.lock().backing_off.get(&process) == Some(&life) {
+                cluster.start(process);
             }
         });
     }

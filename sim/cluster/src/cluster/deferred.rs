@@ -25,7 +25,7 @@ use sim_config::time::SimTime;
 use super::watch_element::Element;
 use super::watch_stream::event_of;
 use super::watcher::Watcher;
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::kinds::Served;
 use crate::rt::ProcessId;
 use crate::trace::recorder::Recorder;
@@ -143,7 +143,7 @@ impl State {
     }
 
     /// A process stands still from now on.
-    pub(super) fn hold_deferred(&mut self, fabric: &Fabric, process: ProcessId, now: SimTime) {
+    pub(super) fn hold_deferred(&mut self, cluster: &Cluster, process: ProcessId, now: SimTime) {
         let State { deferred, watchers, .. } = self;
         for &id in deferred.of(process) {
             let watcher = &mut watchers[id];
@@ -153,7 +153,7 @@ impl State {
                 deferral.held_at.get_or_insert(now);
             }
             if let Some(due) = next {
-                watcher.arm(&fabric.rt, due);
+                watcher.arm(&cluster.rt, due);
             }
         }
     }
@@ -163,7 +163,7 @@ impl State {
     }
 
     /// Begins or ends to defer the deliveries of a stream.
-    fn defer(&mut self, fabric: &Fabric, id: usize, serial: u64, deferred: bool) {
+    fn defer(&mut self, cluster: &Cluster, id: usize, serial: u64, deferred: bool) {
         let Some(watcher) = self.watcher_of(id, serial) else { return };
         let client = watcher.client;
         match (deferred, watcher.deferral.is_some()) {
@@ -175,7 +175,7 @@ impl State {
             (false, true) => {
                 watcher.deferral = None;
                 if let Some(&(due, _)) = watcher.queue.front() {
-                    watcher.arm(&fabric.rt, due);
+                    watcher.arm(&cluster.rt, due);
                 }
                 self.deferred.remove(client, id);
             }
@@ -210,7 +210,7 @@ impl State {
 
 /// The backlog of one stream.
 pub(super) struct SimBacklog<K> {
-    fabric: Weak<Fabric>,
+    cluster: Weak<Cluster>,
     id: usize,
     serial: u64,
     served: Served<K>,
@@ -218,10 +218,10 @@ pub(super) struct SimBacklog<K> {
 
 impl<K: Object> SimBacklog<K> {
     /// That of stream `id`; `None` = deliveries are not deferred in this run.
-    pub(super) fn of(fabric: &Arc<Fabric>, id: usize, served: Served<K>) -> Option<Self> {
-        let state = fabric.lock();
+    pub(super) fn of(cluster: &Arc<Cluster>, id: usize, served: Served<K>) -> Option<Self> {
+        let state = cluster.lock();
         let serial = state.watchers[id].serial;
-        (!state.told_at_once).then(|| Self { fabric: Arc::downgrade(fabric), id, serial, served })
+        (!state.told_at_once).then(|| Self { cluster: Arc::downgrade(cluster), id, serial, served })
     }
 }
 
@@ -233,24 +233,24 @@ impl<K> fmt::Debug for SimBacklog<K> {
 
 impl<K: Object> Backlog<K> for SimBacklog<K> {
     fn defer(&self, deferred: bool) {
-        if let Some(fabric) = self.fabric.upgrade() {
-            fabric.lock().defer(&fabric, self.id, self.serial, deferred);
+        if let Some(cluster) = self.cluster.upgrade() {
+            cluster.lock().defer(&cluster, self.id, self.serial, deferred);
         }
     }
 
     fn has_arrived(&self) -> bool {
-        let Some(fabric) = self.fabric.upgrade() else { return false };
-        let now = fabric.rt.now();
-        let mut state = fabric.lock();
+        let Some(cluster) = self.cluster.upgrade() else { return false };
+        let now = cluster.rt.now();
+        let mut state = cluster.lock();
         let Some(watcher) = state.watcher_of(self.id, self.serial) else { return false };
         let until = watcher.left_until(now);
         watcher.queue.front().is_some_and(|&(due, _)| until.is_some_and(|until| due <= until))
     }
 
     fn take(&self, take: &mut dyn FnMut(WatchEvent<K>)) {
-        let Some(fabric) = self.fabric.upgrade() else { return };
-        let now = fabric.rt.now();
-        let arrived = fabric.lock().take_arrived(self.id, self.serial, now);
+        let Some(cluster) = self.cluster.upgrade() else { return };
+        let now = cluster.rt.now();
+        let arrived = cluster.lock().take_arrived(self.id, self.serial, now);
         for element in arrived {
             take(self.served.event(Arc::unwrap_or_clone(element).into_event()));
         }

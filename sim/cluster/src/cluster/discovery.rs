@@ -1,7 +1,7 @@
 //! Types that a process cannot find out about. A cache that begins with a type at its first use asks which resource that is, and fails if
 //! nobody says it (G §1.5, §7); what has begun does not ask again.
 
-use super::Fabric;
+use super::Cluster;
 use crate::kinds::KindId;
 use crate::net::Side;
 use crate::rt::ProcessId;
@@ -18,7 +18,7 @@ pub struct DiscoveryFault {
     pub kind: Option<KindId>,
 }
 
-impl Fabric {
+impl Cluster {
     /// From now on some processes cannot find out about a type.
     pub fn add_discovery_fault(&self, fault: DiscoveryFault) {
         self.lock().discovery_faults.push(fault);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use super::{Fabric, State};
+use super::{Cluster, State};
 
 /// How long an API server tolerates a leaderless etcd: it cancels their watches after 3 election time-outs, and they
 /// try to watch again for 30 s (K §3.4).
@@ -53,12 +53,12 @@ impl State {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// Completes when requests through `server` reach etcd.
     pub fn etcd_reached(self: &Arc<Self>, server: usize) -> impl Future<Output = ()> + Send + 'static {
-        let fabric = self.clone();
+        let cluster = self.clone();
         std::future::poll_fn(move |cx| {
-            let mut state = fabric.lock();
+            let mut state = cluster.lock();
             if state.reaches_etcd(server) {
                 return Poll::Ready(());
             }
@@ -75,11 +75,11 @@ impl Fabric {
         state.etcd.troubles += 1;
         state.wake_etcd_waiters();
         if trouble == Some(EtcdTrouble::NoQuorum) {
-            let (fabric, number) = (self.clone(), state.etcd.troubles);
+            let (cluster, number) = (self.clone(), state.etcd.troubles);
             self.rt.at(self.rt.now() + LEADER_LOSS_MAX, move || {
-                let servers = if fabric.lock().etcd.troubles == number { fabric.servers() } else { 0 };
+                let servers = if cluster.lock().etcd.troubles == number { cluster.servers() } else { 0 };
                 for server in 0..servers {
-                    fabric.forget_history(server, None);
+                    cluster.forget_history(server, None);
                 }
             });
         }

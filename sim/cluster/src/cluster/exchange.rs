@@ -17,7 +17,7 @@ use slab::Slab;
 use super::request::{ApiReply, ApiRequest};
 use super::serve::Served;
 use super::server_time::ServerTime;
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::net::{Block, Fate};
 use crate::rt::ProcessId;
 
@@ -138,7 +138,7 @@ impl State {
     /// where it has to wait.
     pub(super) fn travels(
         &mut self,
-        fabric: &Fabric,
+        cluster: &Cluster,
         request: ApiRequest,
         server: usize,
         block: Block,
@@ -150,7 +150,7 @@ impl State {
         let ticket = self.exchanges.insert(Exchange {
             client: request.client,
             server,
-            incarnation: fabric.rt.incarnation(self.servers[server].process),
+            incarnation: cluster.rt.incarnation(self.servers[server].process),
             proposed: if limited { SimTime::NEVER } else { proposed },
             at,
             stored: times.stored,
@@ -195,7 +195,7 @@ impl State {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// Carries out the request of an exchange, if nobody has yet. On return the exchange is done or being served.
     pub fn execute(self: &Arc<Self>, ticket: Ticket) {
         drop(self.execute_held(ticket));
@@ -265,13 +265,13 @@ impl Fabric {
                 self.crash_pending_servers();
                 None
             }
-            Served::Later(request, mishap) => {
+            Served::Later(request, injected) => {
                 drop(state);
-                let fabric = self.clone();
+                let cluster = self.clone();
                 self.rt.spawn(process, async move {
-                    fabric.clone().serve_slowly(ticket, server, request, mishap).await;
+                    cluster.clone().serve_slowly(ticket, server, request, injected).await;
                     if let Some(fault) = after {
-                        fabric.fire(fault, client);
+                        cluster.fire(fault, client);
                     }
                 });
                 None
@@ -331,7 +331,7 @@ impl Fabric {
     }
 
     fn execute_at(self: &Arc<Self>, ticket: Ticket, at: SimTime) {
-        let fabric = self.clone();
-        self.rt.at(at, move || fabric.execute(ticket));
+        let cluster = self.clone();
+        self.rt.at(at, move || cluster.execute(ticket));
     }
 }

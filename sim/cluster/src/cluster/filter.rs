@@ -8,9 +8,9 @@ use sim_config::time::SimTime;
 
 use super::request::ApiRequest;
 use super::request_point::Disturbance;
-use super::server::Mishap;
+use super::server::InjectedFault;
 use super::wait::etcd_error;
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::kinds::KindId;
 use crate::net::Block;
 use crate::rt::ProcessId;
@@ -49,15 +49,15 @@ impl<'a> Asked<'a> {
 }
 
 impl State {
-    /// The mishap that hits this request, if any.
-    fn mishap(&mut self, asked: Asked<'_>, server: ProcessId, block: &Block, at: SimTime) -> Option<Mishap> {
+    /// The injected fault that hits this request, if any.
+    fn injected(&mut self, asked: Asked<'_>, server: ProcessId, block: &Block, at: SimTime) -> Option<InjectedFault> {
         let Asked { client, kind, verb, call, sent, .. } = asked;
         let of_it = |disturbance| match disturbance {
-            Disturbance::Mishap(mishap) if verb != Verb::Watch || mishap.refuses() => Some(mishap),
+            Disturbance::InjectedFault(injected) if verb != Verb::Watch || injected.refuses() => Some(injected),
             _ => None,
         };
-        if let Some(mishap) = self.struck(sent, at, of_it) {
-            return Some(mishap);
+        if let Some(injected) = self.struck(sent, at, of_it) {
+            return Some(injected);
         }
         let hit = self.api_faults.iter().enumerate().find(|(index, fault)| {
             let applies = |side: &crate::net::Side, process| side.contains(process);
@@ -67,9 +67,9 @@ impl State {
                 && (fault.kinds.is_empty() || fault.kinds.contains(&kind))
                 && unit(block[3].rotate_left(*index as u32 * 13)) < fault.chance
         });
-        let (index, mishap) = hit.map(|(_, fault)| (fault.fault, fault.mishap))?;
+        let (index, injected) = hit.map(|(_, fault)| (fault.fault, fault.injected))?;
         self.recorder.observe_of(Part { call, object: None }, at, EventKind::Fault { index, change: FaultChange::Fired });
-        Some(mishap)
+        Some(injected)
     }
 
     /// Whether a request is refused for want of permission.
@@ -90,14 +90,14 @@ impl State {
     /// What the filters of K §8.1 say: who it is before overload, overload before permission, permission before everything else.
     pub(super) fn filter(
         &mut self,
-        fabric: &Fabric,
+        cluster: &Cluster,
         server: usize,
         asked: Asked<'_>,
         block: &Block,
         now: SimTime,
-    ) -> Result<Option<Mishap>, ApiError> {
+    ) -> Result<Option<InjectedFault>, ApiError> {
         let verb = asked.verb;
-        let mut mishap = None;
+        let mut injected = None;
         if let Some(&(index, _)) = self.unauthorized.iter().find(|(_, clients)| clients.contains(asked.client)) {
             let fired = EventKind::Fault { index, change: FaultChange::Fired };
             self.recorder.observe_of(Part { call: asked.call, object: None }, now, fired);
@@ -105,34 +105,34 @@ impl State {
         }
         if !self.api_faults.is_empty() || self.request_points.has_struck() {
             let process = self.servers[server].process;
-            mishap = self.mishap(asked, process, block, now);
-            match mishap {
-                Some(Mishap::TooManyRequests { retry_after }) => {
+            injected = self.injected(asked, process, block, now);
+            match injected {
+                Some(InjectedFault::TooManyRequests { retry_after }) => {
                     let text = "Too many requests, please try again later.";
                     return Err(ApiError::Plain { code: 429, text, retry_after: Some(retry_after) });
                 }
-                Some(Mishap::Unavailable) => {
+                Some(InjectedFault::Unavailable) => {
                     return Err(Status::new(Reason::ServiceUnavailable, "apiserver is shutting down").retry_after(1).into());
                 }
-                Some(Mishap::Forbidden) => return Err(forbidden(fabric, &asked)),
+                Some(InjectedFault::Forbidden) => return Err(forbidden(cluster, &asked)),
                 _ => {}
             }
         }
         if !self.forbidden.is_empty() && self.is_forbidden(asked, now) {
-            return Err(forbidden(fabric, &asked));
+            return Err(forbidden(cluster, &asked));
         }
         // A write gets as far as its commit.
-        if mishap == Some(Mishap::FailBeforeCommit) && !verb.is_write() {
+        if injected == Some(InjectedFault::FailBeforeCommit) && !verb.is_write() {
             return Err(etcd_error("etcdserver: request timed out"));
         }
-        Ok(mishap)
+        Ok(injected)
     }
 }
 
 /// What the RBAC authorizer answers.
-fn forbidden(fabric: &Fabric, asked: &Asked<'_>) -> ApiError {
-    let def = fabric.registry.get(asked.kind);
-    let user = fabric.rt.process_name(asked.client);
+fn forbidden(cluster: &Cluster, asked: &Asked<'_>) -> ApiError {
+    let def = cluster.registry.get(asked.kind);
+    let user = cluster.rt.process_name(asked.client);
     let verb = asked.verb;
     let resource = match asked.subresource {
         Some(subresource) => format!("{}/{}", def.plural, subresource.as_str()),

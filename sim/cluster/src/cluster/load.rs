@@ -13,7 +13,7 @@ use super::capacity::{ServerWork, Size};
 use super::exchange::{Phase, Ticket};
 use super::request::ApiReply;
 use super::time_sharing::{Machine, TimeSharing};
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::net::{high, low};
 use crate::rt::ProcessId;
 
@@ -140,7 +140,7 @@ fn too_many() -> ApiError {
 
 impl State {
     /// Takes a request that has arrived off its way: it has a seat, waits for one, or is refused.
-    pub(super) fn take_on(&mut self, fabric: &Arc<Fabric>, size: Size, ticket: Ticket, now: SimTime) {
+    pub(super) fn take_on(&mut self, cluster: &Arc<Cluster>, size: Size, ticket: Ticket, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let (client, server) = (exchange.client, exchange.server);
         let placeholder = Phase::Serving;
@@ -148,7 +148,7 @@ impl State {
         exchange.phase = Phase::Waits(request);
         let load = &mut self.servers[server].load;
         if load.seated.len() < size.seats {
-            self.seat(fabric, size, ticket, now, now);
+            self.seat(cluster, size, ticket, now, now);
             return;
         }
         let of_client = load.waiting_of(client);
@@ -158,9 +158,9 @@ impl State {
             return;
         }
         of_client.push_back((ticket, now));
-        let fabric = fabric.clone();
-        let rt = fabric.rt.clone();
-        rt.at(now + SEAT_WAIT, move || fabric.lock().stop_waiting(ticket, now + SEAT_WAIT));
+        let cluster = cluster.clone();
+        let rt = cluster.rt.clone();
+        rt.at(now + SEAT_WAIT, move || cluster.lock().stop_waiting(ticket, now + SEAT_WAIT));
     }
 
     /// A request has waited for a seat for too long, if it still does.
@@ -174,74 +174,74 @@ impl State {
     }
 
     /// A request has a seat and wants a processor.
-    fn seat(&mut self, fabric: &Arc<Fabric>, size: Size, ticket: Ticket, since: SimTime, now: SimTime) {
+    fn seat(&mut self, cluster: &Arc<Cluster>, size: Size, ticket: Ticket, since: SimTime, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let Phase::Waits(request) = &exchange.phase else { unreachable!("it waits") };
         let takes = size.before(&request.op, high(exchange.block[2]));
         let server = exchange.server;
         self.servers[server].load.seated.insert(ticket);
         self.work.requests += 1;
-        self.work_on(fabric, size, server, Job { since, takes, of: JobOf::Request(ticket) }, now);
+        self.work_on(cluster, size, server, Job { since, takes, of: JobOf::Request(ticket) }, now);
     }
 
     /// A request leaves its seat, if it has one, and whoever is next takes it.
-    fn leave_seat(&mut self, fabric: &Arc<Fabric>, size: Size, server: usize, ticket: Ticket, now: SimTime) {
+    fn leave_seat(&mut self, cluster: &Arc<Cluster>, size: Size, server: usize, ticket: Ticket, now: SimTime) {
         if !self.servers[server].load.seated.remove(&ticket) {
             return;
         }
         while self.servers[server].load.seated.len() < size.seats
             && let Some((next, since)) = self.servers[server].load.next_waiting()
         {
-            self.seat(fabric, size, next, since, now);
+            self.seat(cluster, size, next, since, now);
         }
     }
 
     /// The work on a request is over without an answer, as far as its server can see: its caller is gone. What was sent to etcd goes on.
-    pub(super) fn drop_out(&mut self, fabric: &Arc<Fabric>, server: usize, ticket: Ticket, now: SimTime) {
+    pub(super) fn drop_out(&mut self, cluster: &Arc<Cluster>, server: usize, ticket: Ticket, now: SimTime) {
         if let Some(size) = self.size {
-            self.leave_seat(fabric, size, server, ticket, now);
+            self.leave_seat(cluster, size, server, ticket, now);
         }
     }
 
     /// The server of a request hears that its caller has hung up: it waits for a seat no longer, and has none.
-    pub(super) fn hear_hang_up(&mut self, fabric: &Arc<Fabric>, ticket: Ticket, now: SimTime) {
+    pub(super) fn hear_hang_up(&mut self, cluster: &Arc<Cluster>, ticket: Ticket, now: SimTime) {
         let Some(size) = self.size.filter(|_| self.has_hung_up(Some(ticket))) else { return };
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let server = exchange.server;
         if self.servers[server].load.leave_line(ticket) {
             self.exchanges.remove(ticket);
         } else if matches!(exchange.phase, Phase::Serving) {
-            self.leave_seat(fabric, size, server, ticket, now);
+            self.leave_seat(cluster, size, server, ticket, now);
         }
     }
 
     /// Gives a job to a free processor, or has it wait for one.
-    fn work_on(&mut self, fabric: &Arc<Fabric>, size: Size, server: usize, job: Job, now: SimTime) {
+    fn work_on(&mut self, cluster: &Arc<Cluster>, size: Size, server: usize, job: Job, now: SimTime) {
         if let Some(machine) = size.shared {
             let load = &mut self.servers[server].load;
             if job.of.is_of_server() && load.side_by_side >= size.side_by_side {
                 load.jobs.push_back(job);
             } else {
                 load.share(machine, job, now);
-                self.expect_done(fabric, machine, server);
+                self.expect_done(cluster, machine, server);
             }
         } else if self.servers[server].load.busy < size.width {
             self.servers[server].load.busy += 1;
-            self.begin(fabric, server, job, now);
+            self.begin(cluster, server, job, now);
         } else {
             self.servers[server].load.jobs.push_back(job);
         }
     }
 
     /// Processors that share their time look up when the next job is done.
-    fn expect_done(&mut self, fabric: &Arc<Fabric>, machine: Machine, server: usize) {
+    fn expect_done(&mut self, cluster: &Arc<Cluster>, machine: Machine, server: usize) {
         let load = &mut self.servers[server].load;
         load.settings += 1;
         let setting = load.settings;
         let Some(at) = load.shared.next(machine) else { return };
-        let incarnation = fabric.rt.incarnation(self.servers[server].process);
-        let shared = fabric.clone();
-        fabric.rt.at(at, move || shared.shared_are_done(server, incarnation, setting));
+        let incarnation = cluster.rt.incarnation(self.servers[server].process);
+        let shared = cluster.clone();
+        cluster.rt.at(at, move || shared.shared_are_done(server, incarnation, setting));
     }
 
     /// A job has waited for so long, or was held up by others.
@@ -258,16 +258,16 @@ impl State {
     }
 
     /// A processor begins with a job.
-    fn begin(&mut self, fabric: &Arc<Fabric>, server: usize, job: Job, now: SimTime) {
+    fn begin(&mut self, cluster: &Arc<Cluster>, server: usize, job: Job, now: SimTime) {
         let done = now + job.takes;
         self.note_wait(&job, now - job.since, now);
-        let incarnation = fabric.rt.incarnation(self.servers[server].process);
-        let shared = fabric.clone();
-        fabric.rt.at(done, move || shared.processor_is_free(server, incarnation, job.of));
+        let incarnation = cluster.rt.incarnation(self.servers[server].process);
+        let shared = cluster.clone();
+        cluster.rt.at(done, move || shared.processor_is_free(server, incarnation, job.of));
     }
 
     /// Has processors send to watchers what was committed since the last time.
-    fn send_events(&mut self, fabric: &Arc<Fabric>, size: Size, now: SimTime) {
+    fn send_events(&mut self, cluster: &Arc<Cluster>, size: Size, now: SimTime) {
         for server in 0..self.servers.len() {
             let events = std::mem::take(&mut self.servers[server].load.events);
             if size.event.is_zero() {
@@ -275,32 +275,39 @@ impl State {
             }
             if size.shared.is_some() {
                 for _ in 0..events {
-                    self.work_on(fabric, size, server, Job { since: now, takes: size.event, of: JobOf::Events }, now);
+                    self.work_on(cluster, size, server, Job { since: now, takes: size.event, of: JobOf::Events }, now);
                 }
             } else if events > 0 {
                 let takes = size.event.saturating_mul(events);
-                self.work_on(fabric, size, server, Job { since: now, takes, of: JobOf::Events }, now);
+                self.work_on(cluster, size, server, Job { since: now, takes, of: JobOf::Events }, now);
             }
         }
     }
 
     /// A request that is served has its result: it is answered when a processor has written the answer.
-    pub(super) fn finish(&mut self, fabric: &Arc<Fabric>, server: usize, ticket: Ticket, result: Result<ApiReply, ApiError>, now: SimTime) {
+    pub(super) fn finish(
+        &mut self,
+        cluster: &Arc<Cluster>,
+        server: usize,
+        ticket: Ticket,
+        result: Result<ApiReply, ApiError>,
+        now: SimTime,
+    ) {
         let Some(size) = self.size else { return self.complete(ticket, result, now) };
-        self.send_events(fabric, size, now);
+        self.send_events(cluster, size, now);
         let quantile = self.exchanges.get_mut(ticket).map_or(0.5, |exchange| high(exchange.block[2]));
         let takes = size.after(&result, quantile);
         if takes.is_zero() {
-            self.answered(fabric, size, server, ticket, result, now);
+            self.answered(cluster, size, server, ticket, result, now);
         } else {
-            self.work_on(fabric, size, server, Job { since: now, takes, of: JobOf::Answer { ticket, result } }, now);
+            self.work_on(cluster, size, server, Job { since: now, takes, of: JobOf::Answer { ticket, result } }, now);
         }
     }
 
     /// The server has done what it had to do for a request.
     fn answered(
         &mut self,
-        fabric: &Arc<Fabric>,
+        cluster: &Arc<Cluster>,
         size: Size,
         server: usize,
         ticket: Ticket,
@@ -315,11 +322,11 @@ impl State {
         });
         let Some((at, takes)) = taken_in else {
             self.complete(ticket, result, now);
-            return self.leave_seat(fabric, size, server, ticket, now);
+            return self.leave_seat(cluster, size, server, ticket, now);
         };
-        self.leave_seat(fabric, size, server, ticket, now);
-        let (shared, incarnation) = (fabric.clone(), fabric.rt.incarnation(self.servers[server].process));
-        fabric.rt.at(at, move || {
+        self.leave_seat(cluster, size, server, ticket, now);
+        let (shared, incarnation) = (cluster.clone(), cluster.rt.incarnation(self.servers[server].process));
+        cluster.rt.at(at, move || {
             let mut state = shared.lock();
             if shared.rt.incarnation(state.servers[server].process) == incarnation && state.servers[server].up {
                 state.work_on(&shared, size, server, Job { since: at, takes, of: JobOf::Intake { ticket, result } }, at);
@@ -334,7 +341,7 @@ impl State {
 /// Makes of the draws of a message one that the others do not tell.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Fabric {
+impl Cluster {
     /// What the processors of all servers did so far; nothing without a [`Capacity`].
     pub fn server_work(&self) -> ServerWork {
         self.lock().work
@@ -396,8 +403,8 @@ impl Fabric {
                         exchange.phase = Phase::InFlight(request);
                     }
                     (exchange.proposed, exchange.at) = (now, now + exchange.stored);
-                    let (at, fabric) = (exchange.at, self.clone());
-                    self.rt.at(at, move || fabric.execute(ticket));
+                    let (at, cluster) = (exchange.at, self.clone());
+                    self.rt.at(at, move || cluster.execute(ticket));
                 }
             }
             JobOf::Answer { ticket, result } => state.answered(self, size, server, ticket, result, now),

@@ -5,7 +5,7 @@
 //!                                  │  Cache per type ◄── changes, with lag
 //!                                  └─ link ──► Watcher ──► process
 //! ```
-//! [`Fabric`] is what everybody shares; its `State` is behind one lock that is never held across an await.
+//! [`Cluster`] is what everybody shares; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
 pub mod capacity;
@@ -190,7 +190,7 @@ pub struct ClusterConfig {
 }
 
 /// The API as everybody shares it.
-pub struct Fabric {
+pub struct Cluster {
     /// The runtime.
     pub rt: Rt,
     /// The served types.
@@ -272,7 +272,7 @@ pub struct State {
     pub pending_server_crashes: Vec<usize>,
 }
 
-impl Fabric {
+impl Cluster {
     /// A cluster without servers.
     pub fn new(rt: Rt, registry: Arc<Registry>, config: &ClusterConfig, recorder: Recorder) -> Arc<Self> {
         let state = State {

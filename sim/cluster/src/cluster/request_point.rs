@@ -15,8 +15,8 @@ use kube_machinery::{FxHashMap, ObjectKey};
 use sim_config::time::SimTime;
 
 use super::request::{ApiRequest, Op};
-use super::server::Mishap;
-use super::{Fabric, State};
+use super::server::InjectedFault;
+use super::{Cluster, State};
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
 use crate::trace::record::Part;
@@ -26,7 +26,7 @@ use crate::trace::{EventKind, FaultChange};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Disturbance {
     /// Its server answers otherwise.
-    Mishap(Mishap),
+    InjectedFault(InjectedFault),
     /// It does not get to its server; after so long the connection breaks.
     Lost(Duration),
     /// It gets to its server late, where it is executed as any other that arrives then.
@@ -262,7 +262,7 @@ impl State {
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// Has a fault wait for a request.
     pub fn add_request_point(&self, point: RequestPoint) {
         self.lock().request_points.waiting.push((point, 0));

@@ -6,12 +6,12 @@ use kube_machinery::api::Verb;
 use sim_config::time::{SimTime, micros};
 
 use super::store::{Revision, Undone};
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
 use crate::trace::EventKind;
 
-impl Fabric {
+impl Cluster {
     /// Restores etcd from a backup that is `age` old, or as old as what is still known of the past, which is five minutes at least. The
     /// store then is at the revision of the backup and `bump` more, up to which it counts as compacted. `by`: whose writes the restored
     /// states are in the trace.
@@ -34,7 +34,7 @@ impl Fabric {
 }
 
 impl State {
-    fn tell_undone(&mut self, fabric: &Fabric, by: ProcessId, kind: KindId, revision: Revision, undone: &Undone, now: SimTime) {
+    fn tell_undone(&mut self, cluster: &Cluster, by: ProcessId, kind: KindId, revision: Revision, undone: &Undone, now: SimTime) {
         let verb = match (&undone.lost, &undone.restored) {
             (_, None) => Verb::Delete,
             (None, _) => Verb::Create,
@@ -50,11 +50,11 @@ impl State {
             revision,
             before: lost.as_ref(),
             after: restored.as_ref(),
-            content: restored.as_ref().map_or(0, |object| fabric.registry.get(kind).content_of(&**object)),
+            content: restored.as_ref().map_or(0, |object| cluster.registry.get(kind).content_of(&**object)),
         };
         self.recorder.observe(now, event);
         if self.node_kind == Some(kind) {
-            fabric.nodes.heartbeats.node_changed(key.name(), restored.as_ref(), now);
+            cluster.nodes.heartbeats.node_changed(key.name(), restored.as_ref(), now);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An API server at work: the filters, then reads and writes (K §8.1, §8.2).
 //!
 //! A request that can be answered at once is (the common case: [`State::serve`]). What has to wait (for etcd, a
-//! cache, a webhook, or because a fault says so) goes on as a task of the server's process: [`Fabric::serve_slowly`].
+//! cache, a webhook, or because a fault says so) goes on as a task of the server's process: [`Cluster::serve_slowly`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::exchange::Ticket;
 use super::read::{Freshness, get_freshness, plan_list};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::request_point::Disturbance;
-use super::server::Mishap;
+use super::server::InjectedFault;
 use super::wait::{deadline_exceeded, etcd_error, failure};
 use super::write::not_found;
-use super::{Fabric, State, WritePoint};
+use super::{Cluster, State, WritePoint};
 use crate::net::Block;
 
 pub(super) use super::filter::Asked;
@@ -53,7 +53,7 @@ pub enum Served {
     /// At once.
     Now(Result<ApiReply, ApiError>),
     /// It has to wait for something.
-    Later(ApiRequest, Option<Mishap>),
+    Later(ApiRequest, Option<InjectedFault>),
 }
 
 impl State {
@@ -80,22 +80,22 @@ impl State {
     /// still what it was then. Nobody will be told.
     pub fn commit_for_crashed(
         &mut self,
-        fabric: &Fabric,
+        cluster: &Cluster,
         server: usize,
         request: ApiRequest,
         proposed: SimTime,
         block: Block,
         now: SimTime,
     ) {
-        let permitted = matches!(self.filter(fabric, server, Asked::of(&request), &block, now), Ok(None));
-        if !permitted || !request.op.verb().is_write() || self.must_wait(fabric, server, &request, now, now) {
+        let permitted = matches!(self.filter(cluster, server, Asked::of(&request), &block, now), Ok(None));
+        if !permitted || !request.op.verb().is_write() || self.must_wait(cluster, server, &request, now, now) {
             return;
         }
-        let Ok(transaction) = self.transaction(fabric, server, request) else { return };
+        let Ok(transaction) = self.transaction(cluster, server, request) else { return };
         let changed = self.store.table(transaction.intent.kind).changed_since(&transaction.key, proposed);
         // Whoever creates only asks that there is nothing now.
         if transaction.base.is_none() || !changed {
-            self.commit_late(fabric, server, transaction, now);
+            self.commit_late(cluster, server, transaction, now);
         }
     }
 
@@ -116,30 +116,38 @@ impl State {
     }
 
     /// Answers a request, or finds that it has to wait. `asked_at`: when etcd was asked, if it was.
-    pub fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, asked_at: SimTime, now: SimTime) -> Served {
-        let mishap = match self.filter(fabric, server, Asked::of(&request), &block, now) {
-            Ok(mishap) => mishap,
+    pub fn serve(
+        &mut self,
+        cluster: &Cluster,
+        server: usize,
+        request: ApiRequest,
+        block: Block,
+        asked_at: SimTime,
+        now: SimTime,
+    ) -> Served {
+        let injected = match self.filter(cluster, server, Asked::of(&request), &block, now) {
+            Ok(injected) => injected,
             Err(error) => return Served::Now(Err(error)),
         };
         // Webhooks are called before etcd fails, and what they did stays (K §3.4).
-        if mishap == Some(Mishap::FailBeforeCommit) && !self.is_hooked(&request) {
+        if injected == Some(InjectedFault::FailBeforeCommit) && !self.is_hooked(&request) {
             return Served::Now(Err(etcd_error("etcdserver: request timed out")));
         }
-        if let Some(answer) = self.stale_answer(fabric, server, &request, now) {
+        if let Some(answer) = self.stale_answer(cluster, server, &request, now) {
             return Served::Now(answer);
         }
-        if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, asked_at, now) {
-            return Served::Later(request, mishap);
+        if injected.is_some() || self.servers[server].paused || self.must_wait(cluster, server, &request, asked_at, now) {
+            return Served::Later(request, injected);
         }
-        Served::Now(self.answer(fabric, server, request, asked_at, now))
+        Served::Now(self.answer(cluster, server, request, asked_at, now))
     }
 
     /// What a cache answers that has not seen the last changes, if that befalls this request. A read that does not ask for whatever a cache
     /// has is never stale.
-    fn stale_answer(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> Option<Result<ApiReply, ApiError>> {
+    fn stale_answer(&mut self, cluster: &Cluster, server: usize, request: &ApiRequest, now: SimTime) -> Option<Result<ApiReply, ApiError>> {
         let Some(Disturbance::Stale { changes }) = self.disturbance(request.call) else { return None };
         let kind = request.kind;
-        let def = fabric.registry.get(kind);
+        let def = cluster.registry.get(kind);
         let plan = match &request.op {
             Op::List { options, .. } => Some(plan_list(def, options).ok()?),
             _ => None,
@@ -168,7 +176,7 @@ impl State {
     }
 
     /// Whether a request needs something that is not there yet.
-    fn must_wait(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, asked_at: SimTime, now: SimTime) -> bool {
+    fn must_wait(&mut self, cluster: &Cluster, server: usize, request: &ApiRequest, asked_at: SimTime, now: SimTime) -> bool {
         let kind = request.kind;
         let ready = self.is_ready(server, kind, now);
         match &request.op {
@@ -177,7 +185,7 @@ impl State {
                 Ok(Freshness::Any) if ready => false,
                 _ => !self.reaches_etcd(server),
             },
-            Op::List { options, .. } => match plan_list(fabric.registry.get(kind), options) {
+            Op::List { options, .. } => match plan_list(cluster.registry.get(kind), options) {
                 Ok(plan) => match plan.freshness {
                     Freshness::AtLeast(revision) => ready && self.cache_reaches(server, kind, revision, now) != Some(now),
                     Freshness::Any => false,
@@ -199,13 +207,13 @@ impl State {
     /// Answers a request whose needs are met, without webhooks.
     fn answer(
         &mut self,
-        fabric: &Fabric,
+        cluster: &Cluster,
         server: usize,
         request: ApiRequest,
         asked_at: SimTime,
         now: SimTime,
     ) -> Result<ApiReply, ApiError> {
-        let def = fabric.registry.get(request.kind);
+        let def = cluster.registry.get(request.kind);
         let boxed = |status: Box<Status>| ApiError::Status(status);
         match request.op {
             Op::Get { key, resource_version } => {
@@ -219,29 +227,31 @@ impl State {
             _ => {
                 // The body is moved, not shared: it can be stamped in place.
                 let intent = Intent::of(&request);
-                let loaded = self.load(fabric, server, request).map_err(boxed)?;
-                let (key, step) = self.prepare(fabric, server, intent, loaded).map_err(boxed)?;
-                self.carry_out(fabric, server, intent, key, step, now).map_err(boxed)
+                let loaded = self.load(cluster, server, request).map_err(boxed)?;
+                let (key, step) = self.prepare(cluster, server, intent, loaded).map_err(boxed)?;
+                self.carry_out(cluster, server, intent, key, step, now).map_err(boxed)
             }
         }
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// Serves a request that has to wait. Ends with the exchange done, and perhaps a commit after that.
-    pub async fn serve_slowly(self: Arc<Self>, ticket: Ticket, server: usize, request: ApiRequest, mishap: Option<Mishap>) {
+    pub async fn serve_slowly(self: Arc<Self>, ticket: Ticket, server: usize, request: ApiRequest, injected: Option<InjectedFault>) {
         let def = self.registry.get(request.kind);
         let verb = request.op.verb();
         let deadline = self.rt.now() + if verb.is_write() { MUTATING_DEADLINE } else { READ_DEADLINE };
         // The reply does not wait longer than this; the work goes on (K §2.11).
-        let fabric = self.clone();
-        self.rt.at(deadline, move || fabric.lock().complete(ticket, Err(deadline_exceeded()), deadline));
+        let cluster = self.clone();
+        self.rt.at(deadline, move || cluster.lock().complete(ticket, Err(deadline_exceeded()), deadline));
         let mut work = Work { ticket: Some(ticket), server, deadline, ending: Ending::Commits };
-        match mishap {
-            Some(Mishap::Slow { by }) => self.rt.sleep(by).await,
-            Some(Mishap::CommitLate { error, after }) => work.ending = Ending::CommitsLate { error: failure(error, verb, def), after },
-            Some(Mishap::FailBeforeCommit) => work.ending = Ending::Fails,
-            Some(Mishap::Twice { gap }) => {
+        match injected {
+            Some(InjectedFault::Slow { by }) => self.rt.sleep(by).await,
+            Some(InjectedFault::CommitLate { error, after }) => {
+                work.ending = Ending::CommitsLate { error: failure(error, verb, def), after }
+            }
+            Some(InjectedFault::FailBeforeCommit) => work.ending = Ending::Fails,
+            Some(InjectedFault::Twice { gap }) => {
                 // The first answer is lost on the way to whoever sends it again, and does not notice when the caller hangs up.
                 work.ticket = None;
                 drop(self.work(&work, request.clone()).await);
@@ -251,8 +261,8 @@ impl Fabric {
             _ => {}
         }
         let result = self.work(&work, request).await;
-        match mishap {
-            Some(Mishap::LoseReply { error, after }) => {
+        match injected {
+            Some(InjectedFault::LoseReply { error, after }) => {
                 self.rt.sleep(after).await;
                 self.lock().finish(&self, server, ticket, Err(failure(error, verb, def)), self.rt.now());
             }
@@ -308,8 +318,8 @@ impl Fabric {
     /// Sends a transaction to etcd whose answer is an error, and which commits after that. The server need not live so long.
     pub(super) fn send_without_answer(self: &Arc<Self>, work: &Work, transaction: Transaction) -> ApiError {
         let Ending::CommitsLate { error, after } = &work.ending else { unreachable!("it commits late") };
-        let (fabric, server, at) = (self.clone(), work.server, self.rt.now() + *after);
-        self.rt.at(at, move || fabric.lock().commit_late(&fabric, server, transaction, at));
+        let (cluster, server, at) = (self.clone(), work.server, self.rt.now() + *after);
+        self.rt.at(at, move || cluster.lock().commit_late(&cluster, server, transaction, at));
         error.clone()
     }
 

@@ -135,7 +135,7 @@ impl Samplers {
 
 /// What an API server does to a request that a fault has singled out (K §2.13, §9.2 A1 to A8).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mishap {
+pub enum InjectedFault {
     /// 429 from the overload filter: not executed.
     TooManyRequests {
         /// The `Retry-After` header.
@@ -173,7 +173,7 @@ pub enum Mishap {
     },
 }
 
-impl Mishap {
+impl InjectedFault {
     /// Whether nothing is executed.
     pub(super) fn refuses(&self) -> bool {
         matches!(self, Self::TooManyRequests { .. } | Self::Unavailable | Self::Forbidden | Self::FailBeforeCommit)
@@ -196,7 +196,7 @@ pub enum Failure {
     Reset,
 }
 
-/// A mishap that hits some requests with some probability.
+/// An injected fault that hits some requests with some probability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiFault {
     /// The fault of the plan that this belongs to.
@@ -212,7 +212,7 @@ pub struct ApiFault {
     /// The probability per request.
     pub chance: f64,
     /// What happens.
-    pub mishap: Mishap,
+    pub injected: InjectedFault,
 }
 
 /// The watch cache of one type on one server: a prefix of the store's history.

@@ -15,7 +15,7 @@ use super::etcd::EtcdTrouble;
 use super::read::{Freshness, too_large};
 use super::serve::Work;
 use super::server::Failure;
-use super::{Fabric, State};
+use super::{Cluster, State};
 use crate::kinds::{KindId, TypeDef};
 use crate::rt::ProcessId;
 
@@ -48,7 +48,7 @@ pub(super) fn deadline_exceeded() -> ApiError {
     Status::new(Reason::Timeout, "request did not complete within requested timeout - context deadline exceeded").into()
 }
 
-impl Fabric {
+impl Cluster {
     /// Waits until a read can be answered.
     pub(super) async fn wait_for(self: &Arc<Self>, server: usize, kind: KindId, freshness: &Freshness) -> Result<(), ApiError> {
         let wanted = {
@@ -190,14 +190,14 @@ impl Fabric {
 
     /// Completes at the next change of a network rule.
     pub fn network_change(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
-        let fabric = self.clone();
+        let cluster = self.clone();
         let mut registered = false;
         std::future::poll_fn(move |cx| {
             if registered {
                 return Poll::Ready(());
             }
             registered = true;
-            fabric.lock().net.on_change(cx.waker());
+            cluster.lock().net.on_change(cx.waker());
             Poll::Pending
         })
     }

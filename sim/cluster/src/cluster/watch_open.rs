@@ -33,12 +33,12 @@ impl SimClient {
         options: &WatchOptions,
         call: u64,
     ) -> Result<usize, ApiError> {
-        let fabric = &self.fabric;
+        let cluster = &self.cluster;
         let server = attached.server;
-        let to = fabric.server_process(server);
-        let since = fabric.rt.now();
+        let to = cluster.server_process(server);
+        let since = cluster.rt.now();
         let (after, block) = loop {
-            let sent = self.transmit(&mut fabric.lock(), server);
+            let sent = self.transmit(&mut cluster.lock(), server);
             match sent {
                 Ok((after, _, block)) => break (after, block),
                 Err(obstacle) => {
@@ -50,32 +50,32 @@ impl SimClient {
         };
         let lost = |disturbance| if let Disturbance::Lost(silence) = disturbance { Some(silence) } else { None };
         let (processing, lost) = {
-            let mut state = fabric.lock();
-            (state.samplers.processing.sample(high(block[2])), state.struck(call, fabric.rt.now(), lost))
+            let mut state = cluster.lock();
+            (state.samplers.processing.sample(high(block[2])), state.struck(call, cluster.rt.now(), lost))
         };
         if let Some(silence) = lost {
-            fabric.rt.sleep(after + silence).await;
+            cluster.rt.sleep(after + silence).await;
             return Err(TransportError::Reset.into());
         }
-        fabric.rt.sleep(after + processing).await;
-        if fabric.rt.state(to) == ProcessState::Paused {
+        cluster.rt.sleep(after + processing).await;
+        if cluster.rt.state(to) == ProcessState::Paused {
             // Nobody accepts the request before the server goes on, and until then nobody answers pings.
             let goes_on = async {
-                fabric.in_process(to, Box::pin(async {})).await;
+                cluster.in_process(to, Box::pin(async {})).await;
             };
-            let dead_at = if self.transport().pings() { self.transport().dead_at(fabric.rt.now()) } else { SimTime::NEVER };
-            if !until(fabric.rt.sleep_until(dead_at), goes_on, dead_at).await {
+            let dead_at = if self.transport().pings() { self.transport().dead_at(cluster.rt.now()) } else { SimTime::NEVER };
+            if !until(cluster.rt.sleep_until(dead_at), goes_on, dead_at).await {
                 return Err(self.transport().lost().into());
             }
         }
-        if !fabric.lock().servers[server].up {
-            fabric.rt.sleep(after).await;
+        if !cluster.lock().servers[server].up {
+            cluster.rt.sleep(after).await;
             return Err(TransportError::Refused.into());
         }
-        let size = fabric.lock().size;
+        let size = cluster.lock().size;
         if let Some(size) = size {
-            fabric.open_with(size, server, high(block[2])).await;
-            if !fabric.lock().servers[server].up {
+            cluster.open_with(size, server, high(block[2])).await;
+            if !cluster.lock().servers[server].up {
                 return Err(TransportError::Reset.into());
             }
         }
@@ -95,8 +95,8 @@ impl SimClient {
         (options, sent): (&WatchOptions, u64),
         block: &Block,
     ) -> Result<usize, ApiError> {
-        let fabric = &self.fabric;
-        let def = fabric.registry.get(kind);
+        let cluster = &self.cluster;
+        let def = cluster.registry.get(kind);
         let asked = Asked {
             client: self.process,
             kind,
@@ -107,7 +107,7 @@ impl SimClient {
             call: None,
             sent,
         };
-        fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
+        cluster.lock().filter(cluster, server, asked, block, cluster.rt.now())?;
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
         let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
         let from = self.watch_start(server, kind, options).await?;
@@ -116,17 +116,17 @@ impl SimClient {
             Some(seconds) => Duration::from_secs(u64::from(seconds)),
             None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
         };
-        let mut state = fabric.lock();
-        let now = fabric.rt.now();
-        Ok(state.open_watch(&fabric.rt, &fabric.registry, self.process, server, kind, namespace, selector, options, from, life, now))
+        let mut state = cluster.lock();
+        let now = cluster.rt.now();
+        Ok(state.open_watch(&cluster.rt, &cluster.registry, self.process, server, kind, namespace, selector, options, from, life, now))
     }
 
     /// Where the stream starts: after a revision, or with the cache's state.
     async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
-        let fabric = &self.fabric;
+        let cluster = &self.cluster;
         let invalid = |field, message| ApiError::Status(invalid_options(field, message));
         let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
-        if options.send_initial_events && !fabric.lock().knobs.watch_list {
+        if options.send_initial_events && !cluster.lock().knobs.watch_list {
             return Err(invalid(
                 "sendInitialEvents",
                 "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
@@ -145,7 +145,7 @@ impl SimClient {
             ));
         }
         {
-            let (state, now) = (fabric.lock(), fabric.rt.now());
+            let (state, now) = (cluster.lock(), cluster.rt.now());
             if !state.is_ready(server, kind, now) {
                 return Err(ApiError::Status(state.unready(server, now)));
             }
@@ -160,26 +160,26 @@ impl SimClient {
         }
         let wanted = if version.is_none() {
             // At least as new as the request: how new that is only etcd can tell (K057).
-            fabric.read_etcd(server).await?;
-            fabric.store(|store| store.revision())
+            cluster.read_etcd(server).await?;
+            cluster.store(|store| store.revision())
         } else {
             revision
         };
-        let give_up = fabric.rt.now() + Duration::from_secs(3);
+        let give_up = cluster.rt.now() + Duration::from_secs(3);
         loop {
-            let now = fabric.rt.now();
-            let reaches = fabric.lock().cache_reaches(server, kind, wanted, now);
+            let now = cluster.rt.now();
+            let reaches = cluster.lock().cache_reaches(server, kind, wanted, now);
             match reaches {
                 Some(at) if at <= now => {
-                    fabric.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
+                    cluster.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
                     return Ok(Start::State);
                 }
                 _ if now >= give_up => {
-                    let current = fabric.lock().servers[server].caches[usize::from(kind.0)].visible(now);
+                    let current = cluster.lock().servers[server].caches[usize::from(kind.0)].visible(now);
                     return Ok(Start::Refused(too_large(wanted, current)));
                 }
-                Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
-                None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
+                Some(at) => cluster.rt.sleep_until(at.min(give_up)).await,
+                None => cluster.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
             }
         }
     }

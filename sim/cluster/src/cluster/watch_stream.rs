@@ -28,8 +28,8 @@ pub struct AnyWatch {
 
 impl Drop for AnyWatch {
     fn drop(&mut self) {
-        let fabric = &self.client.fabric;
-        fabric.lock().close_watch(&fabric.registry, self.id);
+        let cluster = &self.client.cluster;
+        cluster.lock().close_watch(&cluster.registry, self.id);
     }
 }
 
@@ -43,11 +43,11 @@ impl AnyWatch {
         if self.over {
             return None;
         }
-        let fabric = &self.client.fabric;
+        let cluster = &self.client.cluster;
         let next = std::future::poll_fn(|cx| {
-            let mut state = fabric.lock();
-            let now = fabric.rt.now();
-            match state.poll_watch(&fabric.rt, self.id, cx.waker(), now) {
+            let mut state = cluster.lock();
+            let now = cluster.rt.now();
+            match state.poll_watch(&cluster.rt, self.id, cx.waker(), now) {
                 Next::Wait => Poll::Pending,
                 Next::Element { element, announced } => {
                     if !announced {
@@ -116,7 +116,7 @@ impl<K: Object> WatchStream<K> for SimWatch<K> {
     }
 
     fn backlog(&self) -> Option<Arc<dyn Backlog<K>>> {
-        let backlog = SimBacklog::of(&self.watch.client.fabric, self.watch.id, self.served)?;
+        let backlog = SimBacklog::of(&self.watch.client.cluster, self.watch.id, self.served)?;
         Some(Arc::new(backlog))
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Target;
-use crate::cluster::{Fabric, Obstruction};
+use crate::cluster::{Cluster, Obstruction};
 use crate::kinds::KindId;
 use crate::net::Side;
 
@@ -84,7 +84,7 @@ impl Blocks {
 
     /// What of it `cluster` cannot see by itself. A cluster sees which processes run, at which rate their clocks do, which rules its
     /// network has, and which webhooks want to be asked.
-    pub(super) fn obstruction(&self, cluster: &Arc<Fabric>) -> Option<Obstruction> {
+    pub(super) fn obstruction(&self, cluster: &Arc<Cluster>) -> Option<Obstruction> {
         let of = |clients: Side, kinds: Option<KindId>| Obstruction { clients, kinds: kinds.into_iter().collect() };
         match self {
             Blocks::Requests { clients, resource, .. } => Some(of(clients.side(&cluster.rt), resource_kind(cluster, resource)?)),
@@ -113,7 +113,7 @@ impl Blocks {
 }
 
 /// The type with this plural: `Some(None)` = every type (`*`); `None` = a type that this cluster does not serve.
-pub(super) fn resource_kind(cluster: &Fabric, plural: &str) -> Option<Option<KindId>> {
+pub(super) fn resource_kind(cluster: &Cluster, plural: &str) -> Option<Option<KindId>> {
     if plural == "*" {
         return Some(None);
     }
@@ -121,7 +121,7 @@ pub(super) fn resource_kind(cluster: &Fabric, plural: &str) -> Option<Option<Kin
 }
 
 /// The watch caches of a resource on some servers.
-pub(super) fn server_caches(cluster: &Fabric, servers: &Target, plural: &str) -> Vec<(usize, KindId)> {
+pub(super) fn server_caches(cluster: &Cluster, servers: &Target, plural: &str) -> Vec<(usize, KindId)> {
     let Some(wanted) = resource_kind(cluster, plural) else { return Vec::new() };
     let kinds = || cluster.registry.iter().map(|(kind, _)| kind).filter(move |kind| wanted.is_none_or(|wanted| wanted == *kind));
     servers.servers(cluster).into_iter().flat_map(|server| kinds().map(move |kind| (server, kind))).collect()
@@ -146,7 +146,7 @@ mod tests {
     fn strike(bed: &Testbed, kind: FaultKind, lasts: Duration) {
         let at = bed.rt.now() + Duration::from_millis(1);
         let fault = Fault { common: Window::new(at, Some(Span(lasts))), kind };
-        Faults::schedule(&bed.fabric, &[fault], at + 1_000 * SECOND);
+        Faults::schedule(&bed.cluster, &[fault], at + 1_000 * SECOND);
     }
 
     /// Each kind, about everybody where it may be, or else about whoever it draws.
@@ -170,8 +170,8 @@ mod tests {
                     for moment in 0..40 {
                         bed.wait(SECOND / 10).await;
                         for client in clients {
-                            let clear = bed.fabric.is_clear(client, &kinds_of_heartbeats);
-                            assert_eq!(clear, bed.fabric.looks_clear(client, &kinds_of_heartbeats), "{kind:?} after {moment}00 ms");
+                            let clear = bed.cluster.is_clear(client, &kinds_of_heartbeats);
+                            assert_eq!(clear, bed.cluster.looks_clear(client, &kinds_of_heartbeats), "{kind:?} after {moment}00 ms");
                             blocked += u32::from(!clear);
                         }
                     }
@@ -196,15 +196,15 @@ mod tests {
             strike(&bed, forbidden, SECOND);
             strike(&bed, lag, SECOND);
             bed.wait(SECOND / 2).await;
-            assert!(bed.fabric.is_clear(me, &kinds) && !bed.fabric.is_clear(me, &maps) && !bed.fabric.is_clear(other, &kinds));
+            assert!(bed.cluster.is_clear(me, &kinds) && !bed.cluster.is_clear(me, &maps) && !bed.cluster.is_clear(other, &kinds));
             bed.wait(SECOND).await;
-            assert!(bed.fabric.is_clear(me, &maps) && bed.fabric.is_clear(other, &kinds));
+            assert!(bed.cluster.is_clear(me, &maps) && bed.cluster.is_clear(other, &kinds));
             let unserved = FaultKind::CacheLag(CacheLag { process: others.clone(), resource: "unheard".to_owned(), by: Span::secs(1) });
             let none = FaultKind::CacheLag(CacheLag { process: others, resource: all, by: Span(Duration::ZERO) });
             strike(&bed, unserved, SECOND);
             strike(&bed, none, SECOND);
             bed.wait(SECOND / 2).await;
-            assert!(bed.fabric.is_clear(other, &kinds));
+            assert!(bed.cluster.is_clear(other, &kinds));
         });
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sim_config::time::Span;
 
 use super::{Blocks, Parameters, Targeting};
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::rt::ProcessId;
 
 /// A kind of fault; its parameters are the fields of the type that implements it. One file in `fault/kinds/` holds all there is to know
@@ -42,7 +42,7 @@ pub trait Inject: Parameters {
     const BEGINS: Trigger = Trigger::Window;
 
     /// Prepares the fault with number `index` when a run begins; one that begins with a request waits for it from then on.
-    fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
+    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
         let _ = (index, cluster);
     }
 }
@@ -52,14 +52,14 @@ pub trait Inject: Parameters {
 pub enum Trigger {
     /// With its window: at its time, or at the change that it waits for.
     Window,
-    /// With a request of a process that it waits for by itself, whatever its window says (`Fabric::add_write_point`).
+    /// With a request of a process that it waits for by itself, whatever its window says (`Cluster::add_write_point`).
     Request,
 }
 
 /// The circumstances under which a fault begins.
 pub struct Injection<'a> {
     /// The cluster that it hits.
-    pub cluster: &'a Arc<Fabric>,
+    pub cluster: &'a Arc<Cluster>,
     /// The number of the fault in its plan.
     pub index: u32,
     /// The process that reached the point which the fault waited for.
@@ -71,17 +71,17 @@ pub struct Injection<'a> {
 /// One part of the cluster that a fault keeps in the state it wants.
 pub trait Effect: Any + Debug + Send + Sync {
     /// Brings that state about.
-    fn apply(&self, cluster: &Arc<Fabric>);
+    fn apply(&self, cluster: &Arc<Cluster>);
 
     /// Brings the part back to what it is without faults.
-    fn revert(&self, cluster: &Arc<Fabric>);
+    fn revert(&self, cluster: &Arc<Cluster>);
 
     /// Who decides when both this effect and `other` are applied. The relation is symmetric.
     fn excludes(&self, other: &Self) -> Overlap;
 
     /// Whether anything has met the effect so far. What waits for messages has none before one comes; what tells the trace of each request
     /// that it hits (`FaultChange::Fired`) says no here.
-    fn has_observable_effect(&self, cluster: &Fabric) -> bool;
+    fn has_observable_effect(&self, cluster: &Cluster) -> bool;
 }
 
 /// How two effects of one type relate that hold at the same time.
@@ -107,17 +107,17 @@ impl<E: Effect> From<E> for ActiveEffect {
 
 impl ActiveEffect {
     /// See [`Effect::apply`].
-    pub(super) fn apply(&self, cluster: &Arc<Fabric>) {
+    pub(super) fn apply(&self, cluster: &Arc<Cluster>) {
         self.0.apply(cluster);
     }
 
     /// See [`Effect::has_observable_effect`].
-    pub(super) fn has_observable_effect(&self, cluster: &Fabric) -> bool {
+    pub(super) fn has_observable_effect(&self, cluster: &Cluster) -> bool {
         self.0.has_observable_effect(cluster)
     }
 
     /// Ends, while `others` hold on, in the order in which they began.
-    pub(super) fn end(&self, cluster: &Arc<Fabric>, others: &[ActiveEffect]) {
+    pub(super) fn end(&self, cluster: &Arc<Cluster>, others: &[ActiveEffect]) {
         let overlaps = others.iter().rev().map(|other| (other, self.0.excludes(&*other.0)));
         match overlaps.into_iter().find(|(_, overlap)| *overlap != Overlap::Separate) {
             Some((other, Overlap::LastWins)) => other.apply(cluster),
@@ -134,19 +134,19 @@ impl ActiveEffect {
 
 /// [`Effect`] with its type erased.
 trait AnyEffect: Debug + Send + Sync {
-    fn apply(&self, cluster: &Arc<Fabric>);
-    fn revert(&self, cluster: &Arc<Fabric>);
+    fn apply(&self, cluster: &Arc<Cluster>);
+    fn revert(&self, cluster: &Arc<Cluster>);
     fn excludes(&self, other: &dyn AnyEffect) -> Overlap;
-    fn has_observable_effect(&self, cluster: &Fabric) -> bool;
+    fn has_observable_effect(&self, cluster: &Cluster) -> bool;
     fn as_any(&self) -> &dyn Any;
 }
 
 impl<E: Effect> AnyEffect for E {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         Effect::apply(self, cluster);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         Effect::revert(self, cluster);
     }
 
@@ -155,7 +155,7 @@ impl<E: Effect> AnyEffect for E {
         other.as_any().downcast_ref().map_or(Overlap::Separate, |other| Effect::excludes(self, other))
     }
 
-    fn has_observable_effect(&self, cluster: &Fabric) -> bool {
+    fn has_observable_effect(&self, cluster: &Cluster) -> bool {
         Effect::has_observable_effect(self, cluster)
     }
 

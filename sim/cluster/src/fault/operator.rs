@@ -8,7 +8,7 @@ use kube_machinery::ApiError;
 
 use super::Target;
 use super::effect::{Effect, Overlap};
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::rt::ProcessId;
 
 /// Between two tries.
@@ -20,9 +20,9 @@ pub(super) struct Operator(ProcessId);
 
 impl Operator {
     /// A process of this name, on a host of its own, that does `work` from its start. It starts when the effect is applied.
-    pub(super) fn new<F, W>(cluster: &Arc<Fabric>, name: &str, work: F) -> Self
+    pub(super) fn new<F, W>(cluster: &Arc<Cluster>, name: &str, work: F) -> Self
     where
-        F: Fn(Arc<Fabric>, ProcessId) -> W + Send + Sync + 'static,
+        F: Fn(Arc<Cluster>, ProcessId) -> W + Send + Sync + 'static,
         W: Future<Output = ()> + Send + 'static,
     {
         Self(add_process(cluster, name, work))
@@ -30,11 +30,11 @@ impl Operator {
 }
 
 impl Effect for Operator {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.start(self.0);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.crash(self.0);
         // A crash that hits the process may restart it later: by then it has nothing to do.
         cluster.rt.set_main(self.0, |_| async {});
@@ -44,15 +44,15 @@ impl Effect for Operator {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }
 
 /// A process of this name, on a host of its own, that does `work` from its start. It is not started.
-pub(super) fn add_process<F, W>(cluster: &Arc<Fabric>, name: &str, work: F) -> ProcessId
+pub(super) fn add_process<F, W>(cluster: &Arc<Cluster>, name: &str, work: F) -> ProcessId
 where
-    F: Fn(Arc<Fabric>, ProcessId) -> W + Send + Sync + 'static,
+    F: Fn(Arc<Cluster>, ProcessId) -> W + Send + Sync + 'static,
     W: Future<Output = ()> + Send + 'static,
 {
     let rt = &cluster.rt;
@@ -70,14 +70,14 @@ where
 }
 
 /// Does `attempt` until it succeeds, or finds that what it is about is gone.
-pub(super) async fn persist<W: Future<Output = Result<(), ApiError>>>(cluster: &Fabric, attempt: impl Fn() -> W) {
+pub(super) async fn persist<W: Future<Output = Result<(), ApiError>>>(cluster: &Cluster, attempt: impl Fn() -> W) {
     while matches!(attempt().await, Err(error) if !error.is_not_found()) {
         cluster.rt.sleep(RETRY).await;
     }
 }
 
 /// The kubelets that are meant, and what their Nodes are called.
-pub(super) fn nodes(cluster: &Fabric, target: &Target) -> Vec<(ProcessId, Arc<str>)> {
+pub(super) fn nodes(cluster: &Cluster, target: &Target) -> Vec<(ProcessId, Arc<str>)> {
     let runtimes = target.processes(&cluster.rt).into_iter().filter_map(|process| cluster.nodes.runtime_of(process));
     runtimes.map(|runtime| (runtime.kubelet(), runtime.node().clone())).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effect::{ActiveEffect, Effect, Injection, Overlap};
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::rt::{ProcessId, ProcessState};
 
 /// How long an API server's caches answer 429 after a restart, where the fault does not say it.
@@ -19,7 +19,7 @@ struct ProcessDown {
 }
 
 impl Effect for ProcessDown {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         match cluster.server_of(self.process) {
             Some(server) => cluster.crash_server(server),
             None => {
@@ -28,7 +28,7 @@ impl Effect for ProcessDown {
         }
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         match cluster.server_of(self.process) {
             Some(server) => cluster.restart_server(server, self.initializing),
             None => {
@@ -41,7 +41,7 @@ impl Effect for ProcessDown {
         if self.process == other.process { Overlap::SameState } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

@@ -11,13 +11,13 @@ use sim_config::time::SimTime;
 
 use super::effect::{ActiveEffect, Injection, Trigger};
 use super::{Fault, is_for_good};
-use crate::cluster::{ChangePoint, ChangeStep, Fabric, ObstructionId};
+use crate::cluster::{ChangePoint, ChangeStep, Cluster, ObstructionId};
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, FaultChange};
 
 /// The faults of a run: begins them, ends them, and heals the world.
 pub struct Faults {
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     plan: Vec<Fault>,
     /// Those that have begun and not ended, in the order in which they began.
     active: Mutex<Vec<Active>>,
@@ -35,25 +35,25 @@ struct Active {
 
 impl Faults {
     /// Schedules the faults of a plan. What still holds at `heal_at` is ended then, and nothing begins any more.
-    pub fn schedule(fabric: &Arc<Fabric>, plan: &[Fault], heal_at: SimTime) -> Arc<Self> {
-        let faults = Arc::new(Self { fabric: fabric.clone(), plan: plan.to_vec(), active: Mutex::default(), heal_at });
+    pub fn schedule(cluster: &Arc<Cluster>, plan: &[Fault], heal_at: SimTime) -> Arc<Self> {
+        let faults = Arc::new(Self { cluster: cluster.clone(), plan: plan.to_vec(), active: Mutex::default(), heal_at });
         for (index, fault) in (0..).zip(plan) {
-            fault.kind.arm(index, fabric);
+            fault.kind.arm(index, cluster);
             if fault.kind.begins() == Trigger::Request {
                 continue;
             }
             let begin = faults.clone();
-            let steps: Vec<ChangeStep> = fault.common.when.iter().filter_map(|change| change.step(&fabric.registry)).collect();
+            let steps: Vec<ChangeStep> = fault.common.when.iter().filter_map(|change| change.step(&cluster.registry)).collect();
             if steps.is_empty() {
-                fabric.rt.at(fault.common.at, move || begin.begin(index, None));
+                cluster.rt.at(fault.common.at, move || begin.begin(index, None));
             } else {
-                fabric.rt.at(fault.common.at, move || begin.fabric.add_change_point(ChangePoint { fault: index, steps }));
+                cluster.rt.at(fault.common.at, move || begin.cluster.add_change_point(ChangePoint { fault: index, steps }));
             }
         }
         let heal = faults.clone();
-        fabric.rt.at(heal_at, move || heal.heal());
+        cluster.rt.at(heal_at, move || heal.heal());
         let hook = Arc::downgrade(&faults);
-        fabric.set_fault_hook(Arc::new(move |index, process| {
+        cluster.set_fault_hook(Arc::new(move |index, process| {
             if let Some(faults) = hook.upgrade() {
                 faults.begin(index, Some(process));
             }
@@ -62,8 +62,8 @@ impl Faults {
     }
 
     fn record(&self, index: u32, change: FaultChange) {
-        let at = self.fabric.rt.now();
-        self.fabric.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change }));
+        let at = self.cluster.rt.now();
+        self.cluster.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change }));
     }
 
     /// How long a fault holds on once it has begun; `None` = it is over at once.
@@ -77,28 +77,28 @@ impl Faults {
 
     /// A fault begins. `reached_by`: the process that reached the point which the fault waited for.
     fn begin(self: &Arc<Self>, index: u32, reached_by: Option<ProcessId>) {
-        let since = self.fabric.rt.now();
+        let since = self.cluster.rt.now();
         if since >= self.heal_at {
             return;
         }
         self.record(index, FaultChange::Began);
         let fault = &self.plan[index as usize];
         let active = self.active_effects();
-        let effects = fault.kind.inject(&Injection { cluster: &self.fabric, index, reached_by, active: &active });
-        effects.iter().for_each(|effect| effect.apply(&self.fabric));
+        let effects = fault.kind.inject(&Injection { cluster: &self.cluster, index, reached_by, active: &active });
+        effects.iter().for_each(|effect| effect.apply(&self.cluster));
         let lasts = self.lasts(fault);
-        let obstruction = lasts.and(fault.kind.blocks().obstruction(&self.fabric)).map(|obstruction| self.fabric.obstruct(obstruction));
-        self.fabric.nodes.heartbeats.look_around(&self.fabric);
+        let obstruction = lasts.and(fault.kind.blocks().obstruction(&self.cluster)).map(|obstruction| self.cluster.obstruct(obstruction));
+        self.cluster.nodes.heartbeats.look_around(&self.cluster);
         // What leaves nothing applied has done all there is to it, unless it found nobody to take down.
         let is_done = effects.is_empty() && fault.kind.is_instant() && fault.kind.recovers_after().is_none();
         if is_done || self.has_observable_effect(&effects) {
-            self.fabric.recorder(|recorder| recorder.fired.insert(index));
+            self.cluster.recorder(|recorder| recorder.fired.insert(index));
         }
         let Some(lasts) = lasts else { return };
         self.active.lock().push(Active { index, since, reached_by, effects, obstruction });
         if since + lasts < self.heal_at {
             let ends = self.clone();
-            self.fabric.rt.at(since + lasts, move || {
+            self.cluster.rt.at(since + lasts, move || {
                 let mine = |active: &Active| (active.index, active.since, active.reached_by) == (index, since, reached_by);
                 let position = ends.active.lock().iter().position(mine);
                 if let Some(position) = position {
@@ -114,19 +114,19 @@ impl Faults {
     }
 
     fn has_observable_effect(&self, effects: &[ActiveEffect]) -> bool {
-        effects.iter().any(|effect| effect.has_observable_effect(&self.fabric))
+        effects.iter().any(|effect| effect.has_observable_effect(&self.cluster))
     }
 
     /// Ends the active fault at `position`.
     fn end(&self, position: usize) {
         let ended = self.active.lock().remove(position);
         if self.has_observable_effect(&ended.effects) {
-            self.fabric.recorder(|recorder| recorder.fired.insert(ended.index));
+            self.cluster.recorder(|recorder| recorder.fired.insert(ended.index));
         }
         let others = self.active_effects();
-        ended.effects.iter().for_each(|effect| effect.end(&self.fabric, &others));
+        ended.effects.iter().for_each(|effect| effect.end(&self.cluster, &others));
         if let Some(obstruction) = ended.obstruction {
-            self.fabric.unobstruct(obstruction);
+            self.cluster.unobstruct(obstruction);
         }
         self.record(ended.index, FaultChange::Ended);
     }
@@ -136,7 +136,7 @@ impl Faults {
     pub fn settle(&self) {
         for Active { index, effects, .. } in &*self.active.lock() {
             if self.has_observable_effect(effects) {
-                self.fabric.recorder(|recorder| recorder.fired.insert(*index));
+                self.cluster.recorder(|recorder| recorder.fired.insert(*index));
             }
         }
     }
@@ -148,9 +148,9 @@ impl Faults {
 
     /// Ends every active fault but those that last forever. Points that were not reached are void.
     pub fn heal(&self) {
-        self.fabric.clear_write_points();
-        self.fabric.clear_request_points();
-        self.fabric.clear_change_points();
+        self.cluster.clear_write_points();
+        self.cluster.clear_request_points();
+        self.cluster.clear_change_points();
         loop {
             let position = self.active.lock().iter().position(|active| !self.is_for_good(active.index));
             let Some(position) = position else { return };

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::glob;
 use crate::net::Side;
 use crate::rt::{HostId, ProcessId, Rt};
@@ -79,8 +79,8 @@ impl Target {
     }
 
     /// The API servers that are meant.
-    pub(super) fn servers(&self, fabric: &Fabric) -> Vec<usize> {
-        (0..fabric.servers()).filter(|&server| self.means(&fabric.rt, fabric.server_process(server))).collect()
+    pub(super) fn servers(&self, cluster: &Cluster) -> Vec<usize> {
+        (0..cluster.servers()).filter(|&server| self.means(&cluster.rt, cluster.server_process(server))).collect()
     }
 
     /// The processes that are meant, as one side of a rule. "All" includes those that are added later.

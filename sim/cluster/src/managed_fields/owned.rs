@@ -70,7 +70,7 @@ fn check(of: &TypeRef, value: &Value, path: &str, faults: &mut Vec<(String, Stri
     let mut wrong = |path: &str, text: String| faults.push((path.to_owned(), text));
     match atom.rules(atom.shape(value)) {
         Rules::Scalar(scalar) => {
-            if let Some(text) = misfit(scalar, value) {
+            if let Some(text) = type_error(scalar, value) {
                 wrong(path, text);
             }
         }
@@ -109,7 +109,7 @@ fn check(of: &TypeRef, value: &Value, path: &str, faults: &mut Vec<(String, Stri
     }
 }
 
-fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
+fn type_error(scalar: Scalar, value: &Value) -> Option<String> {
     let kind = match value {
         Value::String(_) => Scalar::Text,
         Value::Number(_) => Scalar::Number,

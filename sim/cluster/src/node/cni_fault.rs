@@ -8,7 +8,7 @@ use crate::rt::ProcessId;
 
 /// What goes wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum CniFault {
     /// The runtime believes that DEL succeeded, and it never took place (K §5.2: lost state).
     DelLost,
     /// The runtime goes on as if DEL had succeeded; it takes place so much later, without a network namespace.
@@ -21,26 +21,26 @@ pub enum Trouble {
     PluginKilled(Duration),
 }
 
-impl Trouble {
+impl CniFault {
     pub(super) fn is_of_add(self) -> bool {
-        matches!(self, Trouble::AddSlow(_) | Trouble::PluginKilled(_))
+        matches!(self, CniFault::AddSlow(_) | CniFault::PluginKilled(_))
     }
 }
 
-/// A trouble that some calls of one runtime have while a fault is on. It draws from a stream of its own.
+/// A fault that some calls of one runtime have while a fault is on. It draws from a stream of its own.
 #[derive(Debug)]
-pub(super) struct Troubled {
+pub(super) struct InjectedCniFault {
     /// The fault of the plan.
     pub fault: u32,
-    pub trouble: Trouble,
+    pub kind: CniFault,
     chance: f64,
     draw: Draw,
 }
 
-impl Troubled {
-    pub(super) fn new(seed: u64, fault: u32, kubelet: ProcessId, chance: f64, trouble: Trouble) -> Self {
+impl InjectedCniFault {
+    pub(super) fn new(seed: u64, fault: u32, kubelet: ProcessId, chance: f64, kind: CniFault) -> Self {
         let index = 1 << 63 | u64::from(fault) << 32 | u64::from(kubelet.0);
-        Self { fault, trouble, chance, draw: Draw::new(seed, Concern::World, index) }
+        Self { fault, kind, chance, draw: Draw::new(seed, Concern::World, index) }
     }
 
     /// Whether it hits the next call.

@@ -5,11 +5,11 @@
 //!                         ▲                                                                                   │
 //!                         └── a fault touches the way, or the Node is not what its kubelet says ──────────────┘
 //! ```
-//! While a kubelet rests, its lease counts as renewed at each beat of its `Rhythm`, a pure function of time. It rests only while nothing
-//! is in the way between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that begins
-//! wakes it, so that what happens to its requests happens to real ones.
+//! While a kubelet rests, its lease counts as renewed at each beat of its `HeartbeatSchedule`, a pure function of time. It rests only while
+//! nothing is in the way between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that
+//! begins wakes it, so that what happens to its requests happens to real ones.
 //!
-//! Kubelets (`actor::kubelet`) send and rest; the node lifecycle controller is the observer; `Fabric` tells of what changes.
+//! Kubelets (`actor::kubelet`) send and rest; the node lifecycle controller is the observer; `Cluster` tells of what changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -24,9 +24,9 @@ use kube_machinery::ObjectKey;
 use parking_lot::Mutex;
 use sim_config::time::SimTime;
 
-use super::rhythm::{RENEWS_EVERY, Rhythm};
+use super::heartbeat_schedule::{HeartbeatSchedule, RENEWS_EVERY};
 use super::taints;
-use crate::cluster::{EPOCH, Fabric, later};
+use crate::cluster::{Cluster, EPOCH, later};
 use crate::kinds::KindId;
 use crate::object::{Obj, make_mut};
 use crate::rt::{ProcessId, ProcessState};
@@ -53,7 +53,7 @@ pub enum Part {
 #[derive(Debug)]
 struct Beat {
     node: Arc<str>,
-    rhythm: Rhythm,
+    schedule: HeartbeatSchedule,
     /// The revision of its first renewal since it woke.
     renewed: Option<u64>,
     /// Whether its Node has been as it should be since.
@@ -119,13 +119,13 @@ impl Heartbeats {
     // ------------------------------------------------------------------------------------------------- for kubelets
 
     /// A kubelet has started: it is awake.
-    pub fn begin(&self, kubelet: ProcessId, node: &Arc<str>, rhythm: Rhythm, now: SimTime) {
+    pub fn begin(&self, kubelet: ProcessId, node: &Arc<str>, schedule: HeartbeatSchedule, now: SimTime) {
         let mut beats = self.0.lock();
         beats.wake(kubelet, now);
         beats.by_node.insert(node.clone(), kubelet);
         beats.beats.entry(kubelet).or_insert_with(|| Beat {
             node: node.clone(),
-            rhythm,
+            schedule,
             renewed: None,
             posted: false,
             seen_by: BTreeSet::new(),
@@ -136,36 +136,36 @@ impl Heartbeats {
     }
 
     /// A kubelet has done one of the things that let it rest.
-    pub fn done(&self, fabric: &Fabric, kubelet: ProcessId, part: Part) {
+    pub fn done(&self, cluster: &Cluster, kubelet: ProcessId, part: Part) {
         if let Some(beat) = self.0.lock().beats.get_mut(&kubelet) {
             match part {
                 Part::Lease(revision) => drop(beat.renewed.get_or_insert(revision)),
                 Part::Status => beat.posted = true,
             }
         }
-        self.try_to_rest(fabric, kubelet);
+        self.try_to_rest(cluster, kubelet);
     }
 
     /// Lets a kubelet rest if everything is done, observers that are there have seen it, its Node is ready, and nothing is in the way.
-    fn try_to_rest(&self, fabric: &Fabric, kubelet: ProcessId) {
+    fn try_to_rest(&self, cluster: &Cluster, kubelet: ProcessId) {
         let (node, observers) = {
             let beats = self.0.lock();
             let Some(beat) = beats.beats.get(&kubelet) else { return };
             if beats.always || beat.rests.is_some() || beat.renewed.is_none() || !beat.posted {
                 return;
             }
-            let is_there = |observer: &ProcessId| fabric.rt.state(*observer) != ProcessState::Down;
+            let is_there = |observer: &ProcessId| cluster.rt.state(*observer) != ProcessState::Down;
             if !beats.observers.iter().filter(|observer| is_there(observer)).all(|observer| beat.seen_by.contains(observer)) {
                 return;
             }
             (beat.node.clone(), beats.observers.clone())
         };
-        let (key, kinds) = (ObjectKey::cluster(&node), kinds(fabric));
-        let ready = fabric.store(|store| store.table(kinds[0]).get(&key).and_then(|node| taints::is_ready(node.as_any().downcast_ref()?)));
-        if ready == Some(true) && observers_see(fabric, &observers) && fabric.is_clear(kubelet, &kinds) {
+        let (key, kinds) = (ObjectKey::cluster(&node), kinds(cluster));
+        let ready = cluster.store(|store| store.table(kinds[0]).get(&key).and_then(|node| taints::is_ready(node.as_any().downcast_ref()?)));
+        if ready == Some(true) && observers_see(cluster, &observers) && cluster.is_clear(kubelet, &kinds) {
             let mut beats = self.0.lock();
             if let Some(beat) = beats.beats.get_mut(&kubelet) {
-                beat.rests = Some(fabric.rt.now());
+                beat.rests = Some(cluster.rt.now());
             }
         }
     }
@@ -201,7 +201,7 @@ impl Heartbeats {
     }
 
     /// `observer` has seen a lease of `node` with this revision.
-    pub fn seen(&self, fabric: &Fabric, observer: ProcessId, node: &str, revision: u64) {
+    pub fn seen(&self, cluster: &Cluster, observer: ProcessId, node: &str, revision: u64) {
         let kubelet = {
             let mut beats = self.0.lock();
             let Some(kubelet) = beats.by_node.get(node).copied() else { return };
@@ -211,7 +211,7 @@ impl Heartbeats {
             }
             kubelet
         };
-        self.try_to_rest(fabric, kubelet);
+        self.try_to_rest(cluster, kubelet);
     }
 
     /// Whether the kubelet of `node` rests: it is as healthy as can be.
@@ -224,7 +224,7 @@ impl Heartbeats {
         let beats = self.0.lock();
         let Some(beat) = beats.of_node(node) else { return [None; 2] };
         let Some((since, until)) = beat.rests.map(|since| (since, now)).or(beat.rested) else { return [None; 2] };
-        let at = |end: SimTime| beat.rhythm.last_renewal(end).filter(|&renewal| renewal > since && renewal + SEEN_AFTER <= now);
+        let at = |end: SimTime| beat.schedule.last_renewal(end).filter(|&renewal| renewal > since && renewal + SEEN_AFTER <= now);
         let (last, earlier) = (at(until), until.as_micros().checked_sub(RENEWS_EVERY.as_micros() as u64));
         [last, earlier.and_then(|earlier| at(SimTime::from_micros(earlier)))]
     }
@@ -247,10 +247,10 @@ impl Heartbeats {
         .await;
     }
 
-    // --------------------------------------------------------------------------------------------------- for Fabric
+    // --------------------------------------------------------------------------------------------------- for Cluster
 
     /// A fault may have begun: whoever has something in the way wakes.
-    pub fn look_around(&self, fabric: &Fabric) {
+    pub fn look_around(&self, cluster: &Cluster) {
         if self.is_idle() {
             return;
         }
@@ -259,9 +259,9 @@ impl Heartbeats {
             (beats.beats.keys().copied().collect::<Vec<_>>(), beats.observers.clone())
         };
         // Those that are awake begin anew, too: what they had done before is not what lets them rest.
-        let (now, seen) = (fabric.rt.now(), observers_see(fabric, &observers));
+        let (now, seen) = (cluster.rt.now(), observers_see(cluster, &observers));
         for kubelet in all {
-            if !seen || !fabric.is_clear(kubelet, &kinds(fabric)) {
+            if !seen || !cluster.is_clear(kubelet, &kinds(cluster)) {
                 self.0.lock().wake(kubelet, now);
             }
         }
@@ -301,7 +301,7 @@ impl Heartbeats {
         let since = beat.rests?;
         let wall = |at: SimTime| later(EPOCH, jiff::SignedDuration::from_micros(at.as_micros() as i64));
         if object.as_any().is::<Lease>() && object.meta().namespace.as_deref() == Some(LEASES) {
-            let renewed = beat.rhythm.last_renewal(now).filter(|&renewal| renewal > since)?;
+            let renewed = beat.schedule.last_renewal(now).filter(|&renewal| renewal > since)?;
             let mut object = object.clone();
             let lease: &mut Lease = make_mut(&mut object).as_any_mut().downcast_mut()?;
             lease.spec.get_or_insert_default().renew_time = Some(MicroTime(wall(renewed)));
@@ -329,13 +329,13 @@ pub fn revision_of(meta: &ObjectMeta) -> u64 {
     meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
-fn kinds(fabric: &Fabric) -> [KindId; 2] {
-    [fabric.registry.id::<Node>(), fabric.registry.id::<Lease>()]
+fn kinds(cluster: &Cluster) -> [KindId; 2] {
+    [cluster.registry.id::<Node>(), cluster.registry.id::<Lease>()]
 }
 
 /// Whether every observer that is there sees what is written.
-fn observers_see(fabric: &Fabric, observers: &[ProcessId]) -> bool {
-    let sees = |&observer: &ProcessId| fabric.rt.state(observer) == ProcessState::Down || fabric.is_clear(observer, &kinds(fabric));
+fn observers_see(cluster: &Cluster, observers: &[ProcessId]) -> bool {
+    let sees = |&observer: &ProcessId| cluster.rt.state(observer) == ProcessState::Down || cluster.is_clear(observer, &kinds(cluster));
     observers.iter().all(sees)
 }
 
@@ -347,7 +347,7 @@ mod tests {
     fn what_was_not_sent_counts_from_the_rest_until_the_wake() {
         let (beats, kubelet, node) = (Heartbeats::default(), ProcessId(1), Arc::<str>::from("node-0"));
         let at = SimTime::from_secs;
-        beats.begin(kubelet, &node, Rhythm::at(at(5), at(0)), at(1));
+        beats.begin(kubelet, &node, HeartbeatSchedule::at(at(5), at(0)), at(1));
         assert_eq!(beats.unsent("node-0", at(100)), [None; 2], "it has never rested");
         beats.0.lock().beats.get_mut(&kubelet).unwrap().rests = Some(at(16));
         assert_eq!(beats.unsent("node-0", at(24)), [None; 2], "the one at 15 was sent");

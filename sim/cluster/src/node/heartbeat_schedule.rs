@@ -12,12 +12,12 @@ pub const RENEWS_EVERY: Duration = Duration::from_secs(10);
 
 /// When a kubelet's heartbeats are due: at the same moments in each of its lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rhythm {
+pub struct HeartbeatSchedule {
     renews: SimTime,
     looks: SimTime,
 }
 
-impl Rhythm {
+impl HeartbeatSchedule {
     /// That of a kubelet: drawn once, from a stream of its own.
     pub fn of(seed: u64, kubelet: ProcessId) -> Self {
         let mut draw = Draw::new(seed, Concern::World, 1 << 63 | u64::from(kubelet.0));
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn beats_are_ten_seconds_apart_and_the_same_in_each_life() {
-        let rhythm = Rhythm::of(7, ProcessId(3));
-        assert_eq!(rhythm, Rhythm::of(7, ProcessId(3)));
-        assert_ne!(rhythm, Rhythm::of(7, ProcessId(4)));
-        let first = rhythm.next_renewal(SimTime::ZERO);
+        let schedule = HeartbeatSchedule::of(7, ProcessId(3));
+        assert_eq!(schedule, HeartbeatSchedule::of(7, ProcessId(3)));
+        assert_ne!(schedule, HeartbeatSchedule::of(7, ProcessId(4)));
+        let first = schedule.next_renewal(SimTime::ZERO);
         assert!(first < SimTime::from_secs(10) || first == SimTime::from_secs(10));
-        assert_eq!(rhythm.next_renewal(first), first + RENEWS_EVERY, "the next one, not this one");
-        assert_eq!(rhythm.last_renewal(first), Some(first), "this one, too");
-        assert_eq!(rhythm.last_renewal(first + Duration::from_secs(9)), Some(first));
-        let early = Rhythm { renews: SimTime::from_secs(5), looks: SimTime::ZERO };
+        assert_eq!(schedule.next_renewal(first), first + RENEWS_EVERY, "the next one, not this one");
+        assert_eq!(schedule.last_renewal(first), Some(first), "this one, too");
+        assert_eq!(schedule.last_renewal(first + Duration::from_secs(9)), Some(first));
+        let early = HeartbeatSchedule { renews: SimTime::from_secs(5), looks: SimTime::ZERO };
         assert_eq!((early.last_renewal(SimTime::from_secs(4)), early.next_renewal(SimTime::ZERO)), (None, SimTime::from_secs(5)));
     }
 }

@@ -8,28 +8,28 @@
 //! Kubelets (`actor::kubelet`) carry out what a runtime does; faults use the controls of [`Nodes`] and [`ContainerRuntime`].
 
 mod cni;
+mod cni_fault;
 mod data_plane;
 pub mod heartbeat;
+pub mod heartbeat_schedule;
 mod pod_note;
-pub mod rhythm;
 mod runtime;
 pub mod taints;
-mod trouble;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::rt::{HostId, ProcessId};
 
 pub use cni::{Attachment, Cni, CniError, FIRST_NIC};
+pub use cni_fault::CniFault;
 pub use data_plane::DataPlane;
 pub use heartbeat::Heartbeats;
 pub use pod_note::{AddFailure, PodNote};
 pub use runtime::{ContainerRuntime, Sandbox, SandboxState};
 pub use runtime::{GC_EVERY, Owed, SandboxNumber};
-pub use trouble::Trouble;
 
 /// The nodes of a cluster.
 #[derive(Debug, Default)]
@@ -58,10 +58,10 @@ impl Nodes {
     }
 
     /// `host` loses its power: the network namespaces on it are gone, what is on its disk stays (K §5.5).
-    pub fn host_lost(&self, fabric: &Fabric, host: HostId) {
+    pub fn host_lost(&self, cluster: &Cluster, host: HostId) {
         for runtime in self.runtimes() {
             if runtime.host == host {
-                runtime.lose_power(fabric);
+                runtime.lose_power(cluster);
             }
         }
     }

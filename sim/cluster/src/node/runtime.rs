@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 
 use super::PodNote;
 use super::cni::Attachment;
-use super::trouble::{Trouble, Troubled};
-use crate::cluster::Fabric;
+use super::cni_fault::{CniFault, InjectedCniFault};
+use crate::cluster::Cluster;
 use crate::rt::{HostId, ProcessId};
 use crate::trace::{EventKind, FaultChange};
 
@@ -116,7 +116,7 @@ pub struct ContainerRuntime {
     pub(super) kubelet: ProcessId,
     node: Arc<str>,
     disk: Mutex<Disk>,
-    troubles: Mutex<Vec<Troubled>>,
+    cni_faults: Mutex<Vec<InjectedCniFault>>,
     registration: Registration,
     /// Where the living kubelet hears of pods whose sandbox died.
     events: Mutex<Option<mpsc::UnboundedSender<Arc<str>>>>,
@@ -124,14 +124,14 @@ pub struct ContainerRuntime {
 
 impl ContainerRuntime {
     /// A runtime without sandboxes, on the host of `kubelet`, whose Node is called `node`.
-    pub fn new(fabric: &Fabric, kubelet: ProcessId, node: &Arc<str>) -> Self {
-        let (host, node) = (fabric.rt.host_of(kubelet), node.clone());
+    pub fn new(cluster: &Cluster, kubelet: ProcessId, node: &Arc<str>) -> Self {
+        let (host, node) = (cluster.rt.host_of(kubelet), node.clone());
         Self {
             host,
             kubelet,
             node,
             disk: Mutex::default(),
-            troubles: Mutex::default(),
+            cni_faults: Mutex::default(),
             registration: Registration::default(),
             events: Mutex::default(),
         }
@@ -157,8 +157,8 @@ impl ContainerRuntime {
         self.disk.lock().owed.len()
     }
 
-    fn say(&self, fabric: &Fabric, told: PodNote) {
-        fabric.note(self.kubelet, &told);
+    fn say(&self, cluster: &Cluster, told: PodNote) {
+        cluster.note(self.kubelet, &told);
     }
 
     // ------------------------------------------------------------------------------------------------ its Node
@@ -208,7 +208,7 @@ impl ContainerRuntime {
     }
 
     /// Keeps a new sandbox.
-    pub fn insert(&self, fabric: &Fabric, sandbox: Sandbox) -> SandboxNumber {
+    pub fn insert(&self, cluster: &Cluster, sandbox: Sandbox) -> SandboxNumber {
         let told = PodNote::SandboxStarted { sandbox: sandbox.id.clone(), pod: sandbox.pod.clone(), uid: sandbox.pod_uid.clone() };
         let number = {
             let mut disk = self.disk.lock();
@@ -217,7 +217,7 @@ impl ContainerRuntime {
             disk.sandboxes.insert(number, sandbox);
             number
         };
-        self.say(fabric, told);
+        self.say(cluster, told);
         number
     }
 
@@ -232,26 +232,26 @@ impl ContainerRuntime {
     }
 
     /// An interface has its addresses.
-    pub fn attach(&self, fabric: &Fabric, number: SandboxNumber, position: usize, addresses: Vec<IpAddr>) {
+    pub fn attach(&self, cluster: &Cluster, number: SandboxNumber, position: usize, addresses: Vec<IpAddr>) {
         let told = self.with(number, |sandbox| {
             for &address in &addresses {
                 sandbox.addresses.push((position, address));
-                fabric.nodes.data_plane.attach(address, &sandbox.id);
+                cluster.nodes.data_plane.attach(address, &sandbox.id);
             }
             PodNote::Attached { sandbox: sandbox.id.clone(), nic: sandbox.nics[position].clone(), addresses: addresses.into() }
         });
         if let Some(told) = told {
-            self.say(fabric, told);
+            self.say(cluster, told);
         }
     }
 
     /// An interface is gone.
-    pub fn detach(&self, fabric: &Fabric, number: SandboxNumber, position: usize) {
+    pub fn detach(&self, cluster: &Cluster, number: SandboxNumber, position: usize) {
         self.with(number, |sandbox| {
             let Sandbox { id, addresses, .. } = sandbox;
             addresses.retain(|&(of, address)| {
                 if of == position {
-                    fabric.nodes.data_plane.detach(address, id);
+                    cluster.nodes.data_plane.detach(address, id);
                 }
                 of != position
             });
@@ -259,19 +259,19 @@ impl ContainerRuntime {
     }
 
     /// A sandbox is gone, and forgotten.
-    pub fn remove(&self, fabric: &Fabric, number: SandboxNumber) {
+    pub fn remove(&self, cluster: &Cluster, number: SandboxNumber) {
         let removed = self.disk.lock().sandboxes.remove(&number);
         if let Some(mut sandbox) = removed {
-            self.lose_network(fabric, &mut sandbox);
+            self.lose_network(cluster, &mut sandbox);
         }
     }
 
-    fn lose_network(&self, fabric: &Fabric, sandbox: &mut Sandbox) {
+    fn lose_network(&self, cluster: &Cluster, sandbox: &mut Sandbox) {
         for (_, address) in std::mem::take(&mut sandbox.addresses) {
-            fabric.nodes.data_plane.detach(address, &sandbox.id);
+            cluster.nodes.data_plane.detach(address, &sandbox.id);
         }
         if std::mem::take(&mut sandbox.netns) {
-            self.say(fabric, PodNote::SandboxGone { sandbox: sandbox.id.clone() });
+            self.say(cluster, PodNote::SandboxGone { sandbox: sandbox.id.clone() });
         }
     }
 
@@ -327,33 +327,33 @@ impl ContainerRuntime {
 
     // --------------------------------------------------------------------------------------------------- for faults
 
-    /// Some calls of the plugin have this trouble from now on, until [`ContainerRuntime::clear_trouble`].
-    pub fn add_trouble(&self, fabric: &Fabric, fault: u32, chance: f64, trouble: Trouble) {
-        let seed = fabric.lock().seed;
-        self.troubles.lock().push(Troubled::new(seed, fault, self.kubelet, chance, trouble));
+    /// Some calls of the plugin have this fault from now on, until [`ContainerRuntime::clear_cni_fault`].
+    pub fn add_cni_fault(&self, cluster: &Cluster, fault: u32, chance: f64, kind: CniFault) {
+        let seed = cluster.lock().seed;
+        self.cni_faults.lock().push(InjectedCniFault::new(seed, fault, self.kubelet, chance, kind));
     }
 
-    /// Ends the trouble that a fault of the plan makes.
-    pub fn clear_trouble(&self, fault: u32) {
-        self.troubles.lock().retain(|troubled| troubled.fault != fault);
+    /// Ends what a fault of the plan injects.
+    pub fn clear_cni_fault(&self, fault: u32) {
+        self.cni_faults.lock().retain(|injected| injected.fault != fault);
     }
 
-    /// The trouble that the next ADD or DEL has.
-    pub fn trouble(&self, fabric: &Fabric, of_add: bool) -> Option<Trouble> {
-        let (index, trouble) = {
-            let mut troubles = self.troubles.lock();
-            let mut hit = troubles.iter_mut().filter(|troubled| troubled.trouble.is_of_add() == of_add);
-            let hit = hit.find_map(|troubled| troubled.hits().then_some((troubled.fault, troubled.trouble)));
+    /// The fault that hits the next ADD or DEL.
+    pub fn next_cni_fault(&self, cluster: &Cluster, of_add: bool) -> Option<CniFault> {
+        let (index, kind) = {
+            let mut cni_faults = self.cni_faults.lock();
+            let mut hit = cni_faults.iter_mut().filter(|injected| injected.kind.is_of_add() == of_add);
+            let hit = hit.find_map(|injected| injected.hits().then_some((injected.fault, injected.kind)));
             hit?
         };
-        let at = fabric.rt.now();
-        fabric.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired }));
-        Some(trouble)
+        let at = cluster.rt.now();
+        cluster.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired }));
+        Some(kind)
     }
 
     /// The container of a sandbox dies: of those that are ready the `nth`, counted round from the oldest. Its containers die with it; its
     /// network namespace stays until it is removed (K §5.4). Returns whether there was one.
-    pub fn lose_sandbox(&self, fabric: &Fabric, nth: u32) -> bool {
+    pub fn lose_sandbox(&self, cluster: &Cluster, nth: u32) -> bool {
         let told = {
             let mut disk = self.disk.lock();
             let mut ready: Vec<&mut Sandbox> = disk.sandboxes.values_mut().filter(|sandbox| sandbox.state == SandboxState::Ready).collect();
@@ -373,21 +373,21 @@ impl ContainerRuntime {
             let _ = events.send(uid.clone());
         }
         if started {
-            self.say(fabric, told);
+            self.say(cluster, told);
         }
         true
     }
 
     /// The machine goes down.
-    pub(super) fn lose_power(&self, fabric: &Fabric) {
+    pub(super) fn lose_power(&self, cluster: &Cluster) {
         let numbers: Vec<SandboxNumber> = self.disk.lock().sandboxes.keys().copied().collect();
         for number in numbers {
             let Some(mut sandbox) = self.get(number) else { continue };
             if std::mem::take(&mut sandbox.started) {
                 let Sandbox { id, pod, pod_uid, .. } = &sandbox;
-                self.say(fabric, PodNote::PodStopped { pod: pod.clone(), uid: pod_uid.clone(), sandbox: id.clone() });
+                self.say(cluster, PodNote::PodStopped { pod: pod.clone(), uid: pod_uid.clone(), sandbox: id.clone() });
             }
-            self.lose_network(fabric, &mut sandbox);
+            self.lose_network(cluster, &mut sandbox);
             sandbox.state = SandboxState::Dead;
             self.with(number, |kept| *kept = sandbox);
         }

@@ -11,7 +11,7 @@ use crate::plan::{Plan, hash_text};
 use crate::scenario::{self, Scenario};
 use crate::served::registry;
 use crate::system::systems;
-use crate::workload::{Adoption, Misfit, Misnamed};
+use crate::workload::{Adoption, InvalidValue, Misnamed};
 use crate::world::Stage;
 
 /// Which scenarios are wanted, and what is to be different about them. The default leaves every scenario as its file says.
@@ -225,7 +225,7 @@ impl<'a> ScenarioFile<'a> {
             let stage = stage(&mut one)?;
             let adoption = one.workload.draft_mut().adopt(&stage.objects);
             let mut of_variant = Problems::new();
-            for Misnamed { op, key, misfit: Misfit { found, wrong, right } } in one.misnamed(&stage.objects) {
+            for Misnamed { op, key, invalid: InvalidValue { found, wrong, right } } in one.misnamed(&stage.objects) {
                 of_variant.push(source.problem_of_row(("op", op), key, &found, wrong, right));
             }
             problems.merge(&of_variant);

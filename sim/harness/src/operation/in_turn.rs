@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_machinery::Env;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use parking_lot::Mutex;
 
@@ -18,7 +18,7 @@ pub const AGAIN: Duration = Duration::from_secs(2);
 /// Carries `ops` out that are not `done` yet: those that came to an end in an earlier life of the process. `subject`: what an
 /// operation is about, if another one could be about the same.
 pub async fn run<O: Operation, S: Ord, F: Future<Output = ()> + Send + 'static>(
-    fabric: &Arc<Fabric>,
+    cluster: &Arc<Cluster>,
     env: &SimEnv,
     ops: &[Op],
     done: &Arc<Mutex<BTreeSet<usize>>>,
@@ -31,7 +31,7 @@ pub async fn run<O: Operation, S: Ord, F: Future<Output = ()> + Send + 'static>(
         if done.lock().contains(&number) {
             continue;
         }
-        fabric.rt.sleep_until(op.common.at).await;
+        cluster.rt.sleep_until(op.common.at).await;
         let (env_of_op, done, work) = (env.clone(), done.clone(), carry_out(number, op.kind.clone()));
         drop(env.spawn(async move {
             while before.is_some_and(|before| !done.lock().contains(&before)) {

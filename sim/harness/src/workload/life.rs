@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use kube_sim::trace::Note;
@@ -14,13 +14,13 @@ use crate::deviation::DeviationName;
 /// Says what a process does in each of its lives, with `site`, which its neighbours share.
 pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
     site: &Arc<S>,
-    fabric: &Arc<Fabric>,
+    cluster: &Arc<Cluster>,
     process: ProcessId,
-    main: impl Fn(Arc<S>, Arc<Fabric>) -> F + Send + Sync + 'static,
+    main: impl Fn(Arc<S>, Arc<Cluster>) -> F + Send + Sync + 'static,
 ) {
-    let (site, shared) = (site.clone(), Arc::downgrade(fabric));
-    fabric.rt.set_main(process, move |_| {
-        let life = shared.upgrade().map(|fabric| main(site.clone(), fabric));
+    let (site, shared) = (site.clone(), Arc::downgrade(cluster));
+    cluster.rt.set_main(process, move |_| {
+        let life = shared.upgrade().map(|cluster| main(site.clone(), cluster));
         async move {
             if let Some(life) = life {
                 life.await;
@@ -32,7 +32,7 @@ pub fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
 /// A process in one of its lives, and what its program needs of the run.
 pub struct Life {
     /// The cluster that it is part of, with its runtime.
-    pub fabric: Arc<Fabric>,
+    pub cluster: Arc<Cluster>,
     /// Its number in the run, the same in each life.
     pub process: ProcessId,
     seed: u64,
@@ -42,22 +42,22 @@ pub struct Life {
 impl Life {
     /// Its clocks, tasks and randomness.
     pub fn env(&self) -> SimEnv {
-        SimEnv::new(&self.fabric.rt, self.seed, self.process)
+        SimEnv::new(&self.cluster.rt, self.seed, self.process)
     }
 
     /// A new client of the API, of the kind that the run has drawn for the process.
     pub fn client(&self) -> SimClient {
-        SimClient::of_program(&self.fabric, self.process)
+        SimClient::of_program(&self.cluster, self.process)
     }
 
     /// The name of the process.
     pub fn name(&self) -> Arc<str> {
-        self.fabric.rt.process_name(self.process)
+        self.cluster.rt.process_name(self.process)
     }
 
     /// Has the trace say that the process said `note`, now.
     pub fn note(&self, note: &dyn Note) {
-        self.fabric.note(self.process, note);
+        self.cluster.note(self.process, note);
     }
 
     /// Whether the system under test has the deviation of this name.
@@ -71,17 +71,17 @@ impl RunContext<'_> {
     /// survives its crashes, and starts it.
     pub fn start_alone<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
         &self,
-        fabric: &Arc<Fabric>,
+        cluster: &Arc<Cluster>,
         name: &str,
         site: &Arc<S>,
         main: impl Fn(Arc<S>, Life) -> F + Send + Sync + 'static,
     ) {
-        let process = fabric.rt.add_process(fabric.rt.add_host(name), name);
+        let process = cluster.rt.add_process(cluster.rt.add_host(name), name);
         let (seed, version) = (self.seed, self.version_of(name).map(|deviations| Arc::<[DeviationName]>::from(*deviations)));
-        live(site, fabric, process, move |site, fabric| {
-            let deviations = version.at(fabric.rt.now()).clone();
-            main(site, Life { fabric, process, seed, deviations })
+        live(site, cluster, process, move |site, cluster| {
+            let deviations = version.at(cluster.rt.now()).clone();
+            main(site, Life { cluster, process, seed, deviations })
         });
-        fabric.start(process);
+        cluster.start(process);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use sim_config::{advice, nearest};
 
-use super::Misfit;
+use super::InvalidValue;
 
 /// So many names are told; of more only the nearest.
 const NAMES_MAX: usize = 10;
@@ -19,7 +19,7 @@ pub struct Misnamed {
     /// The key of the operation that names it, or that would if it stood there.
     pub key: &'static str,
     /// The name, and what there is instead.
-    pub misfit: Misfit,
+    pub invalid: InvalidValue,
 }
 
 /// What is called `what`, such as `pool`, and all that can be called so.
@@ -47,7 +47,7 @@ impl<'a> Known<'a> {
             1..=NAMES_MAX => advice(name, &all, what),
             _ => format!("the nearest of {} is `{}`", all.len(), nearest(name, all)),
         };
-        Some(Misnamed { op, key, misfit: Misfit::value(name, wrong, right) })
+        Some(Misnamed { op, key, invalid: InvalidValue::value(name, wrong, right) })
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn the_nearest_name_is_told_or_what_there_is() {
         let told = |names: &[&str], name: &str| {
-            Known::new("pool", names.iter().copied()).judge(3, "pool", name, "").map(|found| found.misfit.right)
+            Known::new("pool", names.iter().copied()).judge(3, "pool", name, "").map(|found| found.invalid.right)
         };
         assert_eq!(told(&["v4-0"], "v4-0"), None);
         assert_eq!(told(&["blue", "green"], "gren").as_deref(), Some("did you mean `green`?"));

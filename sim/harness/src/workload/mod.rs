@@ -15,7 +15,7 @@ pub mod turns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 pub use kube_sim::fault::FaultTargets;
 use sim_config::{Problems, Source};
 
@@ -53,7 +53,7 @@ pub trait Work {
     ///
     /// # Errors
     /// Why not.
-    fn takes(&self, op: &OpKind) -> Result<(), Misfit>;
+    fn takes(&self, op: &OpKind) -> Result<(), InvalidValue>;
 
     /// Values that are impossible or far too large.
     fn problems(&self, source: Source<'_>) -> Problems;
@@ -91,12 +91,12 @@ pub trait Work {
     }
 
     /// Puts objects into the store before the cluster starts.
-    fn preload(&self, fabric: &Arc<Fabric>) {
-        let _ = fabric;
+    fn preload(&self, cluster: &Arc<Cluster>) {
+        let _ = cluster;
     }
 
     /// Adds the processes, and starts those that run from the beginning.
-    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>);
+    fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>);
 }
 
 /// What a workload is told of the run that it is installed for.
@@ -200,8 +200,8 @@ pub fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn
     all
 }
 
-/// An operation that nobody can carry out.
-pub struct Misfit {
+/// A value of an operation or a plan that nothing can be done with.
+pub struct InvalidValue {
     /// What stands in the file.
     pub found: String,
     /// What is wrong with it.
@@ -210,7 +210,7 @@ pub struct Misfit {
     pub right: String,
 }
 
-impl Misfit {
+impl InvalidValue {
     /// An operation of another workload.
     pub fn of(op: &OpKind, right: &str) -> Self {
         let found = op.kind().to_owned();

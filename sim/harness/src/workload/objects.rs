@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::{Container, Namespace, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 
 /// Puts a namespace into the store unless it is there.
-pub fn preload_namespace(fabric: &Fabric, name: &str) {
-    fabric.preload_unless_held(Namespace { metadata: ObjectKey::cluster(name).metadata(), ..Namespace::default() });
+pub fn preload_namespace(cluster: &Cluster, name: &str) {
+    cluster.preload_unless_held(Namespace { metadata: ObjectKey::cluster(name).metadata(), ..Namespace::default() });
 }
 
 /// A pod with these metadata and one container, of which nothing matters but that it is there.

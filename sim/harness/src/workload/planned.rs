@@ -9,7 +9,7 @@ use sim_config::kinds::Kinds;
 use sim_config::time::SimTime;
 use sim_config::{Problems, Source};
 
-use super::{Misfit, Work};
+use super::{InvalidValue, Work};
 use crate::operation::{Op, Turn};
 use crate::registered::open_set;
 
@@ -108,7 +108,7 @@ pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> P
             };
             problems.push(source.problem_of_row(("op", row), "actor", actor, format!("an operation names the actor `{actor}`"), right));
         }
-        if let Err(Misfit { found, wrong, right }) = workload.takes(&op.kind) {
+        if let Err(InvalidValue { found, wrong, right }) = workload.takes(&op.kind) {
             problems.push(source.problem_in_row(("op", row), &found, wrong, right));
         }
         if *at == SimTime::NEVER {

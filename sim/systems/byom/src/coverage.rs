@@ -1,7 +1,7 @@
 //! The coverage points of the BYOM pool: how calls end, and who gives addresses back.
 
 use ipam_byom::{PoolError, Releaser, StartError, Step};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
 
@@ -51,17 +51,17 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
 }
 
 /// What a call reaches that the pool refuses.
-pub(crate) fn of_refusal(fabric: &Fabric, error: &PoolError) {
-    fabric.reach(CoveragePoint { group: REFUSED, name: failed(error) });
+pub(crate) fn of_refusal(cluster: &Cluster, error: &PoolError) {
+    cluster.reach(CoveragePoint { group: REFUSED, name: failed(error) });
 }
 
 /// What a step of an adaptor or a controller reaches.
-pub(crate) fn of_step(fabric: &Fabric, step: &Step<'_>) {
-    let reach = |group, name| fabric.reach(CoveragePoint { group, name });
+pub(crate) fn of_step(cluster: &Cluster, step: &Step<'_>) {
+    let reach = |group, name| cluster.reach(CoveragePoint { group, name });
     match step {
-        Step::NotAllocated { error, .. } => of_refusal(fabric, error),
+        Step::NotAllocated { error, .. } => of_refusal(cluster, error),
         // It was given an address, whose VM was not handed over.
-        Step::StartFailed { error: StartError::Instance(error), .. } => of_refusal(fabric, error),
+        Step::StartFailed { error: StartError::Instance(error), .. } => of_refusal(cluster, error),
         Step::ReleaseEnded { result: Err(error), .. } => reach(RELEASE_FAILED, failed(error)),
         Step::RecoverEnded { result: Err(error), .. } => reach(RECOVER_FAILED, failed(error)),
         Step::ReleaseBegun { by, .. } => reach(RELEASED, releaser(by)),

@@ -145,8 +145,8 @@ impl Work for CounterPlan {
         (0..self.clients).map(client_name).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        if matches!(op.get(), Some(Operation::Increment)) { Ok(()) } else { Err(Misfit::of(op, "the operation `increment`")) }
+    fn takes(&self, op: &OpKind) -> Result<(), InvalidValue> {
+        if matches!(op.get(), Some(Operation::Increment)) { Ok(()) } else { Err(InvalidValue::of(op, "the operation `increment`")) }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
@@ -162,13 +162,13 @@ impl Work for CounterPlan {
         without_idle(self.clients, ops, client_name, |clients| CounterPlan { clients }.into())
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>) {
-        fabric.preload_unless_held(initial());
+    fn preload(&self, cluster: &Arc<Cluster>) {
+        cluster.preload_unless_held(initial());
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
+    fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {
         for name in self.actor_names() {
-            run.start_alone(fabric, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
+            run.start_alone(cluster, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
                 // A crash in the middle of a turn leaves it open.
                 if turns.give_up() {
                     life.note(&CounterNote::LeftOpen);
@@ -243,7 +243,7 @@ impl Counter {
 
     /// Takes one turn after the other.
     async fn work(&self, turns: &Turns<OpKind>) {
-        while turns.next(&self.life.fabric.rt).await.is_some() {
+        while turns.next(&self.life.cluster.rt).await.is_some() {
             let ended = loop {
                 match self.increment().await {
                     Ok(value) => break CounterNote::Counted { value },

@@ -3,7 +3,7 @@
 use ipam_spiderpool::ipam::{self, Cause, How, IpamError, PoolError};
 use ipam_spiderpool::reclaim::{self, Meaning, Row};
 use ipam_spiderpool::select::{Reason, SelectError, Tier};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
 
@@ -119,8 +119,8 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
 }
 
 /// What a step of an agent reaches.
-pub(crate) fn of_agent(fabric: &Fabric, step: &ipam::Step<'_>) {
-    let reach = |group, name| fabric.reach(CoveragePoint { group, name });
+pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
+    let reach = |group, name| cluster.reach(CoveragePoint { group, name });
     match step {
         ipam::Step::Selected { selection, .. } => {
             if selection.tier != Tier::None {
@@ -151,8 +151,8 @@ pub(crate) fn of_agent(fabric: &Fabric, step: &ipam::Step<'_>) {
 }
 
 /// What a step of a replica of the controller reaches: also where it leaves everything as it is.
-pub(crate) fn of_controller(fabric: &Fabric, step: &reclaim::Step<'_>) {
-    let reach = |row: Row| fabric.reach(CoveragePoint { group: RECLAIM, name: row.code() });
+pub(crate) fn of_controller(cluster: &Cluster, step: &reclaim::Step<'_>) {
+    let reach = |row: Row| cluster.reach(CoveragePoint { group: RECLAIM, name: row.code() });
     match step {
         reclaim::Step::EventJudged { meaning, .. } => match meaning {
             Meaning::Ignore(row) | Meaning::Enter(_, row) | Meaning::Lost(row) | Meaning::Crash(row) => reach(*row),

@@ -75,25 +75,25 @@ fn found(seed: u64, told_at_once: bool) -> (Vec<Found>, Vec<Committed>) {
         let mut draw = Draw::new(seed, Concern::Faults, 0);
         let process = bed.rt.add_process(bed.rt.add_host("reader"), "reader");
         let found = Arc::new(Mutex::new(Vec::new()));
-        let (fabric, log) = (Arc::downgrade(&bed.fabric), found.clone());
+        let (cluster, log) = (Arc::downgrade(&bed.cluster), found.clone());
         bed.rt.set_main(process, move |_| {
-            let (fabric, log) = (fabric.upgrade(), log.clone());
+            let (cluster, log) = (cluster.upgrade(), log.clone());
             async move {
-                let Some(fabric) = fabric else { return };
-                let env = SimEnv::new(&fabric.rt, seed, process);
+                let Some(cluster) = cluster else { return };
+                let env = SimEnv::new(&cluster.rt, seed, process);
                 let options = InformerOptions { namespace: Some("default".into()), ..InformerOptions::default() };
-                let informer = Informer::<ConfigMap, _>::start(SimClient::new(&fabric, process), env.clone(), options);
+                let informer = Informer::<ConfigMap, _>::start(SimClient::new(&cluster, process), env.clone(), options);
                 let store = informer.store();
                 loop {
                     // What is read in the microsecond in which a process goes on depends on which of its tasks comes first.
                     env.sleep(Duration::from_micros(env.random() % 7_000_000)).await;
                     env.sleep(MS).await;
                     let objects = store.list().iter().map(|object| version(object)).collect();
-                    log.lock().push((fabric.rt.now().since_start(), store.resource_version(), objects));
+                    log.lock().push((cluster.rt.now().since_start(), store.resource_version(), objects));
                 }
             }
         });
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         schedule(&bed, &disturbances(&bed, &mut draw));
         for name in ["a", "b", "c"] {
             let writer = bed.client(&format!("writer-{name}"));
@@ -114,7 +114,7 @@ fn found(seed: u64, told_at_once: bool) -> (Vec<Found>, Vec<Committed>) {
         }
         bed.wait(LENGTH).await;
         let kind = bed.kind::<ConfigMap>();
-        let committed = bed.fabric.store(|store| {
+        let committed = bed.cluster.store(|store| {
             let changes = store.table(kind).changes_after(0);
             changes.map(|change| (change.at, change.key.to_string(), change.revision)).collect()
         });
@@ -157,10 +157,10 @@ fn what_arrived_in_a_pause_is_not_there_before_the_reader_of_the_watch_has_run()
                     rt.sleep_until(at).await;
                     *look.lock() = Some(store.len());
                 });
-                bed.fabric.pause(reader.process());
+                bed.cluster.pause(reader.process());
                 writer.create(config_map("a", "k", "0")).await.unwrap();
                 bed.wait(5 * SECOND).await;
-                bed.fabric.resume(reader.process());
+                bed.cluster.resume(reader.process());
                 bed.wait(5 * SECOND).await;
                 assert_eq!(informer.store().len(), 1);
                 seen.lock().take().unwrap() == 0

@@ -26,7 +26,7 @@ async fn install(bed: &Testbed) -> ProcessId {
         Collected::of::<ReplicaSet>(),
         Collected::of::<Deployment>(),
     ];
-    let process = garbage_collector::install(&bed.fabric, bed.seed, types);
+    let process = garbage_collector::install(&bed.cluster, bed.seed, types);
     bed.wait(5 * SECOND).await;
     process
 }
@@ -281,11 +281,11 @@ fn what_happens_while_the_collector_is_down_is_made_up_for() {
         let web = client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
         client.create(owned(pod("web-0", ""), &[reference(&*web)])).await.unwrap();
         bed.wait(10 * SECOND).await;
-        bed.fabric.crash(collector);
+        bed.cluster.crash(collector);
         client.delete::<StatefulSet>(&key("web"), DeleteOptions::default()).await.unwrap();
         bed.wait(60 * SECOND).await;
         assert_eq!(pods(&client).await, ["web-0"]);
-        bed.fabric.start(collector);
+        bed.cluster.start(collector);
         bed.wait(10 * SECOND).await;
         assert_eq!(pods(&client).await, [""; 0]);
     });

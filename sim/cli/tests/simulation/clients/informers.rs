@@ -37,15 +37,15 @@ impl Watching {
         let process = bed.rt.add_process(bed.rt.add_host("watching"), "watching");
         let (told, store) = (Arc::default(), Arc::default());
         let watching = Self { process, told, store };
-        let (fabric, seed) = (Arc::downgrade(&bed.fabric), bed.seed);
+        let (cluster, seed) = (Arc::downgrade(&bed.cluster), bed.seed);
         let (told, store) = (watching.told.clone(), watching.store.clone());
         bed.rt.set_main(process, move |life| {
-            let (fabric, told, store) = (fabric.upgrade(), told.clone(), store.clone());
+            let (cluster, told, store) = (cluster.upgrade(), told.clone(), store.clone());
             async move {
-                let Some(fabric) = fabric else { return };
-                let client = SimClient::with(&fabric, process, Transport::Http2, Reconnect::Sticky);
+                let Some(cluster) = cluster else { return };
+                let client = SimClient::with(&cluster, process, Transport::Http2, Reconnect::Sticky);
                 client.connect_to(servers[life as usize]);
-                let env = SimEnv::new(&fabric.rt, seed, process);
+                let env = SimEnv::new(&cluster.rt, seed, process);
                 let options = InformerOptions { model, namespace: Some("default".into()), ..InformerOptions::default() };
                 let informer = Informer::<ConfigMap, _>::start(client, env, options);
                 *store.lock() = Some(informer.store());
@@ -55,7 +55,7 @@ impl Watching {
                 }
             }
         });
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         watching
     }
 
@@ -356,8 +356,8 @@ fn k150_a_new_process_can_begin_behind_what_the_old_one_saw() {
             bed.wait(5 * SECOND).await;
             assert_eq!(watching.names(), ["new", "old"]);
             let before = watching.store().resource_version().unwrap().parse::<u64>().unwrap();
-            bed.fabric.crash(watching.process);
-            bed.fabric.start(watching.process);
+            bed.cluster.crash(watching.process);
+            bed.cluster.start(watching.process);
             bed.wait(5 * SECOND).await;
             assert_eq!(watching.names(), ["old"], "the second life is connected to the frozen server");
             assert!(watching.store().resource_version().unwrap().parse::<u64>().unwrap() < before);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::leader::{Election, ElectionConfig, Renewal};
 use kube_machinery::{ClientExt, ObjectKey};
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::fault::{ApiServerCrash, ClockDrift, ClockOffset, Crash, EtcdElection, Fault, FaultKind, OneWayPartition, Partition, Pause};
 use kube_sim::rt::ProcessId;
@@ -60,13 +60,13 @@ impl Drop for Leading {
 }
 
 /// One life of a candidate: it runs for leader, writes unguarded while it leads, and exits when it no longer does.
-async fn candidate(fabric: Arc<Fabric>, seed: u64, process: ProcessId, life: u32, renewal: Renewal, board: Arc<Mutex<Board>>) {
-    let client = SimClient::new(&fabric, process);
-    let env = SimEnv::new(&fabric.rt, seed, process);
-    let identity = format!("{}-{life}", fabric.rt.process_name(process));
+async fn candidate(cluster: Arc<Cluster>, seed: u64, process: ProcessId, life: u32, renewal: Renewal, board: Arc<Mutex<Board>>) {
+    let client = SimClient::new(&cluster, process);
+    let env = SimEnv::new(&cluster.rt, seed, process);
+    let identity = format!("{}-{life}", cluster.rt.process_name(process));
     let config = ElectionConfig { renewal, ..ElectionConfig::new(ObjectKey::namespaced("default", "leader"), identity.clone()) };
     let election = Election::start(client.clone(), env, config).unwrap();
-    let rt = &fabric.rt;
+    let rt = &cluster.rt;
     let _ended = election
         .lead(async {
             let leading = Leading::begin(&board, process, rt.now());
@@ -79,11 +79,11 @@ async fn candidate(fabric: Arc<Fabric>, seed: u64, process: ProcessId, life: u32
             }
         })
         .await;
-    let again = fabric.clone();
+    let again = cluster.clone();
     rt.at(rt.now() + SECOND, move || {
         again.start(process);
     });
-    fabric.crash(process);
+    cluster.crash(process);
 }
 
 /// Starts `candidate-0` and, three seconds later, the others: the first one leads by then.
@@ -92,16 +92,16 @@ async fn candidates(bed: &Testbed, n: usize, renewal: Renewal) -> Arc<Mutex<Boar
     for number in 0..n {
         let name = format!("candidate-{number}");
         let process = bed.rt.add_process(bed.rt.add_host(&name), &name);
-        let (fabric, seed, shared) = (Arc::downgrade(&bed.fabric), bed.seed, board.clone());
+        let (cluster, seed, shared) = (Arc::downgrade(&bed.cluster), bed.seed, board.clone());
         bed.rt.set_main(process, move |life| {
-            let (fabric, board) = (fabric.upgrade(), shared.clone());
+            let (cluster, board) = (cluster.upgrade(), shared.clone());
             async move {
-                if let Some(fabric) = fabric {
-                    candidate(fabric, seed, process, life, renewal, board).await;
+                if let Some(cluster) = cluster {
+                    candidate(cluster, seed, process, life, renewal, board).await;
                 }
             }
         });
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         if number == 0 {
             bed.wait(3 * SECOND).await;
             assert_eq!(board.lock().leading, [process]);
@@ -163,7 +163,7 @@ fn with_trouble_for_the_leader(seed: u64, plan: impl Fn(&Testbed) -> Vec<Fault>)
         bed.wait(10 * SECOND + MS * (seed as u32 % 20) * 100).await;
         schedule(&bed, &plan(&bed));
         bed.wait(90 * SECOND).await;
-        let by_commit: Vec<String> = bed.fabric.store(|store| {
+        let by_commit: Vec<String> = bed.cluster.store(|store| {
             let mut writes: Vec<(u64, String)> = store
                 .table(bed.kind::<ConfigMap>())
                 .range(std::ops::Bound::Unbounded)

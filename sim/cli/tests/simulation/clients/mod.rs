@@ -24,7 +24,7 @@ fn fault(bed: &Testbed, after_ms: u32, lasts: Duration, kind: FaultKind) -> Faul
 
 /// Puts a plan into effect.
 fn schedule(bed: &Testbed, plan: &[Fault]) {
-    Faults::schedule(&bed.fabric, plan, bed.rt.now() + Duration::from_secs(3_600));
+    Faults::schedule(&bed.cluster, plan, bed.rt.now() + Duration::from_secs(3_600));
 }
 
 fn target(text: &str) -> Target {

@@ -131,13 +131,13 @@ fn sent(policy: Policy, kind: impl Fn(Probability) -> FaultKind) -> Vec<(u64, Du
         bed.wait(MS).await;
         let mut seen = Vec::new();
         for verb in [Verb::Create, Verb::Delete, Verb::Get] {
-            let (requests, started) = (bed.fabric.recorder(|recorder| recorder.counts.requests), bed.rt.now());
+            let (requests, started) = (bed.cluster.recorder(|recorder| recorder.counts.requests), bed.rt.now());
             let error = match verb {
                 Verb::Create => client.create(config_map("a", "k", "v")).await.unwrap_err(),
                 Verb::Delete => client.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await.unwrap_err(),
                 _ => client.get::<ConfigMap>(&key("a")).await.unwrap_err(),
             };
-            seen.push((bed.fabric.recorder(|recorder| recorder.counts.requests) - requests, bed.rt.now() - started, error));
+            seen.push((bed.cluster.recorder(|recorder| recorder.counts.requests) - requests, bed.rt.now() - started, error));
         }
         seen
     })
@@ -263,9 +263,9 @@ fn each_resend_takes_a_token_of_its_own() {
         let kind = TooManyRequests { server: target("*"), client: target("client"), chance: Probability::ALWAYS, retry_after: 0 };
         schedule(&bed, &[fault(&bed, 0, SECOND, FaultKind::TooManyRequests(kind))]);
         bed.wait(MS).await;
-        let requests = bed.fabric.recorder(|recorder| recorder.counts.requests);
+        let requests = bed.cluster.recorder(|recorder| recorder.counts.requests);
         get(&client, "a").await.unwrap_err();
-        let resends = bed.fabric.recorder(|recorder| recorder.counts.requests) - requests;
+        let resends = bed.cluster.recorder(|recorder| recorder.counts.requests) - requests;
         // Its own waits of 5, 10, 20, 40 and 80 ms would have let nine attempts through in that second.
         assert!((5..=7).contains(&resends), "{resends}");
     });

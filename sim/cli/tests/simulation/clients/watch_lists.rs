@@ -23,8 +23,8 @@ fn begins_anew_on_a_frozen_server(seed: u64, knobs: Knobs) -> [Option<Vec<String
         create(&writer, "new").await;
         bed.wait(5 * SECOND).await;
         assert_eq!(watching.names(), ["new", "old"]);
-        bed.fabric.crash(watching.process);
-        bed.fabric.start(watching.process);
+        bed.cluster.crash(watching.process);
+        bed.cluster.start(watching.process);
         let known = || watching.store().has_synced().then(|| watching.names());
         bed.wait(5 * SECOND).await;
         let frozen = known();

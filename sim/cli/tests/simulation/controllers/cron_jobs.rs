@@ -72,9 +72,9 @@ fn a_crash_makes_no_job_twice_and_makes_up_for_what_was_missed_once() {
         cluster.create(cron_job(json!({"successfulJobsHistoryLimit": 10}))).await;
         cluster.wait(40).await;
         assert_eq!(jobs(&cluster).await.len(), 1);
-        cluster.bed.fabric.crash(cluster.manager);
+        cluster.bed.cluster.crash(cluster.manager);
         cluster.wait(100).await;
-        cluster.bed.fabric.start(cluster.manager);
+        cluster.bed.cluster.start(cluster.manager);
         cluster.wait(8).await;
         assert_eq!(jobs(&cluster).await.len(), 2);
         cluster.patch::<CronJob>("web", json!({"spec": {"suspend": true}})).await;

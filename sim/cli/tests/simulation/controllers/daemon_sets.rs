@@ -118,9 +118,9 @@ fn a_roll_out_deletes_one_pod_at_a_time_and_then_creates() {
             let before = cluster.seen("web").len();
             cluster.patch::<DaemonSet>("web", json!({"spec": {"template": template("web:2")}})).await;
             cluster.wait(3).await;
-            cluster.bed.fabric.crash(cluster.manager);
+            cluster.bed.cluster.crash(cluster.manager);
             cluster.wait(2).await;
-            cluster.bed.fabric.start(cluster.manager);
+            cluster.bed.cluster.start(cluster.manager);
             cluster.wait(40).await;
             let mut there = 3i32;
             for event in &cluster.seen("web")[before..] {

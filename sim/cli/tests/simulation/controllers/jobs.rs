@@ -83,7 +83,7 @@ fn the_object_of_a_pod_stays_until_it_was_counted() {
         cluster.fate("web", Fate::Succeeds);
         cluster.create(job(json!({"completions": 1}))).await;
         cluster.wait(4).await;
-        cluster.bed.fabric.crash(cluster.manager);
+        cluster.bed.cluster.crash(cluster.manager);
         cluster.wait(10).await;
         let pod = cluster.names().await[0].clone();
         cluster.delete::<Pod>(&pod).await;
@@ -91,7 +91,7 @@ fn the_object_of_a_pod_stays_until_it_was_counted() {
         let lingering = cluster.get::<Pod>(&pod).await;
         assert!(lingering.metadata.deletion_timestamp.is_some());
         assert_eq!(lingering.status.as_ref().unwrap().phase.as_deref(), Some("Succeeded"));
-        cluster.bed.fabric.start(cluster.manager);
+        cluster.bed.cluster.start(cluster.manager);
         cluster.wait(20).await;
         assert_eq!(cluster.names().await, [""; 0]);
         assert_eq!(outcome(&cluster).await, (1, 0, Some("Complete".to_owned())));
@@ -143,12 +143,12 @@ fn pods_of_a_deleted_job_are_let_go() {
             cluster.create(job(json!({"completions": 2, "parallelism": 2}))).await;
             cluster.wait(10).await;
             if crashes {
-                cluster.bed.fabric.crash(cluster.manager);
+                cluster.bed.cluster.crash(cluster.manager);
             }
             cluster.client.delete::<Job>(&key("web"), DeleteOptions::default()).await.unwrap();
             if crashes {
                 cluster.wait(5).await;
-                cluster.bed.fabric.start(cluster.manager);
+                cluster.bed.cluster.start(cluster.manager);
             }
             cluster.wait(20).await;
             assert_eq!(cluster.names().await, [""; 0], "crashes: {crashes}");
@@ -182,9 +182,9 @@ fn a_manager_that_crashes_counts_each_pod_once() {
             cluster.create(job(json!({"completions": 8, "parallelism": 3}))).await;
             for crash in 0..10u32 {
                 cluster.bed.wait(SECOND + std::time::Duration::from_millis(u64::from(crash) * 97 + seed * 31)).await;
-                cluster.bed.fabric.crash(cluster.manager);
+                cluster.bed.cluster.crash(cluster.manager);
                 cluster.bed.wait(SECOND / 2).await;
-                cluster.bed.fabric.start(cluster.manager);
+                cluster.bed.cluster.start(cluster.manager);
             }
             cluster.wait(60).await;
             let (succeeded, failed, end) = outcome(&cluster).await;

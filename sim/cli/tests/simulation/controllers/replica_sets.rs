@@ -86,7 +86,7 @@ fn no_pod_is_made_twice_however_late_the_informer_is() {
     for seed in 0..5 {
         run(seed, ONLY, async |cluster| {
             for server in 0..2 {
-                cluster.bed.fabric.set_extra_lag(server, Some(cluster.bed.kind::<Pod>()), SECOND * 3);
+                cluster.bed.cluster.set_extra_lag(server, Some(cluster.bed.kind::<Pod>()), SECOND * 3);
             }
             cluster.create(workload::<ReplicaSet>(20, json!({}))).await;
             cluster.wait(60).await;
@@ -206,12 +206,12 @@ fn a_manager_that_crashes_in_a_roll_out_goes_on() {
             cluster.create(workload::<Deployment>(6, json!({}))).await;
             for crash in 0..10u32 {
                 cluster.bed.wait(SECOND + std::time::Duration::from_millis(u64::from(crash) * 211)).await;
-                cluster.bed.fabric.crash(cluster.manager);
+                cluster.bed.cluster.crash(cluster.manager);
                 if crash == 3 {
                     cluster.patch::<Deployment>("web", json!({"spec": {"template": template("web:2")}})).await;
                 }
                 cluster.bed.wait(SECOND / 2).await;
-                cluster.bed.fabric.start(cluster.manager);
+                cluster.bed.cluster.start(cluster.manager);
             }
             cluster.wait(120).await;
             assert_eq!((cluster.ready().await.len(), cluster.pods().await.len()), (6, 6), "seed {seed}");

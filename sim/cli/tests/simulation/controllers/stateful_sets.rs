@@ -159,9 +159,9 @@ fn pods_below_the_partition_keep_the_old_template_even_when_they_are_replaced() 
         cluster.patch::<StatefulSet>("web", json!({"spec": {"template": template("web:2")}})).await;
         cluster.wait(30).await;
         assert_eq!(images(&cluster).await, ["web:1", "web:1", "web:2"]);
-        cluster.bed.fabric.crash(cluster.manager);
+        cluster.bed.cluster.crash(cluster.manager);
         cluster.delete::<Pod>("web-1").await;
-        cluster.bed.fabric.start(cluster.manager);
+        cluster.bed.cluster.start(cluster.manager);
         cluster.wait(30).await;
         assert_eq!(cluster.ready().await.len(), 3);
         assert_eq!(images(&cluster).await, ["web:1", "web:1", "web:2"]);
@@ -270,14 +270,14 @@ fn a_manager_that_crashes_in_a_roll_out_and_in_scaling_goes_on() {
             cluster.create(set(4, json!({}))).await;
             for crash in 0..12u32 {
                 cluster.bed.wait(super::support::SECOND * 3 + std::time::Duration::from_millis(u64::from(crash) * 137)).await;
-                cluster.bed.fabric.crash(cluster.manager);
+                cluster.bed.cluster.crash(cluster.manager);
                 match crash {
                     4 => drop(cluster.patch::<StatefulSet>("web", json!({"spec": {"template": template("web:2")}})).await),
                     8 => drop(cluster.patch::<StatefulSet>("web", json!({"spec": {"replicas": 2}})).await),
                     _ => {}
                 }
                 cluster.bed.wait(super::support::SECOND).await;
-                cluster.bed.fabric.start(cluster.manager);
+                cluster.bed.cluster.start(cluster.manager);
             }
             cluster.wait(60).await;
             assert_eq!(cluster.ready().await, ["web-0", "web-1"], "seed {seed}");

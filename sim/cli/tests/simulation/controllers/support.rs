@@ -70,7 +70,7 @@ pub(crate) fn run<T>(seed: u64, controllers: &[Controller], test: impl AsyncFnOn
 pub(crate) fn run_with<T>(seed: u64, set: Set, test: impl AsyncFnOnce(Cluster) -> T) -> T {
     Testbed::run(seed, async |bed| {
         let client = bed.client("user");
-        let manager = controller_manager::install(&bed.fabric, bed.seed, set);
+        let manager = controller_manager::install(&bed.cluster, bed.seed, set);
         let (fates, seen) = (Arc::default(), Arc::default());
         // Keeps the informer for as long as the run.
         let _kubelet = kubelet(&bed, &fates, &seen);
@@ -219,12 +219,12 @@ impl Cluster {
 
     /// How many writes the manager has sent.
     pub(crate) fn writes(&self) -> u32 {
-        let writes = self.bed.fabric.writes();
+        let writes = self.bed.cluster.writes();
         writes.iter().find(|(name, _)| **name == *controller_manager::NAME).map_or(0, |(_, count)| *count)
     }
 
     pub(crate) fn digest(&self) -> u128 {
-        self.bed.fabric.recorder(|recorder| recorder.digest.value())
+        self.bed.cluster.recorder(|recorder| recorder.digest.value())
     }
 }
 

@@ -9,7 +9,7 @@ use kube_machinery::api::{DeleteOptions, Verb};
 use kube_machinery::kubevirt::VirtualMachine;
 use kube_sim::actor::controller_manager;
 use kube_sim::actor::controller_manager::{Controller, Set};
-use kube_sim::cluster::server::{ApiFault, Failure, Mishap};
+use kube_sim::cluster::server::{ApiFault, Failure, InjectedFault};
 use kube_sim::net::Side;
 use kube_sim::testbed::{from_json, key};
 use serde_json::json;
@@ -38,8 +38,8 @@ fn the_same_run_twice_gives_the_same_digest() {
     let digest = |seed| {
         run(seed, &Controller::ALL, async |cluster| {
             live(&cluster).await;
-            cluster.bed.fabric.crash(cluster.manager);
-            cluster.bed.fabric.start(cluster.manager);
+            cluster.bed.cluster.crash(cluster.manager);
+            cluster.bed.cluster.start(cluster.manager);
             cluster.wait(10).await;
             cluster.digest()
         })
@@ -54,10 +54,10 @@ fn a_cluster_at_rest_costs_no_request() {
         live(&cluster).await;
         cluster.wait(400).await;
         let writes = cluster.writes();
-        let requests = cluster.bed.fabric.recorder(|recorder| recorder.counts.requests);
+        let requests = cluster.bed.cluster.recorder(|recorder| recorder.counts.requests);
         cluster.wait(3_600).await;
         assert_eq!(cluster.writes(), writes);
-        assert_eq!(cluster.bed.fabric.recorder(|recorder| recorder.counts.requests), requests);
+        assert_eq!(cluster.bed.cluster.recorder(|recorder| recorder.counts.requests), requests);
     });
 }
 
@@ -72,11 +72,11 @@ fn writes_whose_answers_are_lost_leave_neither_too_many_pods_nor_too_few() {
                 verbs: vec![Verb::Create, Verb::Update, Verb::Delete],
                 kinds: Vec::new(),
                 chance: 0.3,
-                mishap: Mishap::LoseReply { error: Failure::Timeout, after: SECOND },
+                injected: InjectedFault::LoseReply { error: Failure::Timeout, after: SECOND },
             };
-            cluster.bed.fabric.add_api_fault(fault);
+            cluster.bed.cluster.add_api_fault(fault);
             live(&cluster).await;
-            cluster.bed.fabric.remove_api_faults(7);
+            cluster.bed.cluster.remove_api_faults(7);
             cluster.wait(120).await;
             let ready = cluster.ready().await;
             let of = |prefix: &str| ready.iter().filter(|name| name.starts_with(prefix)).count();

@@ -133,9 +133,9 @@ fn a_live_migration_has_a_second_pod_and_then_only_that() {
                 assert_eq!(target.metadata.annotations.as_ref().unwrap()["kubevirt.io/migrationJobName"], name);
                 assert!(target.spec.as_ref().unwrap().affinity.as_ref().unwrap().pod_anti_affinity.is_some());
                 if turn == 1 {
-                    cluster.bed.fabric.crash(cluster.manager);
+                    cluster.bed.cluster.crash(cluster.manager);
                     cluster.wait(1).await;
-                    cluster.bed.fabric.start(cluster.manager);
+                    cluster.bed.cluster.start(cluster.manager);
                 }
                 cluster.wait(25).await;
                 assert_eq!(cluster.names().await, [target.metadata.name.clone().unwrap()], "seed {seed}");

@@ -18,7 +18,7 @@ fn crash_at(bed: &Testbed, at: SimTime, when: &[ObjectChange]) -> ProcessId {
     let victim = bed.process("victim");
     let kind = FaultKind::Crash(Crash { process: target("victim"), down: Span::secs(60) });
     let common = Window { when: when.to_vec(), ..Window::new(at, None) };
-    Faults::schedule(&bed.fabric, &[Fault { common, kind }], bed.rt.now() + 600 * SECOND);
+    Faults::schedule(&bed.cluster, &[Fault { common, kind }], bed.rt.now() + 600 * SECOND);
     victim
 }
 
@@ -85,7 +85,7 @@ fn what_lasts_counts_from_the_change_and_what_never_came_is_void_when_faults_hea
             let when = vec![change(&format!("configmaps/default/{name}"), ChangeKind::Created, 1)];
             Fault { common: Window { when, ..Window::new(now, Some(Span::secs(5))) }, kind: cut() }
         };
-        Faults::schedule(&bed.fabric, &[fault("a"), fault("late")], now + 60 * SECOND);
+        Faults::schedule(&bed.cluster, &[fault("a"), fault("late")], now + 60 * SECOND);
         bed.wait(20 * SECOND).await;
         create(&client, "a").await.unwrap();
         let begun = bed.rt.now();

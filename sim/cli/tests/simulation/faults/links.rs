@@ -26,8 +26,8 @@ fn a_partition_cuts_both_directions_until_it_ends_and_nobody_else() {
         assert_eq!(read(&cut_off, 5).await, Err(TransportError::Deadline.into()));
         assert_eq!(read(&other, 5).await, Ok(()));
         for server in 0..2 {
-            let (client, server) = (cut_off.process(), bed.fabric.server_process(server));
-            assert!(bed.fabric.network(|net| net.is_cut(client, server) && net.is_cut(server, client)));
+            let (client, server) = (cut_off.process(), bed.cluster.server_process(server));
+            assert!(bed.cluster.network(|net| net.is_cut(client, server) && net.is_cut(server, client)));
         }
         bed.wait(6 * SECOND).await;
         assert_eq!(read(&cut_off, 5).await, Ok(()));
@@ -93,13 +93,13 @@ fn what_loss_takes_is_sent_again_and_nothing_is_lost_after_its_end() {
             late += u64::from(time >= 200 * MS);
         }
         assert!((15..45).contains(&late), "{late} of 60");
-        let lost = bed.fabric.network(|net| net.counts.lost);
+        let lost = bed.cluster.network(|net| net.counts.lost);
         assert_eq!(lost, late);
         bed.wait(200 * SECOND).await;
         for _ in 0..60 {
             read(&client, 1).await.unwrap();
         }
-        assert_eq!(bed.fabric.network(|net| net.counts.lost), lost);
+        assert_eq!(bed.cluster.network(|net| net.counts.lost), lost);
     });
 }
 

@@ -38,7 +38,7 @@ async fn strike(bed: &Testbed, lasts: Duration, kind: FaultKind) -> Arc<Faults> 
 async fn strike_all<const N: usize>(bed: &Testbed, kinds: [(Duration, FaultKind); N]) -> Arc<Faults> {
     let at = bed.rt.now() + MS;
     let plan = kinds.map(|(lasts, kind)| Fault { common: Window::new(at, Some(Span(lasts))), kind });
-    let faults = Faults::schedule(&bed.fabric, &plan, at + Duration::from_secs(3_600));
+    let faults = Faults::schedule(&bed.cluster, &plan, at + Duration::from_secs(3_600));
     bed.wait(2 * MS).await;
     faults
 }
@@ -53,12 +53,12 @@ fn probability(value: f64) -> Probability {
 
 /// Whether the store has a ConfigMap of this name in `default`.
 fn stored(bed: &Testbed, name: &str) -> bool {
-    bed.fabric.store(|store| store.table(bed.kind::<ConfigMap>()).get(&key(name)).is_some())
+    bed.cluster.store(|store| store.table(bed.kind::<ConfigMap>()).get(&key(name)).is_some())
 }
 
 /// How many ConfigMaps there are.
 fn count(bed: &Testbed) -> usize {
-    bed.fabric.store(|store| store.table(bed.kind::<ConfigMap>()).len())
+    bed.cluster.store(|store| store.table(bed.kind::<ConfigMap>()).len())
 }
 
 /// Creates a ConfigMap.

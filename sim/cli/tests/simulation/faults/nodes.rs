@@ -59,8 +59,8 @@ impl Node {
             heartbeats,
             ..KubeletConfig::new("node-0", bed.seed)
         };
-        let runtime = kubelet::install(&bed.fabric, process, plugin.clone(), config);
-        bed.fabric.start(process);
+        let runtime = kubelet::install(&bed.cluster, process, plugin.clone(), config);
+        bed.cluster.start(process);
         bed.wait(2 * SECOND).await;
         Self { user, plugin, runtime }
     }
@@ -73,12 +73,12 @@ impl Node {
     async fn delete(&self, bed: &Testbed) {
         self.user.delete::<Pod>(&key("web"), DeleteOptions::default()).await.unwrap();
         bed.wait(3 * SECOND).await;
-        assert!(!bed.fabric.holds::<Pod>(&key("web")), "the runtime went on");
+        assert!(!bed.cluster.holds::<Pod>(&key("web")), "the runtime went on");
     }
 }
 
 fn answers(bed: &Testbed, address: &str) -> bool {
-    bed.fabric.nodes.data_plane.answers(address.parse().unwrap(), None)
+    bed.cluster.nodes.data_plane.answers(address.parse().unwrap(), None)
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn a_late_del_comes_without_a_network_namespace_even_if_the_kubelet_crashes_mean
         node.delete(&bed).await;
         assert_eq!((node.plugin.story().len(), node.runtime.owes()), (1, 1));
         let kubelet = node.runtime.kubelet();
-        bed.fabric.crash(kubelet);
+        bed.cluster.crash(kubelet);
         bed.wait(5 * SECOND).await;
-        bed.fabric.start(kubelet);
+        bed.cluster.start(kubelet);
         bed.wait(60 * SECOND).await;
         assert_eq!(node.plugin.story(), ["ADD eth0 #0", "DEL eth0 #0 without netns"]);
         assert_eq!(node.runtime.owes(), 0);

@@ -21,15 +21,15 @@ use super::{MS, SECOND, create, stored, strike, target};
 /// apart.
 fn writer(bed: &Testbed, name: &str) -> ProcessId {
     let process = bed.rt.add_process(bed.rt.add_host(name), name);
-    let fabric = Arc::downgrade(&bed.fabric);
+    let cluster = Arc::downgrade(&bed.cluster);
     let name = name.to_owned();
     bed.rt.set_main(process, move |life| {
-        let (fabric, name) = (fabric.upgrade(), name.clone());
+        let (cluster, name) = (cluster.upgrade(), name.clone());
         async move {
-            let Some(fabric) = fabric else { return };
-            let client = SimClient::new(&fabric, process);
+            let Some(cluster) = cluster else { return };
+            let client = SimClient::new(&cluster, process);
             for step in ["a", "b", "c"] {
-                fabric.rt.sleep(SECOND).await;
+                cluster.rt.sleep(SECOND).await;
                 create(&client, &format!("{name}-{step}-{life}")).await.unwrap();
             }
         }
@@ -41,7 +41,7 @@ fn writer(bed: &Testbed, name: &str) -> ProcessId {
 fn a_crashed_process_loses_its_memory_and_starts_again() {
     Testbed::run(1, async |bed| {
         let process = writer(&bed, "p");
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         bed.wait(1_500 * MS).await;
         strike(&bed, SECOND, FaultKind::Crash(Crash { process: target("p"), down: Span::secs(10) })).await;
         assert_eq!(bed.rt.state(process), ProcessState::Down);
@@ -63,7 +63,7 @@ fn a_crash_at_the_nth_write_before_its_commit_leaves_nothing_behind() {
     Testbed::run(1, async |bed| {
         let process = writer(&bed, "p");
         strike(&bed, SECOND, crash_at("p", 2, false)).await;
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         bed.wait(3 * SECOND).await;
         assert_eq!(bed.rt.state(process), ProcessState::Down);
         bed.wait(10 * SECOND).await;
@@ -77,7 +77,7 @@ fn a_crash_at_the_nth_write_after_its_commit_leaves_the_write() {
     Testbed::run(1, async |bed| {
         let process = writer(&bed, "p");
         strike(&bed, SECOND, crash_at("p", 2, true)).await;
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         bed.wait(13 * SECOND).await;
         assert_eq!(["p-a-0", "p-b-0", "p-c-0"].map(|name| stored(&bed, name)), [true, true, false]);
         assert_eq!(["p-a-1", "p-b-1", "p-c-1"].map(|name| stored(&bed, name)), [true; 3]);
@@ -88,7 +88,7 @@ fn a_crash_at_the_nth_write_after_its_commit_leaves_the_write() {
 fn a_crash_after_a_commit_waits_for_a_commit_that_waits_for_etcd() {
     Testbed::run(1, async |bed| {
         let process = writer(&bed, "p");
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         let pause = FaultKind::EtcdPause(EtcdPause {});
         super::strike_all(&bed, [(5 * SECOND, pause), (SECOND, crash_at("p", 1, true))]).await;
         bed.wait(4 * SECOND).await;
@@ -105,9 +105,9 @@ fn a_crash_point_crashes_the_process_that_reached_it() {
     Testbed::run(1, async |bed| {
         let (early, late) = (writer(&bed, "p-early"), writer(&bed, "p-late"));
         strike(&bed, SECOND, crash_at("p-*", 1, true)).await;
-        bed.fabric.start(early);
+        bed.cluster.start(early);
         bed.wait(500 * MS).await;
-        bed.fabric.start(late);
+        bed.cluster.start(late);
         bed.wait(SECOND).await;
         assert_eq!((bed.rt.state(early), bed.rt.state(late)), (ProcessState::Down, ProcessState::Running));
         bed.wait(500 * MS).await;
@@ -162,7 +162,7 @@ fn a_host_that_goes_down_takes_its_processes_and_comes_back() {
         let processes = ["agent", "runtime"].map(|name| bed.rt.add_process(host, name));
         let idle = bed.rt.add_process(host, "idle");
         let other = bed.process("other");
-        processes.iter().for_each(|&process| assert!(bed.fabric.start(process)));
+        processes.iter().for_each(|&process| assert!(bed.cluster.start(process)));
         strike(&bed, 30 * SECOND, FaultKind::HostDown(HostDown { host: target("node-1") })).await;
         let states = || processes.map(|process| bed.rt.state(process));
         assert_eq!(states(), [ProcessState::Down; 2]);
@@ -182,7 +182,7 @@ fn a_process_that_panicked_does_not_start_on_a_host_that_is_down() {
         let (hit, spared) = (bed.process("hit"), bed.process("spared"));
         for process in [hit, spared] {
             bed.rt.crash(process);
-            bed.fabric.panicked(process, 10 * SECOND);
+            bed.cluster.panicked(process, 10 * SECOND);
         }
         strike(&bed, 30 * SECOND, FaultKind::HostDown(HostDown { host: target("hit") })).await;
         bed.wait(15 * SECOND).await;
@@ -218,8 +218,8 @@ fn whoever_leads_is_cut_off_again_and_again() {
         let flaps = LeaderFlaps { lease: lease_of, cut: Span::secs(5), every: Span::secs(10) };
         strike(&bed, 63 * SECOND, FaultKind::LeaderFlaps(flaps)).await;
         let cut = |client: &SimClient| {
-            let (me, server) = (client.process(), bed.fabric.server_process(0));
-            bed.fabric.network(|net| (net.is_cut(me, server), net.is_cut(server, me)))
+            let (me, server) = (client.process(), bed.cluster.server_process(0));
+            bed.cluster.network(|net| (net.is_cut(me, server), net.is_cut(server, me)))
         };
         assert_eq!((cut(&one), cut(&other)), ((true, true), (false, false)));
         bed.wait(6 * SECOND).await;

@@ -147,7 +147,7 @@ fn a_request_whose_connection_broke_is_executed_late_even_if_its_caller_is_down(
         let (time, result) = took(&bed, create(&me, "a")).await;
         assert_eq!(result.unwrap_err(), TransportError::Reset.into());
         assert!(time < SECOND && !stored(&bed, "a"));
-        bed.fabric.crash(me.process());
+        bed.cluster.crash(me.process());
         bed.wait(9 * SECOND).await;
         assert!(!stored(&bed, "a"));
         bed.wait(2 * SECOND).await;
@@ -228,7 +228,7 @@ fn the_opening_of_a_watch_is_a_request_too() {
 fn what_was_sent_is_logged_with_the_later_writes_of_others() {
     Testbed::run(1, async |bed| {
         let (me, other) = (bed.client("me"), bed.client("other"));
-        bed.fabric.keep_requests();
+        bed.cluster.keep_requests();
         befalls(&bed, hit(2, RequestEffect::Forbidden)).await;
         create(&me, "a").await.unwrap();
         let map = read(&other).await;
@@ -236,7 +236,7 @@ fn what_was_sent_is_logged_with_the_later_writes_of_others() {
         write(&other, map, "new").await.unwrap();
         create(&other, "b").await.unwrap();
         let _ = me.create(config_map("a", "k", "v")).await;
-        let sent = bed.fabric.take_requests().unwrap();
+        let sent = bed.cluster.take_requests().unwrap();
         let of = |client: &SimClient| {
             let sent = sent.iter().filter(|sent| sent.client == client.process());
             sent.map(|sent| (sent.nth, sent.later_writes, sent.struck)).collect::<Vec<_>>()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::race::race;
 use kube_machinery::{ClientExt, FxHashMap};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::fault::{
     Crash, CrashAtWrite, EtcdPause, Fault, FaultDraft, FaultKind, Faults, HostDown, Loss, Partition, Pause, Window, vocabulary,
 };
@@ -31,40 +31,40 @@ fn whole_vocabulary(seed: u64) -> Vec<Fault> {
 
 /// Three clients at work under every fault, for three minutes. Whatever happens to them, they go on.
 async fn busy(bed: &Testbed, plan: &[Fault]) {
-    Faults::schedule(&bed.fabric, plan, SimTime::from_secs(150));
+    Faults::schedule(&bed.cluster, plan, SimTime::from_secs(150));
     create(&bed.client("admin-of-counter"), "counter").await.unwrap();
     for number in 0..3 {
         let name = format!("client-{number}");
         let process = bed.rt.add_process(bed.rt.add_host(&name), &name);
-        let fabric = Arc::downgrade(&bed.fabric);
+        let cluster = Arc::downgrade(&bed.cluster);
         bed.rt.set_main(process, move |life| {
-            let fabric = fabric.upgrade();
+            let cluster = cluster.upgrade();
             async move {
-                let Some(fabric) = fabric else { return };
-                let client = kube_sim::cluster::SimClient::new(&fabric, process);
+                let Some(cluster) = cluster else { return };
+                let client = kube_sim::cluster::SimClient::new(&cluster, process);
                 let mut round = 0_u64;
                 loop {
                     let name = format!("c-{number}-{life}-{round}");
                     let _ = create(&client, &name).await;
                     let _ = client.get::<ConfigMap>(&key(&name)).await;
                     let _ = delete(&client, &name).await;
-                    fabric.rt.sleep(200 * MS).await;
+                    cluster.rt.sleep(200 * MS).await;
                     round += 1;
                 }
             }
         });
-        bed.fabric.start(process);
+        bed.cluster.start(process);
     }
     bed.wait(Duration::from_secs(180)).await;
 }
 
-/// The digest of a run with every fault, its number of events, and the fabric it ran on.
-fn run(seed: u64) -> (u128, u64, Weak<Fabric>) {
+/// The digest of a run with every fault, its number of events, and the cluster it ran on.
+fn run(seed: u64) -> (u128, u64, Weak<Cluster>) {
     Testbed::run(seed, async |bed| {
         busy(&bed, &whole_vocabulary(seed)).await;
-        let digest = bed.fabric.recorder(|recorder| recorder.digest);
+        let digest = bed.cluster.recorder(|recorder| recorder.digest);
         assert_eq!(bed.rt.panics().len(), 0, "{:?}", bed.rt.panics());
-        (digest.value(), digest.events(), Arc::downgrade(&bed.fabric))
+        (digest.value(), digest.events(), Arc::downgrade(&bed.cluster))
     })
 }
 
@@ -88,13 +88,13 @@ fn a_finished_run_leaves_nothing_behind() {
 
 #[test]
 fn a_run_that_ends_in_the_middle_of_every_fault_leaves_nothing_behind() {
-    let fabric = Testbed::run(1, async |bed| {
+    let cluster = Testbed::run(1, async |bed| {
         let client = bed.client("client-0");
         create(&client, "counter").await.unwrap();
         let mut plan = whole_vocabulary(1);
         let at = bed.rt.now() + SECOND;
         plan.iter_mut().for_each(|fault| fault.common = Window::new(at, None));
-        Faults::schedule(&bed.fabric, &plan, SimTime::NEVER);
+        Faults::schedule(&bed.cluster, &plan, SimTime::NEVER);
         // Requests and watches that are still under way at the end.
         for number in 0..5 {
             let client = client.clone();
@@ -104,9 +104,9 @@ fn a_run_that_ends_in_the_middle_of_every_fault_leaves_nothing_behind() {
             });
         }
         bed.wait(1_001 * MS).await;
-        Arc::downgrade(&bed.fabric)
+        Arc::downgrade(&bed.cluster)
     });
-    assert_eq!(fabric.strong_count(), 0);
+    assert_eq!(cluster.strong_count(), 0);
 }
 
 /// How long each request of client `b` takes while client `a` is at work, too.
@@ -163,7 +163,7 @@ fn healing_ends_what_holds_brings_back_what_is_down_and_begins_nothing_more() {
                 FaultKind::CrashAtWrite(CrashAtWrite { process: target("client"), nth: 1, after_commit: false, down: Span::secs(1) }),
             ),
         ];
-        Faults::schedule(&bed.fabric, &plan, now + 10 * SECOND);
+        Faults::schedule(&bed.cluster, &plan, now + 10 * SECOND);
         bed.wait(9 * SECOND).await;
         assert_eq!(bed.rt.state(down), ProcessState::Down);
         bed.wait(3 * SECOND).await;
@@ -182,13 +182,13 @@ fn what_lasts_for_good_counts_as_felt_once_it_met_a_message() {
             let (client, now) = (bed.client_on("client", 0), bed.rt.now());
             let cut = Partition { from: target("client"), to: target("apiserver-*") };
             let fault = Fault { common: Window::new(now + SECOND, Some(Span::FOREVER)), kind: FaultKind::Partition(cut) };
-            let faults = Faults::schedule(&bed.fabric, &[fault], now + 10 * SECOND);
+            let faults = Faults::schedule(&bed.cluster, &[fault], now + 10 * SECOND);
             bed.wait(12 * SECOND).await;
             if used {
                 race(create(&client, "a"), bed.rt.sleep(5 * SECOND)).await;
             }
             faults.settle();
-            assert_eq!(bed.fabric.recorder(|recorder| recorder.fired.contains(&0)), used);
+            assert_eq!(bed.cluster.recorder(|recorder| recorder.fired.contains(&0)), used);
         });
     }
 }

@@ -98,12 +98,12 @@ fn what_cannot_be_found_out_about_is_one_type_for_one_process_while_the_fault_la
     Testbed::run(1, async |bed| {
         let [client, other] = [bed.client_on("client", 0), bed.client_on("other", 0)].map(|client| client.process());
         let (maps, pods) = (bed.kind::<ConfigMap>(), bed.kind::<Pod>());
-        assert!(bed.fabric.discovers(client, maps));
+        assert!(bed.cluster.discovers(client, maps));
         strike(&bed, SECOND, FaultKind::DiscoveryFails(DiscoveryFails { process: target("client"), resource: "configmaps".into() })).await;
-        assert!(!bed.fabric.discovers(client, maps));
-        assert!(bed.fabric.discovers(client, pods) && bed.fabric.discovers(other, maps));
+        assert!(!bed.cluster.discovers(client, maps));
+        assert!(bed.cluster.discovers(client, pods) && bed.cluster.discovers(other, maps));
         bed.wait(SECOND).await;
-        assert!(bed.fabric.discovers(client, maps), "the fault is over");
+        assert!(bed.cluster.discovers(client, maps), "the fault is over");
     });
 }
 

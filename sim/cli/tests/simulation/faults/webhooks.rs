@@ -35,7 +35,7 @@ fn hooked_with(bed: &Testbed, failure_policy: FailurePolicy) -> [ProcessId; 2] {
     let service = Service::new("hooks");
     let processes = ["hook-0", "hook-1"].map(|name| bed.process(name));
     processes.iter().for_each(|process| service.serve(*process, Arc::new(count), SimTime::ZERO));
-    bed.fabric.add_webhook(Webhook {
+    bed.cluster.add_webhook(Webhook {
         rules: vec![Rule { operations: vec![Verb::Create], kinds: vec![bed.kind::<ConfigMap>()], part: Part::Main }],
         failure_policy,
         ..Webhook::new("count.example.com", true, service)
@@ -140,7 +140,7 @@ fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_ever
         Testbed::run(seed, async |bed| {
             let client = bed.client("client");
             let [first, second] = hooked(&bed);
-            bed.fabric.crash(first);
+            bed.cluster.crash(first);
             // Nobody is connected yet: the Service sends the first call to either.
             match create(&client, "first").await {
                 Ok(_) => admitted += 1,
@@ -154,7 +154,7 @@ fn a_dead_replica_refuses_calls_until_its_probe_has_noticed_and_without_one_ever
             for number in 0..5 {
                 create(&client, &format!("c-{number}")).await.unwrap();
             }
-            bed.fabric.crash(second);
+            bed.cluster.crash(second);
             bed.wait(11 * SECOND).await;
             let failed = failure(client.create(config_map("none", "k", "v")).await.map(drop));
             assert!(failed.starts_with("Internal error occurred: failed calling webhook \"count.example.com\""), "{failed}");
@@ -209,7 +209,7 @@ fn k198_whose_clock_is_behind_goes_on_to_accept_a_certificate_that_has_expired()
     Testbed::run(1, async |bed| {
         let client = bed.client_on("client", 0);
         hooked(&bed);
-        let behind = bed.rt.host_of(bed.fabric.server_process(0));
+        let behind = bed.rt.host_of(bed.cluster.server_process(0));
         bed.rt.adjust_clock(behind, |clock, _| clock.step_wall(-3_600_000_000));
         let fault = WebhookCertificate { process: target("hook-*"), problem: CertificateProblem::Expired };
         strike(&bed, 100 * SECOND, FaultKind::WebhookCertificate(fault)).await;

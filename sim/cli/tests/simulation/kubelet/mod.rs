@@ -83,8 +83,8 @@ impl Stage {
             let plugin = Plugin::new(&bed.rt);
             let host = bed.rt.add_host("node-0");
             let kubelet = bed.rt.add_process(host, "kubelet-0");
-            let runtime = kubelet::install(&bed.fabric, kubelet, plugin.clone(), change(config(&bed, "node-0")));
-            bed.fabric.start(kubelet);
+            let runtime = kubelet::install(&bed.cluster, kubelet, plugin.clone(), change(config(&bed, "node-0")));
+            bed.cluster.start(kubelet);
             bed.wait(2 * SECOND).await;
             let stage = Stage { bed, user, plugin, runtime, kubelet };
             test(stage).await
@@ -110,7 +110,7 @@ impl Stage {
 
     /// The pod as it is stored.
     fn stored(&self, name: &str) -> Option<Arc<Pod>> {
-        let found = self.bed.fabric.store(|store| store.table(self.bed.kind::<Pod>()).get(&key(name)).cloned())?;
+        let found = self.bed.cluster.store(|store| store.table(self.bed.kind::<Pod>()).get(&key(name)).cloned())?;
         Some(Arc::new(serde_json::from_value(found.to_value()).unwrap()))
     }
 
@@ -141,7 +141,7 @@ impl Stage {
     /// Begins a fault.
     fn strike(&self, lasts: Duration, kind: FaultKind) {
         let fault = Fault { common: Window::new(self.bed.rt.now(), Some(Span(lasts))), kind };
-        Faults::schedule(&self.bed.fabric, &[fault], self.bed.rt.now() + Duration::from_secs(36_000));
+        Faults::schedule(&self.bed.cluster, &[fault], self.bed.rt.now() + Duration::from_secs(36_000));
     }
 
     /// The kubelet crashes, and is back after `down`.
@@ -156,7 +156,7 @@ impl Stage {
 
     /// Who answers on an address.
     fn answers(&self, address: &str) -> bool {
-        self.bed.fabric.nodes.data_plane.answers(address.parse().unwrap(), None)
+        self.bed.cluster.nodes.data_plane.answers(address.parse().unwrap(), None)
     }
 }
 

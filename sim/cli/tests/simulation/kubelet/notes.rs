@@ -81,7 +81,7 @@ impl Listener {
 /// The notes since this was asked last.
 fn notes(stage: &Stage) -> Vec<PodNote> {
     let fresh = Recorder::keeping(true);
-    let mut before = stage.bed.fabric.recorder(|recorder| std::mem::replace(recorder, fresh));
+    let mut before = stage.bed.cluster.recorder(|recorder| std::mem::replace(recorder, fresh));
     let said = before.take_recording().unwrap_or_default().into_iter().filter_map(|record| match record.what {
         What::Note { note, .. } => note.downcast_ref::<PodNote>().cloned(),
         _ => None,
@@ -113,7 +113,7 @@ fn whoever_listens_to_the_notes_knows_who_answers_where() {
                 stage.bed.wait(211 * MS).await;
                 notes(&stage).into_iter().for_each(|note| listener.hear(note));
                 for address in (1..=120).map(|last| IpAddr::from([10, 0, 0, last])) {
-                    let truth: BTreeSet<Arc<str>> = stage.bed.fabric.nodes.data_plane.sandboxes_on(address).into_iter().collect();
+                    let truth: BTreeSet<Arc<str>> = stage.bed.cluster.nodes.data_plane.sandboxes_on(address).into_iter().collect();
                     assert_eq!(listener.users(address), truth, "seed {seed}, step {step}, {address}");
                 }
             }

@@ -28,7 +28,7 @@ fn unassigned(name: &str, extra: Value) -> Pod {
 
 /// The nodes of all pods that have one.
 fn assigned(bed: &Testbed) -> BTreeMap<String, String> {
-    let pods: Vec<Pod> = bed.fabric.store(|store| {
+    let pods: Vec<Pod> = bed.cluster.store(|store| {
         let table = store.table(bed.kind::<Pod>());
         table.range(std::ops::Bound::Unbounded).map(|(_, pod)| serde_json::from_value(pod.to_value()).unwrap()).collect()
     });
@@ -72,7 +72,7 @@ fn pods_are_spread_over_the_nodes_that_fit() {
         for name in ["node-0", "node-1", "node-2"] {
             user.create(node(name)).await.unwrap();
         }
-        scheduler::install(&bed.fabric, bed.seed);
+        scheduler::install(&bed.cluster, bed.seed);
         for number in 0..9 {
             user.create(pod(&format!("web-{number}"), "")).await.unwrap();
         }
@@ -97,7 +97,7 @@ fn pods_are_spread_over_the_nodes_that_fit() {
 fn a_scheduler_that_stood_still_binds_what_is_left_and_nothing_twice() {
     Stage::run(1, async |stage| {
         stage.user.create(node("node-0")).await.unwrap();
-        scheduler::install(&stage.bed.fabric, stage.bed.seed);
+        scheduler::install(&stage.bed.cluster, stage.bed.seed);
         stage.bed.wait(SECOND).await;
         stage.strike(20 * SECOND, FaultKind::Pause(Pause { process: Target::from_text(scheduler::NAME) }));
         for name in ["a", "b", "c"] {
@@ -121,7 +121,7 @@ fn an_answer_that_is_lost_binds_a_pod_all_the_same() {
     use sim_config::time::Span;
     Stage::run(1, async |stage| {
         stage.user.create(node("node-0")).await.unwrap();
-        scheduler::install(&stage.bed.fabric, stage.bed.seed);
+        scheduler::install(&stage.bed.cluster, stage.bed.seed);
         stage.bed.wait(SECOND).await;
         stage.strike(
             10 * SECOND,

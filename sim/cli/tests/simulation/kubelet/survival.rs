@@ -137,7 +137,7 @@ fn a_paused_kubelet_goes_on_where_it_stood() {
 #[test]
 fn an_ordinary_life_takes_three_writes_and_no_other_request() {
     Stage::run(1, async |stage| {
-        let requests = || stage.bed.fabric.recorder(|recorder| recorder.counts.requests);
+        let requests = || stage.bed.cluster.recorder(|recorder| recorder.counts.requests);
         let before = requests();
         stage.running("web", json!({})).await;
         stage.bed.wait(100 * SECOND).await;
@@ -166,7 +166,7 @@ fn the_same_run_twice_gives_the_same_digest() {
                 }
                 stage.bed.wait(200 * SECOND).await;
                 assert!(stage.plugin.left().is_empty());
-                stage.bed.fabric.recorder(|recorder| (recorder.digest.value(), recorder.digest.events()))
+                stage.bed.cluster.recorder(|recorder| (recorder.digest.value(), recorder.digest.events()))
             },
         )
     };

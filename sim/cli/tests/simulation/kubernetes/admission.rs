@@ -9,7 +9,7 @@ use kube_machinery::ObjectKey;
 use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Verb};
 use kube_sim::cluster::SimClient;
 use kube_sim::cluster::admission::{Denial, FailurePolicy, Review, Verdict};
-use kube_sim::cluster::server::Mishap;
+use kube_sim::cluster::server::InjectedFault;
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::object::Obj;
 use kube_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
@@ -34,7 +34,7 @@ fn label(map: &ConfigMap, label: &str) -> String {
 
 /// A cut between the API servers and a process.
 fn cut_off(bed: &Testbed, process: kube_sim::rt::ProcessId) {
-    bed.fabric.network(|net| net.add(Rule { from: Side::Any, to: Side::Only(vec![process]), effect: Effect::Cut }));
+    bed.cluster.network(|net| net.add(Rule { from: Side::Any, to: Side::Only(vec![process]), effect: Effect::Cut }));
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn k121_a_webhook_that_cannot_be_reached_fails_the_request_or_is_ignored() {
                 let label_it = |_, review: Review| async move { with_label(&review, "hooked", "yes") };
                 let hooked = hook::<ConfigMap, _>(&bed, "ipam.example.com", mutating, FailurePolicy::Fail, label_it);
                 match unreachable {
-                    0 => drop(bed.fabric.crash(hooked.process)),
-                    1 => drop(bed.fabric.pause(hooked.process)),
+                    0 => drop(bed.cluster.crash(hooked.process)),
+                    1 => drop(bed.cluster.pause(hooked.process)),
                     _ => cut_off(&bed, hooked.process),
                 }
                 let check = |error: kube_machinery::ApiError| {
@@ -167,8 +167,8 @@ fn k121_a_webhook_that_cannot_be_reached_fails_the_request_or_is_ignored() {
                 let created = client.create(config_map("a", "v", "1")).await.unwrap();
                 assert_eq!(label(&created, "hooked"), if mutating { "yes" } else { "" });
                 match unreachable {
-                    0 => drop(bed.fabric.crash(hooked.process)),
-                    1 => drop(bed.fabric.pause(hooked.process)),
+                    0 => drop(bed.cluster.crash(hooked.process)),
+                    1 => drop(bed.cluster.pause(hooked.process)),
                     _ => cut_off(&bed, hooked.process),
                 }
                 let (outcome, events) = effects::<ConfigMap, _>(&bed, client.create(config_map("b", "v", "1"))).await;
@@ -194,7 +194,7 @@ fn k121_a_crash_while_the_webhook_answers_is_a_failure_too() {
         let creator = client.clone();
         let running = start(&bed, &client, async move { creator.create(config_map("a", "v", "1")).await });
         bed.wait(secs(1)).await;
-        bed.fabric.crash(hooked.process);
+        bed.cluster.crash(hooked.process);
         assert_eq!(refused(running.await.unwrap())["reason"], "InternalError");
         assert!(!exists::<ConfigMap>(&client, &key("a")).await);
     });
@@ -411,12 +411,12 @@ fn a_webhook_has_run_for_a_write_that_etcd_then_refuses() {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
         let hooked = hook::<ConfigMap, _>(&bed, "ipam.example.com", true, FailurePolicy::Fail, |_, _| pass());
-        trouble(&bed, &client, &[Verb::Create], Mishap::FailBeforeCommit);
+        trouble(&bed, &client, &[Verb::Create], InjectedFault::FailBeforeCommit);
         let body = refused(silently::<ConfigMap, _>(&bed, client.create(config_map("a", "v", "1"))).await);
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
         assert_eq!(hooked.calls(), 1);
         calm(&bed);
-        bed.fabric.set_etcd_trouble(Some(kube_sim::cluster::EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_trouble(Some(kube_sim::cluster::EtcdTrouble::NoQuorum));
         let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
         assert_eq!(error.to_string(), "etcdserver: request timed out");
         assert_eq!(hooked.calls(), 2);

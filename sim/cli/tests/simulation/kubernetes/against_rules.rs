@@ -247,7 +247,7 @@ fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>]) -> (Vec<Done>, V
         let done = futures_util::future::join_all(clients.iter().enumerate().map(of)).await;
         bed.wait(secs(1)).await;
         let kind = bed.kind::<ConfigMap>();
-        let changes = bed.fabric.store(|store| {
+        let changes = bed.cluster.store(|store| {
             let all = store.table(kind).changes_after(0);
             all.map(|change| (change.revision, change.key.name().to_owned(), change.after.is_some())).collect()
         });

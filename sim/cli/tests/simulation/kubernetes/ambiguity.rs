@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Call, DeleteOptions, Request, TransportError, Verb};
 use kube_machinery::{Client, ClientExt};
-use kube_sim::cluster::server::Mishap;
+use kube_sim::cluster::server::InjectedFault;
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, key};
 use sim_config::draw::{Concern, Draw};
@@ -28,7 +28,7 @@ async fn truth(bed: &Testbed, name: &str) -> (Truth, Duration) {
     let reader = |number| bed.client_on("reader", number);
     let stored = |bed: &Testbed| {
         let kind = bed.kind::<ConfigMap>();
-        bed.fabric.store(|store| store.table(kind).get(&key(name)).is_some())
+        bed.cluster.store(|store| store.table(kind).get(&key(name)).is_some())
     };
     if stored(bed) {
         return (Truth::Before, Duration::ZERO);
@@ -55,14 +55,14 @@ fn k114_an_ambiguous_failure_of_the_server_has_every_truth() {
         let mut draw = Draw::new(seed, Concern::Workload, 1);
         let failure = FAILURES[draw.below(5) as usize];
         let after = draw.between(Duration::ZERO, secs(34));
-        let mishap = *draw.pick(&[
-            Mishap::LoseReply { error: failure, after },
-            Mishap::CommitLate { error: failure, after },
-            Mishap::Slow { by: secs(34) + after },
+        let injected = *draw.pick(&[
+            InjectedFault::LoseReply { error: failure, after },
+            InjectedFault::CommitLate { error: failure, after },
+            InjectedFault::Slow { by: secs(34) + after },
         ]);
         Testbed::run(seed, async |bed| {
             let client = bed.client("writer");
-            trouble(&bed, &client, &[Verb::Create], mishap);
+            trouble(&bed, &client, &[Verb::Create], injected);
             let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
             assert!(error.is_ambiguous(), "{error}");
             calm(&bed);
@@ -76,7 +76,7 @@ fn k114_an_ambiguous_failure_of_the_server_has_every_truth() {
         });
         Testbed::run(seed, async |bed| {
             let client = bed.client("writer");
-            trouble(&bed, &client, &[Verb::Create], Mishap::FailBeforeCommit);
+            trouble(&bed, &client, &[Verb::Create], InjectedFault::FailBeforeCommit);
             let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
             assert!(error.is_ambiguous(), "{error}");
             truths.entry(error.to_string()).or_default().insert(truth(&bed, "a").await.0);
@@ -107,7 +107,7 @@ fn k114_a_broken_connection_or_a_client_that_gave_up_has_every_truth() {
                 let timeout = (cause == "give up").then_some(moment);
                 let cut = |bed: &Testbed| {
                     let process = || Side::Only(vec![client.process()]);
-                    bed.fabric.network(|net| {
+                    bed.cluster.network(|net| {
                         net.add(Rule { from: process(), to: Side::Any, effect: Effect::Cut });
                         net.add(Rule { from: Side::Any, to: process(), effect: Effect::Cut });
                     });
@@ -122,7 +122,7 @@ fn k114_a_broken_connection_or_a_client_that_gave_up_has_every_truth() {
                 });
                 if cause == "crash" {
                     bed.wait(moment).await;
-                    bed.fabric.crash_server(0);
+                    bed.cluster.crash_server(0);
                 }
                 if cause == "cut" && !first {
                     bed.wait(moment).await;
@@ -151,11 +151,11 @@ fn k114_a_request_can_be_executed_twice_and_the_second_answer_hides_the_first() 
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
             let client = bed.client("writer");
-            trouble(&bed, &client, &[], Mishap::Twice { gap: secs(seed) });
+            trouble(&bed, &client, &[], InjectedFault::Twice { gap: secs(seed) });
             assert_eq!(refused(client.create(config_map("a", "v", "1")).await), already_exists("configmaps", "a"));
             calm(&bed);
             let map = client.get::<ConfigMap>(&key("a")).await.unwrap();
-            trouble(&bed, &client, &[], Mishap::Twice { gap: secs(seed) });
+            trouble(&bed, &client, &[], InjectedFault::Twice { gap: secs(seed) });
             assert_eq!(refused(client.update(labelled(&*map, "l", "1")).await), modified("configmaps", "a"));
             assert_eq!(refused(client.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await), not_found("configmaps", "a"));
             calm(&bed);

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Patch, PatchKind, Verb};
 use kube_machinery::{ApiError, ClientExt, Object, ObjectKey};
 use kube_sim::cluster::admission::FailurePolicy;
-use kube_sim::cluster::server::{ApiFault, Mishap};
+use kube_sim::cluster::server::{ApiFault, InjectedFault};
 use kube_sim::cluster::{ClusterConfig, Knobs, SimClient};
 use kube_sim::net::Side;
 use kube_sim::testbed::{Testbed, config_map, key, pod};
@@ -325,13 +325,13 @@ fn k167_a_field_of_another_manager_is_a_conflict_unless_it_is_forced() {
 }
 
 /// What may befall an apply on its way; each may be carried out for all that.
-fn mishaps(seed: u64) -> Mishap {
+fn injected_of(seed: u64) -> InjectedFault {
     let error = FAILURES[(seed % 5) as usize];
     match seed % 4 {
-        0 => Mishap::LoseReply { error, after: millis(300) },
-        1 => Mishap::CommitLate { error, after: millis(700) },
-        2 => Mishap::Twice { gap: millis(300) },
-        _ => Mishap::FailBeforeCommit,
+        0 => InjectedFault::LoseReply { error, after: millis(300) },
+        1 => InjectedFault::CommitLate { error, after: millis(700) },
+        2 => InjectedFault::Twice { gap: millis(300) },
+        _ => InjectedFault::FailBeforeCommit,
     }
 }
 
@@ -362,14 +362,14 @@ fn k166_appliers_of_one_object_lose_no_field_to_lost_answers_and_repeated_applie
             for (client, name) in clients.iter().zip(["left", "right"]) {
                 apply(client, wants(name, json!({name: "0", "both": "1"}))).await.unwrap();
             }
-            bed.fabric.add_api_fault(ApiFault {
+            bed.cluster.add_api_fault(ApiFault {
                 fault: 0,
                 servers: Side::Any,
                 clients: Side::Only(clients.iter().map(SimClient::process).collect()),
                 verbs: vec![Verb::Patch],
                 kinds: Vec::new(),
                 chance: 0.4,
-                mishap: mishaps(seed),
+                injected: injected_of(seed),
             });
             let mut heard = Watched::<ConfigMap>::open(&bed).await;
             let [left, right] = &clients;
@@ -383,7 +383,7 @@ fn k166_appliers_of_one_object_lose_no_field_to_lost_answers_and_repeated_applie
             }
             calm(&bed);
             bed.wait(secs(5)).await;
-            assert!(lost > 0 || matches!(mishaps(seed), Mishap::Twice { .. }), "nothing befell anybody (seed {seed})");
+            assert!(lost > 0 || matches!(injected_of(seed), InjectedFault::Twice { .. }), "nothing befell anybody (seed {seed})");
             let mut last: BTreeMap<&str, u32> = BTreeMap::new();
             for (kind, map) in heard.events().await {
                 assert_ne!(kind, WatchKind::Deleted);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::ListOptions;
 use kube_machinery::{ApiError, ClientExt};
 use kube_sim::cluster::capacity::{Capacity, Discipline};
-use kube_sim::cluster::server::{Failure, Mishap, ServerDelays};
+use kube_sim::cluster::server::{Failure, InjectedFault, ServerDelays};
 use kube_sim::cluster::{ClusterConfig, SimClient};
 use kube_sim::net::{Delay, LinkDelays};
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -125,7 +125,7 @@ fn a_conflict_takes_longer_than_a_success_and_a_list_as_long_as_it_is() {
             client.create(config_map(&format!("b-{number}"), "v", "1")).await.unwrap();
         }
         assert_eq!(timed(2).await, 20, "10 ms, and 1 ms for each of ten objects");
-        assert!(bed.fabric.server_work().waited.is_zero(), "one client never waits for another");
+        assert!(bed.cluster.server_work().waited.is_zero(), "one client never waits for another");
     });
 }
 
@@ -147,7 +147,7 @@ fn without_a_seat_the_clients_wait_in_turn_and_those_with_too_many_requests_are_
         let refused = answers[3].0.as_ref().unwrap_err();
         assert!(matches!(refused, ApiError::Plain { code: 429, retry_after: Some(1), .. }), "{refused:?}");
         assert!(answers.iter().filter(|(result, _)| result.is_err()).count() == 1);
-        assert_eq!(bed.fabric.server_work().refused, 1);
+        assert_eq!(bed.cluster.server_work().refused, 1);
     });
 }
 
@@ -176,7 +176,7 @@ fn who_hangs_up_leaves_its_seat_and_the_line_before_it() {
         bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
         let began = bed.rt.now();
         let (slow, waits, next) = (bed.client("slow"), bed.client("waits"), bed.client("next"));
-        trouble(&bed, &slow, &[], Mishap::LoseReply { error: Failure::Timeout, after: Duration::from_secs(30) });
+        trouble(&bed, &slow, &[], InjectedFault::LoseReply { error: Failure::Timeout, after: Duration::from_secs(30) });
         let hung_up = |client: SimClient, after: u64| {
             let rt = bed.rt.clone();
             async move {
@@ -199,7 +199,7 @@ fn who_hangs_up_leaves_its_seat_and_the_line_before_it() {
         };
         futures_util::future::join(hung_up(slow, 5), other).await;
         next.get::<ConfigMap>(&key("a")).await.map(drop).unwrap();
-        assert_eq!(bed.fabric.server_work().refused, 0);
+        assert_eq!(bed.cluster.server_work().refused, 0);
     });
 }
 
@@ -210,14 +210,14 @@ fn a_crash_takes_all_that_waits_with_it_and_the_server_comes_back_idle() {
         let read = async |number: usize| bed.client(&format!("client-{number}")).get::<ConfigMap>(&key("a")).await.map(drop);
         let crash = async {
             bed.rt.sleep(Duration::from_millis(15)).await;
-            bed.fabric.crash_server(0);
+            bed.cluster.crash_server(0);
             bed.rt.sleep(Duration::from_secs(1)).await;
-            bed.fabric.restart_server(0, Duration::ZERO);
+            bed.cluster.restart_server(0, Duration::ZERO);
         };
         let (answers, ()) = futures_util::future::join(join_all((0..3).map(read)), crash).await;
         assert!(answers[0].is_ok(), "it was answered before");
         assert!(answers[1..].iter().all(|answer| matches!(answer, Err(ApiError::Transport(_)))), "{answers:?}");
-        assert_eq!(bed.fabric.open_exchanges(), 0);
+        assert_eq!(bed.cluster.open_exchanges(), 0);
         let began = bed.rt.now();
         read(9).await.unwrap();
         assert_eq!((bed.rt.now() - began).as_millis(), 10, "nothing is left of what it had to do");
@@ -231,13 +231,13 @@ fn a_crash_takes_what_is_worked_on_side_by_side_with_it() {
         let read = async |number: usize| bed.client(&format!("client-{number}")).get::<ConfigMap>(&key("a")).await.map(drop);
         let crash = async {
             bed.rt.sleep(Duration::from_millis(15)).await;
-            bed.fabric.crash_server(0);
+            bed.cluster.crash_server(0);
             bed.rt.sleep(Duration::from_secs(1)).await;
-            bed.fabric.restart_server(0, Duration::ZERO);
+            bed.cluster.restart_server(0, Duration::ZERO);
         };
         let (answers, ()) = futures_util::future::join(join_all((0..4).map(read)), crash).await;
         assert!(answers.iter().all(|answer| matches!(answer, Err(ApiError::Transport(_)))), "{answers:?}");
-        assert_eq!(bed.fabric.open_exchanges(), 0);
+        assert_eq!(bed.cluster.open_exchanges(), 0);
         let began = bed.rt.now();
         read(9).await.unwrap();
         assert_eq!((bed.rt.now() - began).as_millis(), 10, "nothing is left of what it had to do");

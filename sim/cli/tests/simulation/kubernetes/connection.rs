@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Call, Request, TransportError};
 use kube_machinery::{ApiError, Client, WatchStream};
 use kube_sim::cluster::SimClient;
-use kube_sim::cluster::server::{Failure, Mishap};
+use kube_sim::cluster::server::{Failure, InjectedFault};
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, key};
 use sim_config::draw::{Concern, Draw};
@@ -34,14 +34,14 @@ pub(super) fn cut_from(bed: &Testbed, from: Side, lasts: Duration) {
 }
 
 fn cut_between(bed: &Testbed, from: Side, to: Side, lasts: Duration) {
-    let id = bed.fabric.network(|net| net.add(Rule { from, to, effect: Effect::Cut }));
-    let fabric = bed.fabric.clone();
-    bed.rt.at(bed.rt.now() + lasts, move || fabric.network(|net| net.remove(id)));
+    let id = bed.cluster.network(|net| net.add(Rule { from, to, effect: Effect::Cut }));
+    let cluster = bed.cluster.clone();
+    bed.rt.at(bed.rt.now() + lasts, move || cluster.network(|net| net.remove(id)));
 }
 
 pub(super) fn is_stored(bed: &Testbed, name: &str) -> bool {
     let kind = bed.kind::<ConfigMap>();
-    bed.fabric.store(|store| store.table(kind).get(&key(name)).is_some())
+    bed.cluster.store(|store| store.table(kind).get(&key(name)).is_some())
 }
 
 pub(super) async fn create(client: &SimClient, name: &str, timeout: Option<Duration>) -> Result<(), ApiError> {
@@ -69,10 +69,10 @@ fn k158_an_answer_waits_for_the_end_of_a_cut_like_a_request() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
             let client = bed.client_on("client", 0);
-            let from = Side::Only(vec![bed.fabric.server_process(0)]);
-            let id = bed.fabric.network(|net| net.add(Rule { from, to: Side::Any, effect: Effect::Cut }));
-            let fabric = bed.fabric.clone();
-            bed.rt.at(bed.rt.now() + secs(20), move || fabric.network(|net| net.remove(id)));
+            let from = Side::Only(vec![bed.cluster.server_process(0)]);
+            let id = bed.cluster.network(|net| net.add(Rule { from, to: Side::Any, effect: Effect::Cut }));
+            let cluster = bed.cluster.clone();
+            bed.rt.at(bed.rt.now() + secs(20), move || cluster.network(|net| net.remove(id)));
             assert_eq!(create(&client, "a", Some(secs(2))).await, Err(TransportError::Deadline.into()));
             assert!(is_stored(&bed, "a"), "only the answer was stopped");
             let start = bed.rt.now();
@@ -94,10 +94,10 @@ fn k159_a_request_given_up_in_a_cut_may_be_carried_out_after_it_and_never_before
                 assert_eq!(create(&client, "a", Some(secs(2))).await, Err(TransportError::Deadline.into()));
                 assert!(!is_stored(&bed, "a"));
                 match case {
-                    "host down" => drop(bed.fabric.crash(client.process())),
-                    "server down" => bed.fabric.crash_server(0),
+                    "host down" => drop(bed.cluster.crash(client.process())),
+                    "server down" => bed.cluster.crash_server(0),
                     // It takes longer than the news that nobody waits.
-                    "busy server" => bed.fabric.set_server_degraded(0, true),
+                    "busy server" => bed.cluster.set_server_degraded(0, true),
                     _ => {}
                 }
                 bed.wait(secs(2)).await;
@@ -164,14 +164,14 @@ fn k160_a_reset_ends_all_that_is_on_the_connection_and_nothing_on_those_of_other
             let (client, other) = (bed.client_on("client", 0), bed.client_on("other", 0));
             let mut watch = client.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();
             let mut of_other = other.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();
-            trouble(&bed, &client, &[], Mishap::Slow { by: secs(10) });
+            trouble(&bed, &client, &[], InjectedFault::Slow { by: secs(10) });
             let slow = {
                 let client = client.clone();
                 start(&bed, &client.clone(), async move { create(&client, "slow", None).await })
             };
             bed.wait(secs(1)).await;
             calm(&bed);
-            trouble(&bed, &client, &[], Mishap::LoseReply { error: Failure::Reset, after: Duration::ZERO });
+            trouble(&bed, &client, &[], InjectedFault::LoseReply { error: Failure::Reset, after: Duration::ZERO });
             let reset = Err(TransportError::Reset.into());
             assert_eq!(create(&client, "reset", None).await, reset);
             calm(&bed);
@@ -189,15 +189,15 @@ fn k160_who_finds_the_server_down_is_refused_and_what_was_on_its_way_is_in_doubt
         Testbed::run(seed, async |bed| {
             let client = bed.client_on("client", 0);
             // The answer is stopped, so that the crash is not what the caller hears of.
-            let from = Side::Only(vec![bed.fabric.server_process(0)]);
-            bed.fabric.network(|net| net.add(Rule { from, to: Side::Any, effect: Effect::Cut }));
+            let from = Side::Only(vec![bed.cluster.server_process(0)]);
+            bed.cluster.network(|net| net.add(Rule { from, to: Side::Any, effect: Effect::Cut }));
             let before = {
                 let client = client.clone();
                 start(&bed, &client.clone(), async move { create(&client, "a", None).await })
             };
             bed.wait(secs(1)).await;
             assert!(is_stored(&bed, "a"));
-            bed.fabric.crash_server(0);
+            bed.cluster.crash_server(0);
             assert_eq!(create(&client, "b", None).await, Err(TransportError::Refused.into()));
             assert_eq!(before.await.unwrap(), Err(TransportError::Reset.into()));
         });
@@ -241,7 +241,7 @@ fn k161_a_connection_is_there_when_its_first_packet_is_sent_again_after_the_cut_
             Testbed::run(seed, async |bed| {
                 let client = bed.client_on("client", 0);
                 if new {
-                    bed.fabric.move_connection(client.process(), 0);
+                    bed.cluster.move_connection(client.process(), 0);
                 }
                 let start = bed.rt.now();
                 create(&client, "a", None).await.unwrap();

@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube_machinery::api::{Call, DeleteOptions, Dry, Patch, Verb};
 use kube_machinery::{ApiError, Client, ClientExt, ObjectKey, TextForm};
-use kube_sim::cluster::server::Mishap;
+use kube_sim::cluster::server::InjectedFault;
 use kube_sim::cluster::{ClusterConfig, Knobs};
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
@@ -266,7 +266,7 @@ fn k068_a_create_whose_reply_was_lost_is_found_by_its_retry() {
         for failure in FAILURES {
             Testbed::run(seed, async |bed| {
                 let client = bed.client("creator");
-                trouble(&bed, &client, &[Verb::Create], Mishap::LoseReply { error: failure, after: millis(70) });
+                trouble(&bed, &client, &[Verb::Create], InjectedFault::LoseReply { error: failure, after: millis(70) });
                 let (first, events) = effects::<ConfigMap, _>(&bed, client.create(config_map("a", "v", "first"))).await;
                 let error = first.unwrap_err();
                 assert!(error.is_ambiguous(), "{error}");
@@ -277,12 +277,12 @@ fn k068_a_create_whose_reply_was_lost_is_found_by_its_retry() {
         }
         Testbed::run(seed, async |bed| {
             let client = bed.client("creator");
-            let servers = (0..2).map(|number| bed.fabric.server_process(number)).collect();
+            let servers = (0..2).map(|number| bed.cluster.server_process(number)).collect();
             let cut = Rule { from: Side::Only(servers), to: Side::Only(vec![client.process()]), effect: Effect::Cut };
-            let cut = bed.fabric.network(|net| net.add(cut));
+            let cut = bed.cluster.network(|net| net.add(cut));
             let error = client.create(config_map("a", "v", "first")).await.unwrap_err();
             assert!(matches!(error, ApiError::Transport(_)) && error.is_ambiguous(), "{error}");
-            bed.fabric.network(|net| net.remove(cut));
+            bed.cluster.network(|net| net.remove(cut));
             check_retry(&client, "a").await;
         });
     }

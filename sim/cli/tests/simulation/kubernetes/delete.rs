@@ -19,7 +19,7 @@ use super::expect::*;
 
 /// The wall clock of the API servers.
 fn wall(bed: &Testbed) -> Timestamp {
-    bed.fabric.wall(bed.fabric.server_process(0))
+    bed.cluster.wall(bed.cluster.server_process(0))
 }
 
 fn deadline<K: Object>(object: &K) -> Timestamp {
@@ -324,14 +324,14 @@ fn k102_a_crash_between_the_phases_leaves_a_pod_that_a_later_delete_removes() {
             let before = bed.revision();
             let mut watched = Watched::<Pod>::open(&bed).await;
             drop(watched.events().await);
-            bed.fabric.crash_in_next_delete(0);
+            bed.cluster.crash_in_next_delete(0);
             let error = client.delete::<Pod>(&key("a"), grace(0)).await.unwrap_err();
             assert!(matches!(error, ApiError::Transport(_)) && error.is_ambiguous(), "the server died before it could answer: {error}");
             assert_eq!(bed.revision(), before + 1, "the second phase did not happen");
             bed.wait(secs(3_600)).await;
             let left = other.get::<Pod>(&key("a")).await.unwrap();
             assert_eq!((grace_of(&*left), rv(&*left)), (Some(0), before + 1));
-            bed.fabric.restart_server(0, secs(1));
+            bed.cluster.restart_server(0, secs(1));
             bed.wait(secs(5)).await;
             // Whatever is asked for now: there is no grace left.
             let options = if seed % 3 == 0 { grace(30) } else { DeleteOptions::default() };
@@ -412,7 +412,7 @@ fn k104_a_delete_by_name_removes_whoever_has_the_name() {
         let old = client.create(body.clone()).await.unwrap();
         let object_key = ObjectKey::of(&*old);
         bed.wait(secs(5)).await;
-        bed.fabric.set_frozen(1, None, true);
+        bed.cluster.set_frozen(1, None, true);
         client.delete::<K>(&object_key, grace(0)).await.unwrap();
         let new = client.create(body).await.unwrap();
         assert_eq!(stale.get_cached::<K>(&object_key, "0").await.unwrap(), old, "the remover believes in the old one");
@@ -428,7 +428,7 @@ fn k104_a_delete_by_name_removes_whoever_has_the_name() {
         let reply = delete_reply::<K>(&stale, &object_key, grace(0)).await;
         assert_eq!(reply, Err(uid(&*new)), "the new one is gone");
         assert!(!exists::<K>(&client, &object_key).await);
-        bed.fabric.set_frozen(1, None, false);
+        bed.cluster.set_frozen(1, None, false);
     }
     Testbed::run(1, async |bed| {
         // This conflict names the Kind, not the resource.
@@ -449,9 +449,9 @@ fn k108_a_delete_that_was_sent_twice_hits_the_recreated_object() {
                 to: Side::Any,
                 effect: Effect::Duplicate { chance: 1.0, gap: secs(10 + seed) },
             };
-            let copy = bed.fabric.network(|net| net.add(copy));
+            let copy = bed.cluster.network(|net| net.add(copy));
             client.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await.unwrap();
-            bed.fabric.network(|net| net.remove(copy));
+            bed.cluster.network(|net| net.remove(copy));
             other.create(config_map("a", "v", "2")).await.unwrap();
             bed.wait(secs(9 + seed)).await;
             assert!(exists::<ConfigMap>(&other, &key("a")).await);

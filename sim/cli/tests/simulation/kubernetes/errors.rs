@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{DeleteOptions, ListOptions, Patch, PatchKind, Reason, Verb, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
 use kube_sim::cluster::admission::{FailurePolicy, Forbidden};
-use kube_sim::cluster::server::{Failure, Mishap};
+use kube_sim::cluster::server::{Failure, InjectedFault};
 use kube_sim::cluster::{EtcdTrouble, SimClient};
 use kube_sim::net::Side;
 use kube_sim::testbed::{Testbed, config_map, grace, key, pod};
@@ -36,31 +36,31 @@ async fn every_error(bed: &Testbed) -> Vec<ApiError> {
         client.create::<ConfigMap>(map).await.unwrap_err(),
         client.get_cached::<ConfigMap>(&key("a"), "999999").await.unwrap_err(),
     ];
-    bed.fabric.compact(bed.revision());
+    bed.cluster.compact(bed.revision());
     let first = client.list::<ConfigMap>(None, ListOptions { limit: 1, ..ListOptions::default() }).await.unwrap();
     client.create(config_map("d", "v", "1")).await.unwrap();
-    bed.fabric.compact(bed.revision());
+    bed.cluster.compact(bed.revision());
     let next = ListOptions { limit: 1, continue_token: first.continue_token, ..ListOptions::default() };
     errors.push(client.list::<ConfigMap>(None, next).await.unwrap_err());
-    bed.fabric.forbid(Forbidden { fault: Some(1), clients: Side::Any, verbs: Vec::new(), kinds: Vec::new() });
+    bed.cluster.forbid(Forbidden { fault: Some(1), clients: Side::Any, verbs: Vec::new(), kinds: Vec::new() });
     errors.push(client.get::<ConfigMap>(&key("a")).await.unwrap_err());
-    bed.fabric.permit(Some(1));
+    bed.cluster.permit(Some(1));
     for failure in FAILURES {
-        trouble(bed, &client, &[Verb::Update], Mishap::LoseReply { error: failure, after: Duration::ZERO });
+        trouble(bed, &client, &[Verb::Update], InjectedFault::LoseReply { error: failure, after: Duration::ZERO });
         errors.push(client.update(config_map("b", "v", "2")).await.unwrap_err());
         calm(bed);
     }
-    for mishap in [Mishap::TooManyRequests { retry_after: 7 }, Mishap::Unavailable, Mishap::FailBeforeCommit] {
-        trouble(bed, &client, &[Verb::Update], mishap);
+    for injected in [InjectedFault::TooManyRequests { retry_after: 7 }, InjectedFault::Unavailable, InjectedFault::FailBeforeCommit] {
+        trouble(bed, &client, &[Verb::Update], injected);
         errors.push(client.update(config_map("b", "v", "2")).await.unwrap_err());
         calm(bed);
     }
     let hooked = hook::<ConfigMap, _>(bed, "down.example.com", false, FailurePolicy::Fail, |_, _| async { Ok(None) });
-    bed.fabric.crash(hooked.process);
+    bed.cluster.crash(hooked.process);
     errors.push(client.update(config_map("b", "v", "3")).await.unwrap_err());
     let server = client.server();
-    bed.fabric.crash_server(server);
-    bed.fabric.restart_server(server, secs(60));
+    bed.cluster.crash_server(server);
+    bed.cluster.restart_server(server, secs(60));
     client.connect_to(server);
     let any = ListOptions { resource_version: Some("0".to_owned()), ..ListOptions::default() };
     errors.push(client.list::<ConfigMap>(None, any).await.unwrap_err());
@@ -153,12 +153,12 @@ fn k111_etcds_errors_have_no_reason_and_the_two_timeouts_their_own_codes() {
             (Failure::LeaderChanged, 500, "", "etcdserver: leader changed"),
             (Failure::Timeout, 504, "Timeout", "Timeout: request did not complete within requested timeout - context deadline exceeded"),
         ] {
-            trouble(&bed, &client, &[], Mishap::LoseReply { error: failure, after: Duration::ZERO });
+            trouble(&bed, &client, &[], InjectedFault::LoseReply { error: failure, after: Duration::ZERO });
             assert_eq!(refused(client.get::<ConfigMap>(&key("a")).await), status(code, reason, message, json!(null)));
             assert_eq!(refused(client.create(config_map("a", "v", "1")).await), status(code, reason, message, json!(null)));
             calm(&bed);
         }
-        trouble(&bed, &client, &[], Mishap::LoseReply { error: Failure::ServerTimeout, after: Duration::ZERO });
+        trouble(&bed, &client, &[], InjectedFault::LoseReply { error: Failure::ServerTimeout, after: Duration::ZERO });
         let expected = |operation: &str| {
             let message = format!("The {operation} operation against {POOLS} could not be completed at this time, please try again.");
             let mut details = about(POOLS, operation);
@@ -175,7 +175,7 @@ fn k111_etcds_errors_have_no_reason_and_the_two_timeouts_their_own_codes() {
         assert_eq!(refused(client.delete::<Pool>(&name, DeleteOptions::default()).await), expected("delete"));
         calm(&bed);
         // Etcd itself, not a fault of single requests.
-        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
         let body = refused(client.get::<ConfigMap>(&key("a")).await);
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
     });
@@ -213,7 +213,7 @@ fn k113_a_refused_write_never_has_an_effect() {
                 trouble_sometimes(&bed, &client);
                 if number == 3 {
                     let clients = Side::Only(vec![client.process()]);
-                    bed.fabric.forbid(Forbidden { fault: Some(1), clients, verbs: vec![Verb::Create], kinds: Vec::new() });
+                    bed.cluster.forbid(Forbidden { fault: Some(1), clients, verbs: vec![Verb::Create], kinds: Vec::new() });
                 }
                 let (writer, map) = (client.clone(), map.clone());
                 running.push(start(&bed, &client, async move {
@@ -250,14 +250,14 @@ fn k113_a_refused_write_never_has_an_effect() {
     }
     /// 429 for one request of three.
     fn trouble_sometimes(bed: &Testbed, client: &SimClient) {
-        bed.fabric.add_api_fault(kube_sim::cluster::server::ApiFault {
+        bed.cluster.add_api_fault(kube_sim::cluster::server::ApiFault {
             fault: 0,
             servers: Side::Any,
             clients: Side::Only(vec![client.process()]),
             verbs: Vec::new(),
             kinds: Vec::new(),
             chance: 0.33,
-            mishap: Mishap::TooManyRequests { retry_after: 1 },
+            injected: InjectedFault::TooManyRequests { retry_after: 1 },
         });
     }
 }
@@ -269,7 +269,7 @@ fn k118_without_permission_a_missing_object_is_403() {
         allowed.create(config_map("there", "v", "1")).await.unwrap();
         let clients = Side::Only(vec![denied.process()]);
         let kinds = vec![bed.kind::<ConfigMap>(), bed.kind::<ipam_spiderpool::SpiderIPPool>()];
-        bed.fabric.forbid(Forbidden { fault: Some(1), clients, verbs: Vec::new(), kinds });
+        bed.cluster.forbid(Forbidden { fault: Some(1), clients, verbs: Vec::new(), kinds });
         let expected = |verb: &str, name: &str| {
             let quoted = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
             let message = format!(
@@ -301,16 +301,16 @@ fn k118_without_permission_a_missing_object_is_403() {
         );
         assert_eq!(body, status(403, "Forbidden", &message, about(POOLS, "p")));
         // Overload comes before permission, permission before etcd.
-        trouble(&bed, &denied, &[], Mishap::TooManyRequests { retry_after: 1 });
+        trouble(&bed, &denied, &[], InjectedFault::TooManyRequests { retry_after: 1 });
         assert_eq!(denied.get::<ConfigMap>(&key("there")).await.unwrap_err().code(), Some(429));
         calm(&bed);
-        trouble(&bed, &denied, &[], Mishap::FailBeforeCommit);
+        trouble(&bed, &denied, &[], InjectedFault::FailBeforeCommit);
         assert_eq!(denied.get::<ConfigMap>(&key("there")).await.unwrap_err().code(), Some(403));
         calm(&bed);
         // Nobody else is touched, and no other type.
         allowed.get::<ConfigMap>(&key("there")).await.unwrap();
         denied.create(pod("a", "")).await.unwrap();
-        bed.fabric.permit(Some(1));
+        bed.cluster.permit(Some(1));
         assert!(denied.get::<ConfigMap>(&key("missing")).await.unwrap_err().is_not_found());
     });
 }

@@ -14,7 +14,7 @@ use kube_machinery::api::{Call, DeleteOptions, Dry, Preconditions, Reply, Subres
 use kube_machinery::{ApiError, Client, ClientExt, Object, ObjectKey, WatchStream};
 use kube_sim::cluster::SimClient;
 use kube_sim::cluster::admission::{FailurePolicy, Part, Review, Rule, Service, Verdict, Webhook};
-use kube_sim::cluster::server::{ApiFault, Failure, Mishap};
+use kube_sim::cluster::server::{ApiFault, Failure, InjectedFault};
 use kube_sim::net::Side;
 use kube_sim::rt::ProcessId;
 use kube_sim::testbed::{Testbed, from_json};
@@ -290,22 +290,22 @@ pub(crate) async fn dry_update<K: Object>(client: &SimClient, body: K, subresour
     client.send(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource, dry: Dry::Run }.into()).await
 }
 
-/// Requests of `client` meet `mishap` until [`calm`].
-pub(crate) fn trouble(bed: &Testbed, client: &SimClient, verbs: &[Verb], mishap: Mishap) {
-    bed.fabric.add_api_fault(ApiFault {
+/// Requests of `client` meet `injected` until [`calm`].
+pub(crate) fn trouble(bed: &Testbed, client: &SimClient, verbs: &[Verb], injected: InjectedFault) {
+    bed.cluster.add_api_fault(ApiFault {
         fault: 0,
         servers: Side::Any,
         clients: Side::Only(vec![client.process()]),
         verbs: verbs.to_vec(),
         kinds: Vec::new(),
         chance: 1.0,
-        mishap,
+        injected,
     });
 }
 
-/// No request meets a mishap any more.
+/// No request meets an injected fault any more.
 pub(crate) fn calm(bed: &Testbed) {
-    bed.fabric.remove_api_faults(0);
+    bed.cluster.remove_api_faults(0);
 }
 
 // --------------------------------------------------------------------------------------------------------- webhooks
@@ -362,7 +362,7 @@ pub(crate) fn hook_with<K: Object, F: Future<Output = Verdict> + Send + 'static>
         failure_policy,
         ..Webhook::new(name, mutating, Service::of(process, handler))
     };
-    bed.fabric.add_webhook(register(webhook));
+    bed.cluster.add_webhook(register(webhook));
     Hooked { process, asked }
 }
 

@@ -27,7 +27,7 @@ fn check_too_large(status: &Status, wanted: u64, current: u64) {
 fn k019_a_get_without_rv_sees_every_acknowledged_write_through_a_frozen_server() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
-            bed.fabric.set_frozen(1, None, true);
+            bed.cluster.set_frozen(1, None, true);
             let writers = [bed.client_on("zero", 0), bed.client_on("one", 1)];
             let readers = [bed.client_on("reader-zero", 0), bed.client_on("reader-one", 1)];
             for round in 0..10usize {
@@ -49,9 +49,9 @@ fn k019_a_get_without_rv_is_never_older_than_a_write_acknowledged_before_it_was_
         Testbed::run_with(ClusterConfig { seed, ..ClusterConfig::default() }, 3, async |bed| {
             let admin = bed.client("admin");
             admin.create(config_map("a", "v", "0")).await.unwrap();
-            bed.fabric.set_frozen(1, None, true);
-            bed.fabric.crash_server(2);
-            bed.fabric.restart_server(2, secs(60));
+            bed.cluster.set_frozen(1, None, true);
+            bed.cluster.crash_server(2);
+            bed.cluster.restart_server(2, secs(60));
             let acknowledged = Arc::new(Mutex::new(0));
             let mut tasks = Vec::new();
             for number in 0..3 {
@@ -89,7 +89,7 @@ fn k020_a_get_with_rv_zero_on_a_frozen_server_returns_the_frozen_state() {
             let doomed = writer.create(config_map("doomed", "v", "1")).await.unwrap();
             let old = writer.create(config_map("changed", "v", "1")).await.unwrap();
             bed.wait(secs(5)).await;
-            bed.fabric.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
+            bed.cluster.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
             writer.delete::<ConfigMap>(&key("doomed"), Default::default()).await.unwrap();
             let new = writer.update(config_map("changed", "v", "2")).await.unwrap();
             let born = writer.create(config_map("born", "v", "1")).await.unwrap();
@@ -103,7 +103,7 @@ fn k020_a_get_with_rv_zero_on_a_frozen_server_returns_the_frozen_state() {
                 assert_eq!(fresh.get_cached::<ConfigMap>(&key("changed"), "0").await.unwrap(), new);
                 assert_eq!(fresh.get_cached::<ConfigMap>(&key("born"), "0").await.unwrap(), born);
             }
-            bed.fabric.set_frozen(1, None, false);
+            bed.cluster.set_frozen(1, None, false);
             bed.wait(secs(5)).await;
             assert_eq!(frozen.get_cached::<ConfigMap>(&key("born"), "0").await.unwrap(), born);
         });
@@ -116,19 +116,19 @@ fn k020_a_server_takes_nothing_from_the_moment_it_is_frozen_stopped_or_cut_off()
         Testbed::run(seed, async |bed| {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
             for number in 0..2 {
-                bed.fabric.set_extra_lag(number, None, secs(2));
+                bed.cluster.set_extra_lag(number, None, secs(2));
             }
             writer.create(config_map("a", "v", "0")).await.unwrap();
             bed.wait(secs(10)).await;
             // The change is on its way to the cache when that stands still.
             writer.update(config_map("a", "v", "1")).await.unwrap();
             bed.wait(millis(50 * seed)).await;
-            let process = bed.fabric.server_process(1);
+            let process = bed.cluster.server_process(1);
             let stop = |on: bool| match (seed % 3, on) {
-                (0, _) => bed.fabric.set_frozen(1, None, on),
-                (1, _) => bed.fabric.set_etcd_cut(1, on),
-                (_, true) => drop(bed.fabric.pause(process)),
-                (_, false) => drop(bed.fabric.resume(process)),
+                (0, _) => bed.cluster.set_frozen(1, None, on),
+                (1, _) => bed.cluster.set_etcd_cut(1, on),
+                (_, true) => drop(bed.cluster.pause(process)),
+                (_, false) => drop(bed.cluster.resume(process)),
             };
             stop(true);
             bed.wait(secs(30)).await;
@@ -161,7 +161,7 @@ fn k021_two_cached_gets_via_two_servers_may_go_back_in_time() {
                 last = read;
             }
             bed.wait(secs(5)).await;
-            bed.fabric.set_frozen(1, None, true);
+            bed.cluster.set_frozen(1, None, true);
             writer.update(config_map("a", "v", "50")).await.unwrap();
             bed.wait(secs(5)).await;
             for (number, expected) in [(0, 50), (1, 49), (0, 50)] {
@@ -180,7 +180,7 @@ fn k022_a_get_with_rv_n_is_never_older_than_n() {
         Testbed::run(seed, async |bed| {
             let writer = bed.client_on("writer", 0);
             let readers = [bed.client_on("reader-zero", 0), bed.client_on("reader-one", 1)];
-            bed.fabric.set_extra_lag(1, None, millis(50 * seed));
+            bed.cluster.set_extra_lag(1, None, millis(50 * seed));
             writer.create(config_map("a", "v", "0")).await.unwrap();
             for round in 1..10 {
                 let written = writer.update(config_map("a", "v", &round.to_string())).await.unwrap();
@@ -210,7 +210,7 @@ fn k022_a_version_that_the_cache_does_not_reach_in_3_s_is_too_large() {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
             let seen = writer.create(config_map("a", "v", "0")).await.unwrap();
             bed.wait(secs(5)).await;
-            bed.fabric.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
+            bed.cluster.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
             let unseen = writer.update(config_map("a", "v", "1")).await.unwrap();
             for future in [0, 1, 1_000_000] {
                 let wanted = rv(&*unseen) + future;
@@ -237,14 +237,14 @@ fn k022_a_frozen_cache_cannot_know_that_a_later_revision_changed_nothing() {
         assert_eq!(reader.get_cached::<ConfigMap>(&key("a"), &rv(&*other).to_string()).await.unwrap(), map);
         for stuck in 0..2 {
             if stuck == 0 {
-                bed.fabric.set_frozen(1, None, true)
+                bed.cluster.set_frozen(1, None, true)
             } else {
-                bed.fabric.set_etcd_cut(1, true)
+                bed.cluster.set_etcd_cut(1, true)
             }
             let other = writer.create(pod(&format!("p{stuck}"), "n1")).await.unwrap();
             let status = refused(reader.get_cached::<ConfigMap>(&key("a"), &rv(&*other).to_string()).await);
             assert_eq!((status.code, status.reason), (504, Reason::Timeout));
-            bed.fabric.set_frozen(1, None, false);
+            bed.cluster.set_frozen(1, None, false);
         }
     });
 }
@@ -254,8 +254,8 @@ fn k022_a_server_that_initialises_gives_nothing_older_than_was_asked_for() {
     Testbed::run(1, async |bed| {
         let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
         let map = writer.create(config_map("a", "v", "0")).await.unwrap();
-        bed.fabric.crash_server(1);
-        bed.fabric.restart_server(1, secs(600));
+        bed.cluster.crash_server(1);
+        bed.cluster.restart_server(1, secs(600));
         assert_eq!(reader.get_cached::<ConfigMap>(&key("a"), &rv(&*map).to_string()).await.unwrap(), map);
         let status = refused(reader.get_cached::<ConfigMap>(&key("a"), &(rv(&*map) + 1_000).to_string()).await);
         assert_eq!((status.code, status.reason), (504, Reason::Timeout));

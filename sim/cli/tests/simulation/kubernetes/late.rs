@@ -8,7 +8,7 @@ use kube_machinery::api::{Call, DeleteOptions, Patch, Request, TransportError, V
 use kube_machinery::{ApiError, Client, ClientExt};
 use kube_sim::cluster::SimClient;
 use kube_sim::cluster::admission::FailurePolicy;
-use kube_sim::cluster::server::{Failure, Mishap};
+use kube_sim::cluster::server::{Failure, InjectedFault};
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, grace, key, pod};
 use serde_json::json;
@@ -82,7 +82,7 @@ fn k114_what_etcd_commits_after_the_error_is_what_was_sent_and_only_if_nothing_c
                 Testbed::run(number as u64, async |bed| {
                     let (client, other) = (bed.client_on("writer", 0), bed.client_on("other", 1));
                     prepare(&other, verb).await;
-                    trouble(&bed, &client, &[], Mishap::CommitLate { error: failure, after: secs(10) });
+                    trouble(&bed, &client, &[], InjectedFault::CommitLate { error: failure, after: secs(10) });
                     let error = client.send(write(verb).into()).await.unwrap_err();
                     assert!(error.is_ambiguous(), "{error}");
                     calm(&bed);
@@ -103,7 +103,7 @@ fn k114_of_a_deletion_without_grace_only_the_first_phase_commits_after_the_error
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
         client.create(pod("a", "n1")).await.unwrap();
-        trouble(&bed, &client, &[], Mishap::CommitLate { error: Failure::EtcdTimeout, after: secs(1) });
+        trouble(&bed, &client, &[], InjectedFault::CommitLate { error: Failure::EtcdTimeout, after: secs(1) });
         client.delete::<Pod>(&key("a"), grace(0)).await.unwrap_err();
         calm(&bed);
         bed.wait(secs(5)).await;
@@ -124,11 +124,11 @@ fn k114_what_was_sent_to_an_etcd_without_quorum_commits_as_it_was_sent_or_never(
                 let (client, other) = (bed.client_on("writer", 0), bed.client_on("other", 1));
                 prepare(&other, verb).await;
                 // Only the writer's server is cut off, so that others can write meanwhile.
-                bed.fabric.set_etcd_cut(0, true);
+                bed.cluster.set_etcd_cut(0, true);
                 let error = client.send(write(verb).into()).await.unwrap_err();
                 assert!(error.is_ambiguous(), "{error}");
                 happen(&other, verb, if changes { Meanwhile::Changed } else { Meanwhile::Nothing }).await;
-                bed.fabric.set_etcd_cut(0, false);
+                bed.cluster.set_etcd_cut(0, false);
                 bed.wait(secs(5)).await;
                 let found = value(&other).await;
                 if changes {
@@ -168,9 +168,9 @@ fn k108_a_write_that_arrives_late_meets_what_is_there_by_then_unless_it_names_th
                     (_, true) => Call::Delete { key: key("a"), options: if_uid(&uid(&*old)) },
                 };
                 let slower = Rule { from: Side::Only(vec![client.process()]), to: Side::Any, effect: Effect::Slower(secs(20)) };
-                let slower = bed.fabric.network(|net| net.add(slower));
+                let slower = bed.cluster.network(|net| net.add(slower));
                 give_up(&client, call, secs(1)).await;
-                bed.fabric.network(|net| net.remove(slower));
+                bed.cluster.network(|net| net.remove(slower));
                 happen(&other, verb, Meanwhile::Recreated).await;
                 bed.wait(secs(25)).await;
                 let expected = if with_uid { Some("other".to_owned()) } else { effect(verb) };
@@ -204,7 +204,7 @@ fn k108_what_waits_in_admission_is_never_committed_once_its_caller_has_hung_up()
                 bed.wait(millis(500)).await;
                 if !hears {
                     let cut = Rule { from: Side::Only(vec![client.process()]), to: Side::Any, effect: Effect::Cut };
-                    bed.fabric.network(|net| net.add(cut));
+                    bed.cluster.network(|net| net.add(cut));
                 }
                 running.await.unwrap();
                 bed.wait(secs(40)).await;
@@ -221,7 +221,7 @@ fn k108_a_request_whose_time_is_over_is_never_committed() {
             let (client, other) = (bed.client_on("writer", 0), bed.client_on("other", 1));
             prepare(&other, verb).await;
             let before = value(&other).await;
-            trouble(&bed, &client, &[], Mishap::Slow { by: secs(39) });
+            trouble(&bed, &client, &[], InjectedFault::Slow { by: secs(39) });
             let sent = bed.rt.now();
             let error = client.send(write(verb).into()).await.unwrap_err();
             assert_eq!((body_of(&error)["code"].clone(), bed.rt.now() - sent < secs(35)), (json!(504), true));

@@ -48,7 +48,7 @@ fn k024_a_consistent_list_is_as_old_as_its_request_where_the_cache_lags() {
         let knobs = Knobs { consistent_list_from_cache: from_cache, ..Knobs::default() };
         let mut ages = Vec::new();
         Testbed::run_with(ClusterConfig { seed: 1, knobs, ..ClusterConfig::default() }, 1, async |bed| {
-            bed.fabric.set_extra_lag(0, None, millis(100));
+            bed.cluster.set_extra_lag(0, None, millis(100));
             let (writer, reader) = (bed.client("writer"), bed.client("reader"));
             let _writes = spawn(&bed, &writer.clone(), async move {
                 for number in 0..200 {
@@ -74,8 +74,8 @@ fn k024_a_list_without_rv_has_what_was_acknowledged_before_it_was_sent() {
     for seed in SEEDS {
         let knobs = Knobs { consistent_list_from_cache: seed % 2 == 0, ..Knobs::default() };
         Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 3, async |bed| {
-            bed.fabric.set_frozen(1, None, true);
-            bed.fabric.set_extra_lag(2, None, millis(30));
+            bed.cluster.set_frozen(1, None, true);
+            bed.cluster.set_extra_lag(2, None, millis(30));
             let known = Arc::new(Mutex::new(Known::default()));
             let mut tasks = Vec::new();
             for number in 0..3 {
@@ -115,7 +115,7 @@ fn k025_a_list_with_rv_zero_is_one_state_of_the_past() {
     let mut stale = 0;
     for seed in SEEDS {
         Testbed::run_with(ClusterConfig { seed, ..ClusterConfig::default() }, 3, async |bed| {
-            bed.fabric.set_extra_lag(1, None, millis(40));
+            bed.cluster.set_extra_lag(1, None, millis(40));
             let mut writers = Vec::new();
             for number in 0..3 {
                 let client = bed.client_on("writer", number);
@@ -124,7 +124,7 @@ fn k025_a_list_with_rv_zero_is_one_state_of_the_past() {
             let readers: Vec<SimClient> = (0..3).map(|number| bed.client_on("reader", number)).collect();
             for round in 0..60 {
                 if round == 30 {
-                    bed.fabric.set_frozen(2, None, true);
+                    bed.cluster.set_frozen(2, None, true);
                 }
                 let reader = &readers[round % 3];
                 for namespace in [None, Some("other")] {
@@ -183,7 +183,7 @@ fn k031_an_exact_list_is_that_state_or_expired() {
         let knobs = Knobs { list_from_cache_snapshot: snapshots, ..Knobs::default() };
         Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
             // What etcd answers does not depend on the cache.
-            bed.fabric.set_frozen((seed % 2) as usize, None, !snapshots);
+            bed.cluster.set_frozen((seed % 2) as usize, None, !snapshots);
             let first = bed.revision();
             let client = bed.client("client");
             churn(bed.clone(), client.clone(), 40).await;
@@ -203,7 +203,7 @@ fn k031_an_exact_list_is_that_state_or_expired() {
             assert_eq!(bed.rt.now().since(asked) >= secs(3), snapshots, "a cache may still come so far");
             assert!(status.message().starts_with(&format!("Timeout: Too large resource version: {}", last + 1)), "{status}");
             let kept: Vec<StateOf> = (middle..=last).map(|revision| state_at::<ConfigMap>(&bed, revision)).collect();
-            bed.fabric.compact(middle);
+            bed.cluster.compact(middle);
             for revision in first..middle {
                 let status = refused(client.list::<ConfigMap>(None, exactly(revision)).await);
                 assert_eq!((status.code, status.reason), (410, Reason::Expired));
@@ -285,9 +285,9 @@ fn k036_a_server_that_initialises_says_so_instead_of_listing_nothing() {
         let knobs = Knobs { consistent_list_from_cache: seed % 2 == 0, ..Knobs::default() };
         Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
             fill(&bed, 3).await;
-            bed.fabric.crash_server(1);
+            bed.cluster.crash_server(1);
             bed.wait(secs(10)).await;
-            bed.fabric.restart_server(1, secs(20));
+            bed.cluster.restart_server(1, secs(20));
             let client = bed.client_on("reader", 1);
             let revision = bed.revision().to_string();
             for options in [ListOptions::default(), at("0"), at(&revision), not_older_than("0"), exactly(bed.revision())] {
@@ -313,24 +313,24 @@ fn k036_a_server_that_comes_back_without_etcd_has_nothing_to_list() {
     Testbed::run(1, async |bed| {
         fill(&bed, 3).await;
         let client = bed.client_on("reader", 1);
-        bed.fabric.crash_server(1);
-        bed.fabric.set_etcd_cut(1, true);
-        bed.fabric.restart_server(1, secs(5));
+        bed.cluster.crash_server(1);
+        bed.cluster.set_etcd_cut(1, true);
+        bed.cluster.restart_server(1, secs(5));
         bed.wait(secs(60)).await;
         let status = refused(client.list::<ConfigMap>(None, at("0")).await);
         assert_eq!((status.code, status.reason), (429, Reason::TooManyRequests));
-        bed.fabric.set_etcd_cut(1, false);
+        bed.cluster.set_etcd_cut(1, false);
         bed.wait(secs(5)).await;
         assert_eq!(client.list::<ConfigMap>(None, at("0")).await.unwrap().items.len(), 6);
 
         // So does a cache that has to begin again.
-        bed.fabric.set_etcd_cut(1, true);
+        bed.cluster.set_etcd_cut(1, true);
         bed.client_on("writer", 0).create(config_map("new", "v", "0")).await.unwrap();
-        bed.fabric.forget_history(1, Some(bed.kind::<ConfigMap>()));
+        bed.cluster.forget_history(1, Some(bed.kind::<ConfigMap>()));
         bed.wait(secs(60)).await;
         assert_eq!(refused(client.list::<ConfigMap>(None, at("0")).await).code, 429);
         client.list::<Pod>(None, at("0")).await.unwrap();
-        bed.fabric.set_etcd_cut(1, false);
+        bed.cluster.set_etcd_cut(1, false);
         bed.wait(secs(5)).await;
         assert_eq!(client.list::<ConfigMap>(None, at("0")).await.unwrap().items.len(), 7);
     });

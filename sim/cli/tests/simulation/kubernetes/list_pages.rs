@@ -69,11 +69,11 @@ fn k029_a_continue_token_from_before_a_compaction_is_expired_and_replaced() {
         fill(&bed, 5).await;
         let (writer, reader) = (bed.client("writer"), bed.client("reader"));
         let next = first_page(&reader, 4).await;
-        bed.fabric.compact(bed.revision());
+        bed.cluster.compact(bed.revision());
         // The revision itself is still there.
         reader.list::<ConfigMap>(None, next.clone()).await.unwrap();
         writer.create(config_map("x", "v", "0")).await.unwrap();
-        bed.fabric.compact(bed.revision());
+        bed.cluster.compact(bed.revision());
         let status = refused(reader.list::<ConfigMap>(None, next.clone()).await);
         assert_eq!((status.code, status.reason), (410, Reason::Expired));
         assert!(
@@ -95,7 +95,7 @@ fn k030_the_replacement_goes_on_at_the_latest_revision() {
         let late = writer.create(config_map_in("other", "z-after", "0")).await.unwrap();
         let gone = ObjectKey::namespaced("other", "m-04");
         writer.delete::<ConfigMap>(&gone, Default::default()).await.unwrap();
-        bed.fabric.compact(bed.revision());
+        bed.cluster.compact(bed.revision());
         let fresh = refused(reader.list::<ConfigMap>(None, next).await).continue_token;
         let rest = reader.list::<ConfigMap>(None, ListOptions { continue_token: fresh, ..ListOptions::default() }).await.unwrap();
         assert_eq!(rest.resource_version, bed.revision().to_string());

@@ -40,7 +40,7 @@ fn k001_a_created_object_has_uid_version_and_a_timestamp_in_whole_seconds() {
         for number in 0..2 {
             let client = bed.client_on("creator", number);
             let body = changed(&body, |body| body.meta_mut().name = Some(format!("{}-{number}", name(body))));
-            let before = bed.fabric.wall(client.process());
+            let before = bed.cluster.wall(client.process());
             let created = client.create(body).await.unwrap();
             let meta = created.meta();
             let uid = meta.uid.as_deref().unwrap();
@@ -50,7 +50,7 @@ fn k001_a_created_object_has_uid_version_and_a_timestamp_in_whole_seconds() {
             assert_eq!(version, bed.revision().to_string());
             let Time(at) = meta.creation_timestamp.clone().unwrap();
             assert_eq!(at.subsec_nanosecond(), 0);
-            assert!(at.as_second() >= before.as_second() && at <= bed.fabric.wall(client.process()), "{at} is not now");
+            assert!(at.as_second() >= before.as_second() && at <= bed.cluster.wall(client.process()), "{at} is not now");
         }
     }
     for seed in SEEDS {

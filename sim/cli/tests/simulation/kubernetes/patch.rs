@@ -113,7 +113,7 @@ fn k086_concurrent_patches_of_different_keys_all_succeed_and_all_last() {
             let pool = admin.get::<SpiderIPPool>(&ObjectKey::cluster("p")).await.unwrap();
             assert_eq!(pool.metadata.labels.as_ref().unwrap().len(), 6);
             assert_ne!(pool.metadata.resource_version, created.metadata.resource_version);
-            assert_eq!(bed.fabric.recorder(|recorder| recorder.counts.conflicts), 0);
+            assert_eq!(bed.cluster.recorder(|recorder| recorder.counts.conflicts), 0);
             hooked.calls() > 7
         });
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Call, DeleteOptions, ListOptions, Request, TransportError, Verb, VersionMatch, WatchOptions};
 use kube_machinery::{Client, ClientExt};
 use kube_sim::cluster::EtcdTrouble;
-use kube_sim::cluster::server::Mishap;
+use kube_sim::cluster::server::InjectedFault;
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, key};
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ fn k115_without_quorum_only_caches_answer() {
             bed.wait(secs(5)).await;
             let mut watched = Watched::<ConfigMap>::open(&bed).await;
             let quiet = bed.revision();
-            bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+            bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
             let since = bed.rt.now();
             let mut running = Vec::new();
             for number in 0..2 {
@@ -65,7 +65,7 @@ fn k115_without_quorum_only_caches_answer() {
             assert!(watched.events().await.is_empty());
             assert_eq!(bed.revision(), quiet);
             assert!(bed.rt.now() - since < secs(30));
-            bed.fabric.set_etcd_trouble(None);
+            bed.cluster.set_etcd_trouble(None);
             admin.create(config_map("c", "v", "1")).await.unwrap();
             let events = watched.events().await;
             assert!(events.iter().any(|(_, map)| map.metadata.name.as_deref() == Some("c")), "it is still the same watch");
@@ -78,9 +78,9 @@ fn k115_without_quorum_nobody_can_tell_what_a_consistent_read_has_to_wait_for() 
     Testbed::run(1, async |bed| {
         let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
         // The cache will have the write soon, and does not need etcd for it.
-        bed.fabric.set_extra_lag(1, None, secs(1));
+        bed.cluster.set_extra_lag(1, None, secs(1));
         writer.create(config_map("a", "v", "1")).await.unwrap();
-        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
         let since = bed.rt.now();
         let body = refused(reader.list::<ConfigMap>(None, ListOptions::default()).await);
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
@@ -98,13 +98,13 @@ fn k115_one_server_without_etcd_fails_alone() {
         let (cut, fine) = (bed.client_on("cut", 0), bed.client_on("fine", 1));
         let old = fine.create(config_map("a", "v", "1")).await.unwrap();
         bed.wait(secs(5)).await;
-        bed.fabric.set_etcd_cut(0, true);
+        bed.cluster.set_etcd_cut(0, true);
         let new = fine.update(labelled(&*old, "l", "1")).await.unwrap();
         assert_eq!(refused(cut.get::<ConfigMap>(&key("a")).await)["message"], "etcdserver: request timed out");
         assert_eq!(refused(cut.update::<ConfigMap>(new.clone()).await)["message"], "etcdserver: request timed out");
         assert_eq!(cut.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap(), old, "frozen");
         assert_eq!(fine.get::<ConfigMap>(&key("a")).await.unwrap(), new);
-        bed.fabric.set_etcd_cut(0, false);
+        bed.cluster.set_etcd_cut(0, false);
         assert_eq!(cut.get::<ConfigMap>(&key("a")).await.unwrap(), new);
     });
 }
@@ -138,9 +138,9 @@ fn k116_after_quorum_returns_acknowledged_writes_are_there_and_the_others_are_th
             }
             for _ in 0..2 {
                 bed.wait(millis(1_500)).await;
-                bed.fabric.set_etcd_trouble(Some(trouble));
+                bed.cluster.set_etcd_trouble(Some(trouble));
                 bed.wait(if trouble == EtcdTrouble::Electing { secs(2) } else { secs(15) }).await;
-                bed.fabric.set_etcd_trouble(None);
+                bed.cluster.set_etcd_trouble(None);
             }
             for task in running {
                 task.await.unwrap();
@@ -197,41 +197,41 @@ fn k117_an_acknowledged_write_is_never_lost() {
                 }));
             }
             let mut draw = Draw::new(seed, Concern::Faults, 0);
-            bed.fabric.network(|net| net.add(Rule { from: Side::Any, to: Side::Any, effect: Effect::Loss(0.01) }));
+            bed.cluster.network(|net| net.add(Rule { from: Side::Any, to: Side::Any, effect: Effect::Loss(0.01) }));
             for _ in 0..6 {
                 bed.wait(draw.between(millis(100), secs(3))).await;
                 match draw.below(4) {
                     0 => {
                         let server = draw.below(2) as usize;
-                        bed.fabric.crash_server(server);
+                        bed.cluster.crash_server(server);
                         bed.wait(secs(1)).await;
-                        bed.fabric.restart_server(server, millis(500));
+                        bed.cluster.restart_server(server, millis(500));
                     }
                     1 => {
-                        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::Electing));
+                        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::Electing));
                         bed.wait(secs(2)).await;
-                        bed.fabric.set_etcd_trouble(None);
+                        bed.cluster.set_etcd_trouble(None);
                     }
                     2 => {
-                        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+                        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
                         bed.wait(secs(9)).await;
-                        bed.fabric.set_etcd_trouble(None);
+                        bed.cluster.set_etcd_trouble(None);
                     }
                     _ => {
                         let error = *draw.pick(&FAILURES);
-                        let mishap = *draw.pick(&[
-                            Mishap::CommitLate { error, after: secs(1) },
-                            Mishap::LoseReply { error, after: secs(1) },
-                            Mishap::Twice { gap: secs(1) },
+                        let injected = *draw.pick(&[
+                            InjectedFault::CommitLate { error, after: secs(1) },
+                            InjectedFault::LoseReply { error, after: secs(1) },
+                            InjectedFault::Twice { gap: secs(1) },
                         ]);
-                        bed.fabric.add_api_fault(kube_sim::cluster::server::ApiFault {
+                        bed.cluster.add_api_fault(kube_sim::cluster::server::ApiFault {
                             fault: 0,
                             servers: Side::Any,
                             clients: Side::Any,
                             verbs: vec![Verb::Update],
                             kinds: Vec::new(),
                             chance: 0.5,
-                            mishap,
+                            injected,
                         });
                         bed.wait(secs(2)).await;
                         calm(&bed);
@@ -246,7 +246,7 @@ fn k117_an_acknowledged_write_is_never_lost() {
                 expected.extend(acknowledged);
                 failures += failed;
             }
-            bed.fabric.network(|net| net.heal());
+            bed.cluster.network(|net| net.heal());
             bed.wait(secs(60)).await;
             for number in 0..2 {
                 let table = bed.client_on("reader", number).get::<ConfigMap>(&key("table")).await.unwrap();

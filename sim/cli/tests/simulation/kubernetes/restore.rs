@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::ClientExt;
 use kube_machinery::api::{ListOptions, Reason, VersionMatch, WatchEvent};
-use kube_sim::cluster::server::{Failure, Mishap};
+use kube_sim::cluster::server::{Failure, InjectedFault};
 use kube_sim::testbed::{Testbed, config_map, key};
 
 use super::expect::{calm, entry, trouble};
@@ -11,12 +11,12 @@ use super::support::*;
 
 /// Stops all API servers, restores a backup that is `age` seconds old, and starts them again.
 async fn restore(bed: &Testbed, age: u64, bump: u64) {
-    let servers = bed.fabric.servers();
-    (0..servers).for_each(|server| bed.fabric.crash_server(server));
+    let servers = bed.cluster.servers();
+    (0..servers).for_each(|server| bed.cluster.crash_server(server));
     let by = bed.rt.add_process(bed.rt.add_host("operator"), "operator");
-    bed.fabric.restore_backup(by, secs(age), bump);
+    bed.cluster.restore_backup(by, secs(age), bump);
     bed.wait(secs(1)).await;
-    (0..servers).for_each(|server| bed.fabric.restart_server(server, secs(1)));
+    (0..servers).for_each(|server| bed.cluster.restart_server(server, secs(1)));
     bed.wait(secs(5)).await;
 }
 
@@ -95,7 +95,7 @@ fn k201_what_was_sent_to_etcd_before_is_not_carried_out_after_it() {
             let client = bed.client("client");
             client.create(config_map("kept", "v", "0")).await.unwrap();
             bed.wait(secs(10)).await;
-            trouble(&bed, &client, &[], Mishap::CommitLate { error: Failure::Timeout, after: secs(3) });
+            trouble(&bed, &client, &[], InjectedFault::CommitLate { error: Failure::Timeout, after: secs(3) });
             client.create(config_map("late", "v", "0")).await.unwrap_err();
             calm(&bed);
             restore(&bed, 1, 0).await;

@@ -203,7 +203,7 @@ pub(crate) fn state_of<K: Object>(items: &[Arc<K>]) -> StateOf {
 
 /// The state of a type as of `revision`, replayed from the first change on.
 pub(crate) fn state_at<K: Object>(bed: &Testbed, revision: u64) -> StateOf {
-    bed.fabric.store(|store| {
+    bed.cluster.store(|store| {
         let table = store.table(bed.kind::<K>());
         assert_eq!(table.first_index(), 0, "the truth needs the whole history");
         let mut state = StateOf::new();
@@ -219,8 +219,8 @@ pub(crate) fn state_at<K: Object>(bed: &Testbed, revision: u64) -> StateOf {
 
 /// What a watch has to deliver after `revision`, if it is about the objects for which `wanted` holds.
 pub(crate) fn truth<K: Object>(bed: &Testbed, revision: u64, wanted: impl Fn(&K) -> bool) -> Vec<Line> {
-    let served = bed.fabric.registry.served::<K>();
-    bed.fabric.store(|store| {
+    let served = bed.cluster.registry.served::<K>();
+    bed.cluster.store(|store| {
         let mut lines = Vec::new();
         for change in store.table(bed.kind::<K>()).changes_after(revision) {
             let is_wanted = |object: &Option<Obj>| object.as_ref().is_some_and(|object| wanted(&served.typed(object.clone())));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{TransportError, WatchOptions};
 use kube_machinery::{ApiError, WatchStream};
-use kube_sim::cluster::server::{Failure, Mishap};
+use kube_sim::cluster::server::{Failure, InjectedFault};
 use kube_sim::cluster::{ClusterConfig, Knobs, Reconnect, SimClient, Transport};
 use kube_sim::net::Side;
 use kube_sim::testbed::Testbed;
@@ -20,7 +20,7 @@ const OVER_HTTP1: [Transport; 2] = [Transport::Http1, Transport::KubeRs];
 
 /// A client that stays with the first server.
 fn client(bed: &Testbed, transport: Transport) -> SimClient {
-    let client = SimClient::with(&bed.fabric, bed.process("client"), transport, Reconnect::Sticky);
+    let client = SimClient::with(&bed.cluster, bed.process("client"), transport, Reconnect::Sticky);
     client.connect_to(0);
     client
 }
@@ -38,14 +38,14 @@ fn k180_what_befalls_one_request_over_http1_leaves_everything_else_alone() {
         Testbed::run(seed, async |bed| {
             let client = client(&bed, transport);
             let mut events = watch::<ConfigMap>(&client, after(bed.revision())).await;
-            trouble(&bed, &client, &[], Mishap::Slow { by: secs(10) });
+            trouble(&bed, &client, &[], InjectedFault::Slow { by: secs(10) });
             let slow = {
                 let client = client.clone();
                 start(&bed, &client.clone(), async move { create(&client, "slow", None).await })
             };
             bed.wait(secs(1)).await;
             calm(&bed);
-            trouble(&bed, &client, &[], Mishap::LoseReply { error: Failure::Reset, after: Duration::ZERO });
+            trouble(&bed, &client, &[], InjectedFault::LoseReply { error: Failure::Reset, after: Duration::ZERO });
             assert_eq!(create(&client, "reset", None).await, Err(TransportError::Reset.into()));
             calm(&bed);
             assert_eq!(slow.await.unwrap(), Ok(()));
@@ -85,7 +85,7 @@ fn k180_who_waits_for_an_answer_or_an_event_over_http1_notices_a_cut_after_165_s
         Testbed::run(seed, async |bed| {
             let client = client(&bed, Transport::Http1);
             let events = watch::<ConfigMap>(&client, after(bed.revision())).await;
-            cut_from(&bed, Side::Only(vec![bed.fabric.server_process(0)]), secs(200));
+            cut_from(&bed, Side::Only(vec![bed.cluster.server_process(0)]), secs(200));
             let start = bed.rt.now();
             let asked = async {
                 let result = create(&client, "a", None).await;
@@ -107,10 +107,10 @@ fn k180_a_server_that_stands_still_answers_the_probes_of_tcp_and_no_pings() {
         Testbed::run(seed, async |bed| {
             let client = client(&bed, transport);
             let events = watch::<ConfigMap>(&client, after(bed.revision())).await;
-            let server = bed.fabric.server_process(0);
-            bed.fabric.pause(server);
-            let fabric = bed.fabric.clone();
-            bed.rt.at(bed.rt.now() + secs(300), move || assert!(fabric.resume(server)));
+            let server = bed.cluster.server_process(0);
+            bed.cluster.pause(server);
+            let cluster = bed.cluster.clone();
+            bed.rt.at(bed.rt.now() + secs(300), move || assert!(cluster.resume(server)));
             let other = bed.client_on("other", 1);
             create(&other, "a", None).await.unwrap();
             end_of(&bed, events).await
@@ -136,7 +136,7 @@ fn k181_kube_rs_waits_for_an_answer_as_long_as_the_cut_lasts_and_for_events_5_se
             let options = |seconds| WatchOptions { timeout_seconds: Some(seconds), ..after(bed.revision()) };
             let short = watch::<ConfigMap>(&client, options(290)).await;
             let long = watch::<ConfigMap>(&client, options(900)).await;
-            cut_from(&bed, Side::Only(vec![bed.fabric.server_process(0)]), secs(600));
+            cut_from(&bed, Side::Only(vec![bed.cluster.server_process(0)]), secs(600));
             let start = bed.rt.now();
             let asked = async {
                 let result = create(&client, "a", None).await;
@@ -158,7 +158,7 @@ fn k180_programs_have_the_client_that_the_run_has_drawn_and_kubernetes_has_clien
         let share = |value| Probability::new(value).unwrap();
         let knobs = Knobs { http1_clients: share(http1), kube_rs_clients: share(kube_rs), ..Knobs::default() };
         Testbed::run_with(ClusterConfig { seed: 3, knobs, ..ClusterConfig::default() }, 2, async |bed| {
-            let of = |name: String| SimClient::of_program(&bed.fabric, bed.process(&name)).transport();
+            let of = |name: String| SimClient::of_program(&bed.cluster, bed.process(&name)).transport();
             let transports: Vec<_> = (0..40).map(|number| of(format!("program-{number}"))).collect();
             assert_eq!(bed.client("kubelet").transport(), Transport::Http2);
             [Transport::Http2, Transport::Http1, Transport::KubeRs]

@@ -463,7 +463,7 @@ fn k084_a_stale_cache_never_refuses_a_put_with_the_current_rv() {
             let (fresh, stale) = (bed.client_on("fresh", 0), bed.client_on("stale", 1));
             let first = fresh.create(config_map("a", "v", "1")).await.unwrap();
             bed.wait(secs(5)).await;
-            bed.fabric.set_frozen(1, None, true);
+            bed.cluster.set_frozen(1, None, true);
             let second = fresh.update(labelled(&*first, "by", "fresh")).await.unwrap();
             let cached = stale.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap();
             assert_eq!(cached, first, "the server's cache is behind");

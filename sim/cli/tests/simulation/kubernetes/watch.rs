@@ -55,7 +55,7 @@ fn k037_a_watch_delivers_exactly_the_events_after_its_start_in_order() {
 fn k038_a_list_and_the_watch_after_it_pass_through_states_that_existed() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
-            bed.fabric.set_extra_lag(1, None, millis(20));
+            bed.cluster.set_extra_lag(1, None, millis(20));
             let writer = bed.client_on("writer", 0);
             let writing = spawn(&bed, &writer, churn(bed.clone(), writer.clone(), 60));
             let mut readers = Vec::new();
@@ -88,7 +88,7 @@ fn k039_every_update_is_an_event_of_its_own() {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
             writer.create(config_map("a", "v", "0")).await.unwrap();
             let mut stream = watch::<ConfigMap>(&reader, after(bed.revision())).await;
-            bed.fabric.set_extra_lag(1, None, millis(100 * seed));
+            bed.cluster.set_extra_lag(1, None, millis(100 * seed));
             let mut expected = Vec::new();
             for round in 1..=30 {
                 expected.push(("MODIFIED", "default/a".to_owned(), set(&writer, "a", round).await));
@@ -154,7 +154,7 @@ fn k041_a_deleted_event_has_the_last_state_and_the_revision_of_the_deletion() {
 
             writer.create(config_map("a", "v", "1")).await.unwrap();
             let last = writer.update(config_map("a", "v", "2")).await.unwrap();
-            bed.fabric.burn_revisions(seed);
+            bed.cluster.burn_revisions(seed);
             writer.delete::<ConfigMap>(&key("a"), Default::default()).await.unwrap();
             let revision = bed.revision();
             assert!(revision > rv(&*last));
@@ -202,7 +202,7 @@ fn k045_a_watch_from_the_future_skips_silently_up_to_its_start() {
                 streams.push(watch::<ConfigMap>(&reader, with_bookmarks(after(future))).await);
             }
             // A server that lags is asked for what another one has shown.
-            bed.fabric.set_frozen(1, None, true);
+            bed.cluster.set_frozen(1, None, true);
             for round in 1..=10 {
                 set(&writer, "a", round).await;
             }
@@ -210,7 +210,7 @@ fn k045_a_watch_from_the_future_skips_silently_up_to_its_start() {
             let mut lagging = watch::<ConfigMap>(&bed.client_on("reader", 1), with_bookmarks(after(shown))).await;
             set(&writer, "a", "last").await;
             bed.wait(secs(5)).await;
-            bed.fabric.set_frozen(1, None, false);
+            bed.cluster.set_frozen(1, None, false);
             bed.wait(secs(200)).await;
             for stream in &mut streams {
                 let heard = hear(&bed, stream, secs(5)).await;
@@ -233,7 +233,7 @@ fn k058_a_name_that_is_used_again_is_deleted_and_added() {
             let mut streams =
                 [watch::<ConfigMap>(&reader, after(start)).await, watch::<ConfigMap>(&reader, on("switch=on", after(start))).await];
             if seed % 2 == 0 {
-                bed.fabric.set_frozen(1, None, true);
+                bed.cluster.set_frozen(1, None, true);
             }
             let mut uids = Vec::new();
             for _ in 0..10 {
@@ -241,7 +241,7 @@ fn k058_a_name_that_is_used_again_is_deleted_and_added() {
                 writer.delete::<ConfigMap>(&key("a"), Default::default()).await.unwrap();
             }
             bed.wait(secs(5)).await;
-            bed.fabric.set_frozen(1, None, false);
+            bed.cluster.set_frozen(1, None, false);
             for stream in &mut streams {
                 let heard = hear(&bed, stream, secs(5)).await;
                 let seen = heard.events.iter().map(|event| match event {

@@ -25,7 +25,7 @@ fn k048_bookmarks_advance_on_a_stream_without_events() {
             }
             assert!(marks.is_sorted(), "{marks:?}");
             // What a watch is resumed from a bookmark for: the history has passed its start.
-            bed.fabric.compact(bed.revision());
+            bed.cluster.compact(bed.revision());
             let mut resumed = watch::<ConfigMap>(&reader, after(*marks.last().unwrap())).await;
             let next = set(&writer, "a", "next").await;
             assert_eq!(hear(&bed, &mut resumed, secs(5)).await.lines(), [("MODIFIED", "default/a".to_owned(), next)]);
@@ -56,7 +56,7 @@ fn k049_a_bookmark_promises_exactly_what_was_sent_before_it() {
             bed.wait(secs(5)).await;
             let start = bed.revision();
             // Changes are always on their way to the cache when a bookmark is due, and some of them are not selected.
-            bed.fabric.set_extra_lag(1, None, secs(seed % 4 * 10));
+            bed.cluster.set_extra_lag(1, None, secs(seed % 4 * 10));
             let everything = seed % 2 == 0;
             let options = with_bookmarks(after(start));
             let mut stream = watch::<ConfigMap>(&reader, if everything { options } else { on("switch=on", options) }).await;
@@ -98,7 +98,7 @@ fn k049_a_bookmark_does_not_run_ahead_of_the_cache() {
         Testbed::run(seed, async |bed| {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
             writer.create(config_map("a", "v", "0")).await.unwrap();
-            bed.fabric.set_extra_lag(1, None, secs(20));
+            bed.cluster.set_extra_lag(1, None, secs(20));
             let mut stream = watch::<ConfigMap>(&reader, with_bookmarks(on("never=matches", after(bed.revision())))).await;
             for round in 0..100 {
                 set(&writer, "a", round).await;

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::Verb;
 use kube_machinery::{ClientExt, WatchStream};
 use kube_sim::cluster::Knobs;
-use kube_sim::cluster::server::{ApiFault, Failure, Mishap};
+use kube_sim::cluster::server::{ApiFault, Failure, InjectedFault};
 use kube_sim::net::Side;
 use kube_sim::testbed::{Testbed, config_map, pod};
 use parking_lot::Mutex;
@@ -84,16 +84,16 @@ fn k052_an_event_comes_although_its_writer_got_an_error() {
             let mut stream = watch::<ConfigMap>(&reader, after(bed.revision())).await;
             let late = seed % 2 == 1;
             let after = secs(20);
-            let mishap = if late { Mishap::CommitLate { error, after } } else { Mishap::LoseReply { error, after } };
+            let injected = if late { InjectedFault::CommitLate { error, after } } else { InjectedFault::LoseReply { error, after } };
             let (servers, clients) = (Side::Any, Side::Only(vec![writer.process()]));
-            bed.fabric.add_api_fault(ApiFault {
+            bed.cluster.add_api_fault(ApiFault {
                 fault: 0,
                 servers,
                 clients,
                 verbs: vec![Verb::Create],
                 kinds: vec![],
                 chance: 1.0,
-                mishap,
+                injected,
             });
             let answer = spawn(&bed, &writer, {
                 let writer = writer.clone();
@@ -122,7 +122,7 @@ fn k053_a_frozen_cache_delivers_nothing_and_then_everything() {
         Testbed::run(seed, async |bed| {
             let writer = bed.client_on("writer", 0);
             writer.create(config_map("a", "v", "0")).await.unwrap();
-            bed.fabric.set_extra_lag(1, None, millis(200 * (seed % 3)));
+            bed.cluster.set_extra_lag(1, None, millis(200 * (seed % 3)));
             let start = bed.revision();
             let mut frozen = watch::<ConfigMap>(&bed.client_on("frozen", 1), with_bookmarks(after(start))).await;
             let mut fresh = watch::<ConfigMap>(&bed.client_on("fresh", 0), after(start)).await;
@@ -130,7 +130,7 @@ fn k053_a_frozen_cache_delivers_nothing_and_then_everything() {
             for round in 0..20 {
                 set(&writer, "a", round).await;
             }
-            bed.fabric.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
+            bed.cluster.set_frozen(1, Some(bed.kind::<ConfigMap>()), true);
             // What the cache had is still on its way to the client.
             let mut lines = hear_for(&bed, &mut frozen, secs(2)).await.lines();
             for round in 20..60 {
@@ -142,7 +142,7 @@ fn k053_a_frozen_cache_delivers_nothing_and_then_everything() {
             let all = truth::<ConfigMap>(&bed, start, |_| true);
             assert_eq!(hear(&bed, &mut fresh, secs(5)).await.lines(), all);
             assert_eq!(hear(&bed, &mut other_type, secs(5)).await.lines().len(), 1);
-            bed.fabric.set_frozen(1, Some(bed.kind::<ConfigMap>()), false);
+            bed.cluster.set_frozen(1, Some(bed.kind::<ConfigMap>()), false);
             let heard = hear(&bed, &mut frozen, secs(5)).await;
             assert!(heard.is_open());
             lines.extend(heard.lines());
@@ -158,7 +158,7 @@ fn k053_a_change_on_its_way_into_a_cache_that_freezes_is_held_too() {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
             writer.create(config_map("a", "v", "0")).await.unwrap();
             bed.wait(secs(5)).await;
-            bed.fabric.set_extra_lag(1, None, secs(5));
+            bed.cluster.set_extra_lag(1, None, secs(5));
             let start = bed.revision();
             let mut early = watch::<ConfigMap>(&reader, with_bookmarks(after(start))).await;
             for round in 0..5 {
@@ -166,13 +166,13 @@ fn k053_a_change_on_its_way_into_a_cache_that_freezes_is_held_too() {
             }
             let mut middle = watch::<ConfigMap>(&reader, after(start)).await;
             bed.wait(millis(100 * seed)).await;
-            bed.fabric.set_frozen(1, None, true);
+            bed.cluster.set_frozen(1, None, true);
             let mut late = watch::<ConfigMap>(&reader, after(start)).await;
             for stream in [&mut early, &mut middle, &mut late] {
                 let heard = hear_for(&bed, stream, secs(120)).await;
                 assert!(heard.lines().is_empty() && heard.is_open(), "{:?}", heard.all());
             }
-            bed.fabric.set_frozen(1, None, false);
+            bed.cluster.set_frozen(1, None, false);
             for stream in [&mut early, &mut middle, &mut late] {
                 assert_eq!(hear(&bed, stream, secs(10)).await.lines(), truth::<ConfigMap>(&bed, start, |_| true));
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Reason, TransportError, Verb, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt};
-use kube_sim::cluster::server::{ApiFault, Mishap};
+use kube_sim::cluster::server::{ApiFault, InjectedFault};
 use kube_sim::cluster::{EtcdTrouble, SimClient};
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map};
@@ -91,7 +91,7 @@ fn k050_a_reader_that_comes_late_finds_nothing_from_after_the_timeout() {
 fn k059_nothing_is_lost_when_a_server_crashes_and_its_watches_resume_elsewhere() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
-            bed.fabric.set_extra_lag(1, None, millis(50 * (seed % 5)));
+            bed.cluster.set_extra_lag(1, None, millis(50 * (seed % 5)));
             let writer = bed.client_on("writer", 0);
             let start = bed.revision();
             let mut doomed = Vec::new();
@@ -102,7 +102,7 @@ fn k059_nothing_is_lost_when_a_server_crashes_and_its_watches_resume_elsewhere()
             let mut other_type = watch::<Pod>(&doomed[0].1.clone(), after(start)).await;
             let writing = spawn(&bed, &writer, churn(bed.clone(), writer.clone(), 60));
             bed.wait(millis(20 + 10 * seed)).await;
-            bed.fabric.crash_server(1);
+            bed.cluster.crash_server(1);
             let heard = hear(&bed, &mut other_type, secs(5)).await;
             assert_eq!(heard.end, Some(Err(ApiError::Transport(TransportError::Reset))));
             writing.await;
@@ -128,14 +128,14 @@ fn k059_a_crashed_server_sends_nothing_that_it_had_not_seen() {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
             writer.create(config_map("a", "v", "0")).await.unwrap();
             bed.wait(secs(5)).await;
-            bed.fabric.set_extra_lag(1, None, secs(10));
+            bed.cluster.set_extra_lag(1, None, secs(10));
             let mut stream = watch::<ConfigMap>(&reader, after(bed.revision())).await;
             set(&writer, "a", 1).await;
             let crashed = bed.rt.now();
             if seed % 2 == 0 {
-                bed.fabric.crash_server(1)
+                bed.cluster.crash_server(1)
             } else {
-                bed.fabric.forget_history(1, None)
+                bed.cluster.forget_history(1, None)
             }
             let heard = hear(&bed, &mut stream, secs(60)).await;
             assert!(heard.lines().is_empty() && heard.end.is_some(), "{:?}", heard.all());
@@ -149,7 +149,7 @@ fn k059_a_crash_does_not_reach_watches_on_other_servers() {
     Testbed::run(1, async |bed| {
         let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 0));
         let mut stream = watch::<ConfigMap>(&reader, after(bed.revision())).await;
-        bed.fabric.crash_server(1);
+        bed.cluster.crash_server(1);
         let map = writer.create(config_map("a", "v", "0")).await.unwrap();
         let heard = hear(&bed, &mut stream, secs(60)).await;
         assert_eq!((heard.lines(), heard.is_open()), (vec![("ADDED", "default/a".to_owned(), rv(&*map))], true));
@@ -160,8 +160,8 @@ fn k059_a_crash_does_not_reach_watches_on_other_servers() {
 
 /// Cuts the link between a client and a server in one or both directions.
 fn cut(bed: &Testbed, from: &SimClient, number: usize, to_server: bool, to_client: bool) {
-    let (client, server) = (Side::Only(vec![from.process()]), Side::Only(vec![bed.fabric.server_process(number)]));
-    bed.fabric.network(|net| {
+    let (client, server) = (Side::Only(vec![from.process()]), Side::Only(vec![bed.cluster.server_process(number)]));
+    bed.cluster.network(|net| {
         if to_server {
             net.add(Rule { from: client.clone(), to: server.clone(), effect: Effect::Cut });
         }
@@ -214,7 +214,7 @@ fn k059_a_connection_that_comes_back_in_time_has_lost_nothing() {
                     set(&writer, "a", round * 10 + step).await;
                 }
                 bed.wait(lasts).await;
-                bed.fabric.network(|net| net.heal());
+                bed.cluster.network(|net| net.heal());
                 set(&writer, "a", round * 10 + 9).await;
                 // By then what waited has been sent again.
                 bed.wait(lasts + secs(1)).await;
@@ -225,7 +225,7 @@ fn k059_a_connection_that_comes_back_in_time_has_lost_nothing() {
             // Too late: the connection is gone, although the link is back and the reader only looks now.
             cut(&bed, &reader, 1, true, true);
             bed.wait(secs(60)).await;
-            bed.fabric.network(|net| net.heal());
+            bed.cluster.network(|net| net.heal());
             set(&writer, "a", "after").await;
             let heard = hear(&bed, &mut stream, secs(300)).await;
             assert_eq!((heard.lines(), heard.end), (vec![], Some(Err(ApiError::Transport(TransportError::ConnectionLost)))));
@@ -243,12 +243,12 @@ fn k059_what_an_earlier_cut_stopped_does_not_count_in_the_next() {
         cut(&bed, &reader, 1, true, true);
         set(&writer, "a", 1).await;
         bed.wait(secs(5)).await;
-        bed.fabric.network(|net| net.heal());
+        bed.cluster.network(|net| net.heal());
         assert_eq!(hear(&bed, &mut stream, secs(200)).await.lines().len(), 1);
         // Nothing is on its way when the link is cut again for a moment.
         cut(&bed, &reader, 1, true, true);
         bed.wait(secs(1)).await;
-        bed.fabric.network(|net| net.heal());
+        bed.cluster.network(|net| net.heal());
         assert!(hear(&bed, &mut stream, secs(300)).await.is_open());
     });
 }
@@ -262,8 +262,8 @@ fn k059_a_server_that_stands_still_is_silent_and_then_found_dead() {
             bed.wait(secs(5)).await;
             let start = bed.revision();
             let mut stream = watch::<ConfigMap>(&reader, with_bookmarks(after(start))).await;
-            let server = bed.fabric.server_process(1);
-            bed.fabric.pause(server);
+            let server = bed.cluster.server_process(1);
+            bed.cluster.pause(server);
             let paused = bed.rt.now();
             for round in 0..5 {
                 set(&writer, "a", round).await;
@@ -271,7 +271,7 @@ fn k059_a_server_that_stands_still_is_silent_and_then_found_dead() {
             let heard = hear_for(&bed, &mut stream, secs(30)).await;
             assert!(heard.all().is_empty() && heard.is_open());
             if seed % 2 == 0 {
-                bed.fabric.resume(server);
+                bed.cluster.resume(server);
                 let heard = hear(&bed, &mut stream, secs(10)).await;
                 assert!(heard.is_open());
                 assert_eq!(heard.lines(), truth::<ConfigMap>(&bed, start, |_| true));
@@ -296,23 +296,23 @@ fn k059_overload_and_lack_of_permission_refuse_a_watch() {
         let reader = bed.client_on("reader", 1);
         let clients = Side::Only(vec![reader.process()]);
         let rule = |verbs| kube_sim::cluster::admission::Forbidden { fault: None, clients: clients.clone(), verbs, kinds: vec![] };
-        bed.fabric.forbid(rule(vec![Verb::List]));
+        bed.cluster.forbid(rule(vec![Verb::List]));
         watch::<ConfigMap>(&reader, after(1)).await;
-        bed.fabric.forbid(rule(vec![Verb::Watch]));
+        bed.cluster.forbid(rule(vec![Verb::Watch]));
         let status = refused(reader.watch::<ConfigMap>(None, after(1)).await.map(drop));
         assert_eq!((status.code, status.reason), (403, Reason::Forbidden));
         assert!(status.message().starts_with("configmaps is forbidden: User \"reader\" cannot watch "), "{status}");
-        bed.fabric.permit(None);
+        bed.cluster.permit(None);
         let fault = |verbs| {
-            let mishap = Mishap::TooManyRequests { retry_after: 1 };
-            ApiFault { fault: 7, servers: Side::Any, clients: clients.clone(), verbs, kinds: vec![], chance: 1.0, mishap }
+            let injected = InjectedFault::TooManyRequests { retry_after: 1 };
+            ApiFault { fault: 7, servers: Side::Any, clients: clients.clone(), verbs, kinds: vec![], chance: 1.0, injected }
         };
-        bed.fabric.add_api_fault(fault(vec![]));
+        bed.cluster.add_api_fault(fault(vec![]));
         watch::<ConfigMap>(&reader, after(1)).await;
-        bed.fabric.add_api_fault(fault(vec![Verb::Watch]));
+        bed.cluster.add_api_fault(fault(vec![Verb::Watch]));
         let error = reader.watch::<ConfigMap>(None, after(1)).await.map(drop).unwrap_err();
         assert_eq!((error.code(), error.retry_after()), (Some(429), Some(1)));
-        bed.fabric.remove_api_faults(7);
+        bed.cluster.remove_api_faults(7);
         watch::<ConfigMap>(&reader, after(1)).await;
     });
 }
@@ -326,17 +326,17 @@ fn k059_watches_end_when_etcd_has_no_leader_for_long() {
         let start = bed.revision();
         // A short loss passes unnoticed.
         let mut stream = watch::<ConfigMap>(&reader, after(start)).await;
-        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
         bed.wait(secs(20)).await;
-        bed.fabric.set_etcd_trouble(None);
+        bed.cluster.set_etcd_trouble(None);
         bed.wait(secs(5)).await;
-        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
         assert!(hear(&bed, &mut stream, secs(25)).await.is_open());
         let heard = hear(&bed, &mut stream, secs(60)).await;
         assert!(heard.ended_cleanly() && heard.events.is_empty());
         let status = refused(reader.watch::<ConfigMap>(None, after(start)).await.map(drop));
         assert_eq!((status.code, status.reason), (429, Reason::TooManyRequests));
-        bed.fabric.set_etcd_trouble(None);
+        bed.cluster.set_etcd_trouble(None);
         bed.wait(secs(5)).await;
         let next = set(&writer, "a", 1).await;
         let heard = hear(&bed, &mut watch::<ConfigMap>(&reader, after(start)).await, secs(5)).await;

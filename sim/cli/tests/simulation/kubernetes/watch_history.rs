@@ -57,7 +57,7 @@ fn k043_a_compaction_does_not_bring_an_old_start_back() {
         }
         let all = truth::<ConfigMap>(&bed, start, |_| true);
         bed.wait(secs(80)).await;
-        bed.fabric.compact(bed.revision());
+        bed.cluster.compact(bed.revision());
         for (index, (.., revision)) in all.iter().enumerate() {
             let heard = hear(&bed, &mut watch::<ConfigMap>(&reader, after(*revision)).await, secs(5)).await;
             if index < 19 { check_expired(&heard, *revision) } else { assert_eq!(heard.lines(), all[index + 1..]) }
@@ -79,7 +79,7 @@ fn k043_a_cache_that_begins_again_ends_its_watches_and_has_no_history() {
                 set(&writer, "a", round).await;
             }
             let middle = bed.revision();
-            bed.fabric.forget_history(1, Some(bed.kind::<ConfigMap>()));
+            bed.cluster.forget_history(1, Some(bed.kind::<ConfigMap>()));
             let heard = hear(&bed, &mut maps, secs(5)).await;
             let all = truth::<ConfigMap>(&bed, start, |_| true);
             assert!(heard.ended_cleanly() && all.starts_with(&heard.lines()), "{:?}", heard.all());
@@ -101,10 +101,10 @@ fn k044_a_restarted_server_has_no_history_before_its_initial_list() {
             writer.create(config_map("a", "v", "0")).await.unwrap();
             let start = bed.revision();
             set(&writer, "a", 1).await;
-            bed.fabric.crash_server(1);
+            bed.cluster.crash_server(1);
             set(&writer, "a", 2).await;
             bed.wait(secs(5)).await;
-            bed.fabric.restart_server(1, secs(10));
+            bed.cluster.restart_server(1, secs(10));
             let reader = bed.client_on("reader", 1);
             let status = refused(reader.watch::<ConfigMap>(None, after(start)).await.map(drop));
             assert_eq!((status.code, status.reason), (429, Reason::TooManyRequests), "not ready");
@@ -129,17 +129,17 @@ fn k044_a_restart_that_was_overtaken_by_another_crash_does_nothing() {
     Testbed::run(1, async |bed| {
         let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
         writer.create(config_map("a", "v", "0")).await.unwrap();
-        bed.fabric.crash_server(1);
-        bed.fabric.restart_server(1, secs(60));
-        bed.fabric.crash_server(1);
-        bed.fabric.restart_server(1, secs(10));
+        bed.cluster.crash_server(1);
+        bed.cluster.restart_server(1, secs(60));
+        bed.cluster.crash_server(1);
+        bed.cluster.restart_server(1, secs(10));
         bed.wait(secs(20)).await;
         let start = bed.revision();
         let mut stream = watch::<ConfigMap>(&reader, after(start)).await;
-        bed.fabric.set_frozen(1, None, true);
+        bed.cluster.set_frozen(1, None, true);
         set(&writer, "a", 1).await;
         bed.wait(secs(60)).await;
-        bed.fabric.set_frozen(1, None, false);
+        bed.cluster.set_frozen(1, None, false);
         set(&writer, "a", 2).await;
         let all = truth::<ConfigMap>(&bed, start, |_| true);
         assert_eq!(hear(&bed, &mut stream, secs(5)).await.lines(), all);

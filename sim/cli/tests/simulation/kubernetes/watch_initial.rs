@@ -15,7 +15,7 @@ fn k042_a_watch_from_zero_starts_with_the_cached_state_however_stale() {
             churn(bed.clone(), writer.clone(), 20).await;
             bed.wait(secs(5)).await;
             let frozen_at = bed.revision();
-            bed.fabric.set_frozen(1, None, true);
+            bed.cluster.set_frozen(1, None, true);
             churn(bed.clone(), writer.clone(), 20).await;
             bed.wait(secs(5)).await;
             let fresh_at = bed.revision();
@@ -36,7 +36,7 @@ fn k042_a_watch_from_zero_starts_with_the_cached_state_however_stale() {
                 }
             }
             churn(bed.clone(), writer.clone(), 20).await;
-            bed.fabric.set_frozen(1, None, false);
+            bed.cluster.set_frozen(1, None, false);
             for (revision, mut stream) in streams {
                 assert_eq!(hear(&bed, &mut stream, secs(5)).await.lines(), truth::<ConfigMap>(&bed, revision, |_| true));
             }
@@ -101,7 +101,7 @@ fn k057_initial_events_without_rv_are_not_older_than_the_request() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {
             let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
-            bed.fabric.set_extra_lag(1, None, millis(100 * seed));
+            bed.cluster.set_extra_lag(1, None, millis(100 * seed));
             for round in 0..5 {
                 writer.create(config_map(&format!("m{round}"), "v", "0")).await.unwrap();
                 if round % 2 == 0 {

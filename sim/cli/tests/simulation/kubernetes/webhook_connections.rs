@@ -49,7 +49,7 @@ impl Served {
     }
 
     fn register_for(&self, bed: &Testbed, name: &str, failure_policy: FailurePolicy, timeout: Duration) {
-        bed.fabric.add_webhook(Webhook {
+        bed.cluster.add_webhook(Webhook {
             rules: vec![Rule { operations: vec![Verb::Create], kinds: vec![bed.kind::<ConfigMap>()], part: Part::Main }],
             failure_policy,
             timeout,
@@ -92,7 +92,7 @@ async fn creates(bed: &Testbed, client: &SimClient, names: impl IntoIterator<Ite
 fn cut_off(bed: &Testbed, process: ProcessId) {
     let only = || Side::Only(vec![process]);
     for (from, to) in [(Side::Any, only()), (only(), Side::Any)] {
-        bed.fabric.network(|net| net.add(NetRule { from, to, effect: Effect::Cut }));
+        bed.cluster.network(|net| net.add(NetRule { from, to, effect: Effect::Cut }));
     }
 }
 
@@ -114,16 +114,16 @@ fn k197_a_call_that_fails_names_its_url_its_time_and_the_error_of_the_connection
             start(&bed.clone(), &client, async move { create(&bed, &writer, "slow").await.0 })
         };
         bed.wait(secs(1)).await;
-        bed.fabric.crash(process);
+        bed.cluster.crash(process);
         assert_eq!(running.await.unwrap(), Err(failed("EOF", 10)));
         assert_eq!(create(&bed, &client, "a").await.0, Err(refused.clone()));
         bed.wait(secs(11)).await;
         assert_eq!(create(&bed, &client, "a").await.0, Err(refused), "the Service has no endpoint any more");
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         served.serve(&bed, process);
         bed.wait(secs(20)).await;
         create(&bed, &client, "a").await.0.unwrap();
-        bed.fabric.pause(process);
+        bed.cluster.pause(process);
         let (error, took) = create(&bed, &client, "b").await;
         assert_eq!(error, Err(failed("context deadline exceeded", 10)));
         assert!(took >= secs(10) && took < secs(11), "{took:?}");
@@ -202,10 +202,10 @@ fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_cos
                 let host = bed.rt.host_of(dead);
                 match form {
                     0 => cut_off(&bed, dead),
-                    1 => drop(bed.fabric.pause(dead)),
+                    1 => drop(bed.cluster.pause(dead)),
                     _ => {
-                        bed.fabric.darken(host);
-                        bed.fabric.crash(dead);
+                        bed.cluster.darken(host);
+                        bed.cluster.crash(dead);
                     }
                 }
                 if form == 0 {
@@ -231,7 +231,7 @@ fn k200_a_process_that_crashes_resets_its_connections_and_one_without_a_word_cos
             served.register(&bed, "ipam", FailurePolicy::Fail);
             creates(&bed, &client, ["a".to_owned()]).await;
             let [dead] = served.asked()[..] else { panic!() };
-            bed.fabric.crash(dead);
+            bed.cluster.crash(dead);
             bed.wait(secs(11)).await;
             let (created, took) = create(&bed, &client, "b").await;
             created.unwrap();
@@ -249,23 +249,23 @@ fn k200_a_host_that_comes_back_knows_nothing_of_its_connections_and_one_that_is_
         creates(&bed, &client, ["a".to_owned()]).await;
         let process = served.processes[0];
         let host = bed.rt.host_of(process);
-        bed.fabric.darken(host);
-        bed.fabric.crash(process);
+        bed.cluster.darken(host);
+        bed.cluster.crash(process);
         bed.wait(secs(1)).await;
-        bed.fabric.start(process);
+        bed.cluster.start(process);
         served.serve(&bed, process);
-        bed.fabric.lighten(host);
+        bed.cluster.lighten(host);
         let (error, took) = create(&bed, &client, "b").await;
         assert_eq!(error, Err(failed("read tcp hooks.default.svc:443: read: connection reset by peer", 10)));
         assert!(took < secs(1), "{took:?}");
         creates(&bed, &client, ["c".to_owned()]).await;
         // Without a connection the first packet is sent again and again, and arrives when the host is there in time.
         bed.wait(secs(91)).await;
-        bed.fabric.darken(host);
+        bed.cluster.darken(host);
         let (error, took) = create(&bed, &client, "d").await;
         assert!(error == Err(failed("context deadline exceeded", 10)) && took >= secs(10), "{error:?} after {took:?}");
-        let fabric = bed.fabric.clone();
-        bed.rt.at(bed.rt.now() + secs(2), move || fabric.lighten(host));
+        let cluster = bed.cluster.clone();
+        bed.rt.at(bed.rt.now() + secs(2), move || cluster.lighten(host));
         let (created, took) = create(&bed, &client, "e").await;
         created.unwrap();
         assert!(took >= secs(2) && took < secs(5), "{took:?}");

@@ -31,7 +31,7 @@ fn objects_are_shown_as_if_heartbeats_had_been_sent() {
         stage.wait(36_000).await;
         let now = jiff_seconds(&stage);
         let mut seen = 0;
-        for (kind, object) in stage.bed.fabric.dump() {
+        for (kind, object) in stage.bed.cluster.dump() {
             let value = object.to_value();
             if kind == stage.bed.kind::<Lease>() {
                 let renewed: jiff::Timestamp = value["spec"]["renewTime"].as_str().unwrap().parse().unwrap();
@@ -50,7 +50,7 @@ fn objects_are_shown_as_if_heartbeats_had_been_sent() {
 }
 
 fn jiff_seconds(stage: &Stage) -> i64 {
-    stage.bed.fabric.wall(stage.machines[0].runtime.kubelet()).as_second()
+    stage.bed.cluster.wall(stage.machines[0].runtime.kubelet()).as_second()
 }
 
 /// Where a fault hits some requests and others not, the draws of a request depend on those before it: only what hits all of them can be
@@ -99,7 +99,7 @@ fn transitions(seed: u64, always: bool, row: &Row) -> Vec<(u64, String)> {
     let (_, after, lasts, kind) = row.clone();
     let before = |bed: &kube_sim::testbed::Testbed| {
         if always {
-            bed.fabric.nodes.heartbeats.send_all();
+            bed.cluster.nodes.heartbeats.send_all();
         }
     };
     Stage::run_with(seed, 3, everybody(), before, async |stage| {

@@ -107,8 +107,8 @@ fn a_controller_manager_that_starts_anew_waits_anew() {
         stage.strike([(600, cut("kubelet-0"))]).await;
         stage.wait(35).await;
         let manager = stage.bed.rt.find_process("controller-manager").unwrap();
-        stage.bed.fabric.crash(manager);
-        stage.bed.fabric.start(manager);
+        stage.bed.cluster.crash(manager);
+        stage.bed.cluster.start(manager);
         stage.wait(45).await;
         assert_eq!(stage.ready("node-0"), "True", "80 s after the cut");
         stage.until("it is noticed", 15, || stage.ready("node-0") == "Unknown").await;

@@ -77,19 +77,19 @@ impl Stage {
         Testbed::run(seed, async |bed| {
             let user = bed.client("user");
             user.create::<Namespace>(from_json::<Namespace>(json!({"metadata": {"name": LEASES}}))).await.unwrap();
-            bed.fabric.tolerate_by_default(300 * SECOND);
+            bed.cluster.tolerate_by_default(300 * SECOND);
             before(&bed);
             let machines = (0..nodes).map(|number| {
                 let plugin = Plugin::new(&bed.rt);
                 let host = bed.rt.add_host(&format!("node-{number}"));
                 let kubelet = bed.rt.add_process(host, &format!("kubelet-{number}"));
-                let runtime = kubelet::install(&bed.fabric, kubelet, plugin.clone(), config(&bed, number));
-                bed.fabric.start(kubelet);
+                let runtime = kubelet::install(&bed.cluster, kubelet, plugin.clone(), config(&bed, number));
+                bed.cluster.start(kubelet);
                 Machine { runtime, plugin }
             });
             let machines = machines.collect();
-            controller_manager::install(&bed.fabric, bed.seed, set);
-            scheduler::install(&bed.fabric, bed.seed);
+            controller_manager::install(&bed.cluster, bed.seed, set);
+            scheduler::install(&bed.cluster, bed.seed);
             bed.wait(15 * SECOND).await;
             test(Stage { bed, user, machines }).await
         })
@@ -116,7 +116,7 @@ impl Stage {
     }
 
     fn stored<K: Object>(&self, of: &kube_machinery::ObjectKey) -> Option<K> {
-        let found = self.bed.fabric.store(|store| store.table(self.bed.kind::<K>()).get(of).cloned())?;
+        let found = self.bed.cluster.store(|store| store.table(self.bed.kind::<K>()).get(of).cloned())?;
         Some(serde_json::from_value(found.to_value()).unwrap())
     }
 
@@ -126,7 +126,7 @@ impl Stage {
 
     /// The pods there are, by name.
     fn pods(&self) -> Vec<Pod> {
-        self.bed.fabric.store(|store| {
+        self.bed.cluster.store(|store| {
             let table = store.table(self.bed.kind::<Pod>());
             table.range(std::ops::Bound::Unbounded).map(|(_, pod)| serde_json::from_value(pod.to_value()).unwrap()).collect()
         })
@@ -195,7 +195,7 @@ impl Stage {
     async fn strike<const N: usize>(&self, kinds: [(u32, FaultKind); N]) -> Arc<Faults> {
         let at = self.bed.rt.now() + Duration::from_millis(1);
         let plan = kinds.map(|(lasts, kind)| Fault { common: Window::new(at, Some(Span(SECOND * lasts))), kind });
-        let faults = Faults::schedule(&self.bed.fabric, &plan, at + Duration::from_secs(36_000));
+        let faults = Faults::schedule(&self.bed.cluster, &plan, at + Duration::from_secs(36_000));
         self.bed.wait(Duration::from_millis(2)).await;
         faults
     }

@@ -70,8 +70,8 @@ fn a_node_that_is_deleted_for_good_stays_away_though_its_kubelet_runs() {
         stage.wait(120).await;
         assert!(stage.node("node-0").is_none());
         let kubelet = stage.machines[0].runtime.kubelet();
-        stage.bed.fabric.crash(kubelet);
-        stage.bed.fabric.start(kubelet);
+        stage.bed.cluster.crash(kubelet);
+        stage.bed.cluster.start(kubelet);
         stage.wait(30).await;
         assert!(stage.node("node-0").is_none(), "the fault is stronger");
     });
@@ -85,8 +85,8 @@ fn a_kubelet_that_starts_registers_its_node_if_somebody_has_deleted_it() {
         stage.wait(60).await;
         assert!(stage.node("node-0").is_none(), "one that runs does not");
         let kubelet = stage.machines[0].runtime.kubelet();
-        stage.bed.fabric.crash(kubelet);
-        stage.bed.fabric.start(kubelet);
+        stage.bed.cluster.crash(kubelet);
+        stage.bed.cluster.start(kubelet);
         stage.until("it is there", 5, || stage.ready("node-0") == "True").await;
     });
 }

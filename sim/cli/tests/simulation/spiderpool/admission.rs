@@ -36,7 +36,7 @@ fn beside<T>(seed: u64, test: impl AsyncFnOnce(Testbed, SimClient) -> T) -> T {
     let plan = EMPTY.draw(seed);
     Testbed::run(seed, async |bed| {
         let work = plan.workload.work();
-        work.install(&bed.fabric, &plan.run_context());
+        work.install(&bed.cluster, &plan.run_context());
         bed.wait(20 * SECOND).await;
         let user = bed.client("user");
         test(bed.clone(), user).await
@@ -72,10 +72,10 @@ fn a_pool_of_people_gets_its_defaults_from_a_replica_whoever_leads() {
         // The one that does not lead goes on alone, and so does the other one.
         for number in 0..2 {
             let process = bed.rt.find_process(&format!("spiderpool-controller-{number}")).unwrap();
-            bed.fabric.crash(process);
+            bed.cluster.crash(process);
             bed.wait(11 * SECOND).await;
             user.create::<SpiderIPPool>(pool(&format!("without-{number}"), &format!("11.{number}.0.0/24"), &[])).await.unwrap();
-            bed.fabric.start(process);
+            bed.cluster.start(process);
             bed.wait(30 * SECOND).await;
         }
     });
@@ -103,7 +103,7 @@ fn without_a_replica_a_write_of_a_pool_fails_and_one_of_its_status_does_not() {
     beside(3, async |bed, user| {
         let stored = user.create::<SpiderIPPool>(pool("first", "10.0.0.0/24", &["10.0.0.1"])).await.unwrap();
         for number in 0..2 {
-            bed.fabric.crash(bed.rt.find_process(&format!("spiderpool-controller-{number}")).unwrap());
+            bed.cluster.crash(bed.rt.find_process(&format!("spiderpool-controller-{number}")).unwrap());
         }
         let (code, _, message) = refused(user.create::<SpiderIPPool>(pool("second", "10.1.0.0/24", &[])).await);
         assert!(code == 500 && message.contains("connection refused"), "{message}");

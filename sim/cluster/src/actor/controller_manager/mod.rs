@@ -9,13 +9,13 @@
 //!
 //! ```no_run
 //! # use std::sync::Arc;
-//! # use kube_sim::cluster::Fabric;
+//! # use kube_sim::cluster::Cluster;
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube_sim::actor::controller_manager::{self, Controller, Set};
 //!
-//! # fn example(fabric: &Arc<Fabric>, seed: u64) {
+//! # fn example(cluster: &Arc<Cluster>, seed: u64) {
 //! let set = Set::of([Controller::StatefulSet, Controller::ReplicaSet, Controller::Deployment]).collecting::<ConfigMap>();
-//! let process = controller_manager::install(fabric, seed, set);
+//! let process = controller_manager::install(cluster, seed, set);
 //! # let _ = process;
 //! # }
 //! ```
@@ -72,7 +72,7 @@ use stateful_set::StatefulSets;
 
 use super::garbage_collector::{self, Collected, Collector};
 use super::informers::{Informers, Started};
-use crate::cluster::{Fabric, SimClient};
+use crate::cluster::{Cluster, SimClient};
 use crate::env::SimEnv;
 use crate::kinds::Registry;
 use crate::kinds::kruise;
@@ -166,19 +166,19 @@ impl Set {
 
 /// Adds the controller manager, as a process on a host of its own, and starts it. The cluster has to serve the types of
 /// all that was asked for.
-pub fn install(fabric: &Arc<Fabric>, seed: u64, set: Set) -> ProcessId {
-    let rt = &fabric.rt;
+pub fn install(cluster: &Arc<Cluster>, seed: u64, set: Set) -> ProcessId {
+    let rt = &cluster.rt;
     let process = rt.add_process(rt.add_host(NAME), NAME);
-    let (shared, set) = (Arc::downgrade(fabric), Arc::new(set));
+    let (shared, set) = (Arc::downgrade(cluster), Arc::new(set));
     rt.set_main(process, move |_| {
-        let (fabric, set) = (shared.upgrade(), set.clone());
+        let (cluster, set) = (shared.upgrade(), set.clone());
         async move {
-            if let Some(fabric) = fabric {
-                run(&fabric, process, seed, &set).await;
+            if let Some(cluster) = cluster {
+                run(&cluster, process, seed, &set).await;
             }
         }
     });
-    fabric.start(process);
+    cluster.start(process);
     process
 }
 
@@ -260,9 +260,9 @@ struct Controllers {
 }
 
 /// One life of the process.
-async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Arc<Set>) {
-    let (env, begun) = (SimEnv::new(&fabric.rt, seed, process), fabric.rt.now());
-    let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+async fn run(cluster: &Arc<Cluster>, process: ProcessId, seed: u64, set: &Arc<Set>) {
+    let (env, begun) = (SimEnv::new(&cluster.rt, seed, process), cluster.rt.now());
+    let client = Transparent::new(SimClient::new(cluster, process), env.clone(), Policy::ClientGo);
     let shared = Shared::new(client.clone(), env.clone(), set.clone());
     let mut informers = Informers::default();
     listen::listen(&shared, &mut informers);
@@ -273,14 +273,14 @@ async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Arc<Set>
     let mut informers = informers.start(&client, &env);
     informers.told().await;
     if let Some(ears) = nodes {
-        ears.start(fabric, process, &client, &env, nodes::Life { begun, grace: set.monitor_grace }, &informers);
+        ears.start(cluster, process, &client, &env, nodes::Life { begun, grace: set.monitor_grace }, &informers);
     }
     if let Some(ears) = pods {
-        let (fabric, writer) = (fabric.clone(), nodes::write::Writer { client: client.clone(), env: env.clone() });
-        let gc = pod_gc::PodGc { fabric, writer, ears, nodes: informers.store(), pods: informers.store(), begun };
+        let (cluster, writer) = (cluster.clone(), nodes::write::Writer { client: client.clone(), env: env.clone() });
+        let gc = pod_gc::PodGc { cluster, writer, ears, nodes: informers.store(), pods: informers.store(), begun };
         drop(env.spawn(gc.run()));
     }
-    let controllers = Arc::new(Controllers::new(shared, &informers, &fabric.registry));
+    let controllers = Arc::new(Controllers::new(shared, &informers, &cluster.registry));
     for _ in 0..WORKERS {
         let controllers = controllers.clone();
         drop(env.spawn(async move { controllers.work().await }));

@@ -25,7 +25,7 @@ use super::batch;
 use super::nodes::write::Writer;
 use super::view::{View, node_of};
 use crate::actor::informers::Informers;
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::node::taints::{is_out_of_service, is_ready};
 
 /// How often it collects.
@@ -97,7 +97,7 @@ impl Ears {
 
 /// The controller.
 pub(super) struct PodGc {
-    pub(super) fabric: Arc<Fabric>,
+    pub(super) cluster: Arc<Cluster>,
     pub(super) writer: Writer,
     pub(super) ears: Arc<Ears>,
     pub(super) nodes: StoreReader<Node>,
@@ -108,7 +108,7 @@ pub(super) struct PodGc {
 
 impl PodGc {
     pub(super) async fn run(self) {
-        let rt = &self.fabric.rt;
+        let rt = &self.cluster.rt;
         let mut missing = BTreeMap::new();
         loop {
             self.ears.bell.notified().await;
@@ -128,7 +128,7 @@ impl PodGc {
     /// One round. `missing`: since when pods name nodes that do not exist. Returns whether the next round may find something without
     /// anybody saying so.
     async fn collect(&self, missing: &mut BTreeMap<String, SimTime>) -> bool {
-        let now = self.fabric.rt.now();
+        let now = self.cluster.rt.now();
         let mut nodes: BTreeMap<String, bool> = BTreeMap::new();
         self.nodes.for_each(|node| {
             let fenced = is_ready(node) != Some(true) && is_out_of_service(node);

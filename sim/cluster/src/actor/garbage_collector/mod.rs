@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 
 use super::ApiClient;
 use super::informers::Informers;
-use crate::cluster::{Fabric, SimClient};
+use crate::cluster::{Cluster, SimClient};
 use crate::env::SimEnv;
 use crate::rt::ProcessId;
 
@@ -41,20 +41,20 @@ const WORKERS: usize = 5;
 
 /// Adds the collector, as a process on a host of its own, and starts it. `types` are those whose objects it deletes and
 /// those whose objects it can find as owners; the cluster has to serve them.
-pub fn install(fabric: &Arc<Fabric>, seed: u64, types: impl IntoIterator<Item = Collected>) -> ProcessId {
-    let rt = &fabric.rt;
+pub fn install(cluster: &Arc<Cluster>, seed: u64, types: impl IntoIterator<Item = Collected>) -> ProcessId {
+    let rt = &cluster.rt;
     let process = rt.add_process(rt.add_host(NAME), NAME);
     let types: Arc<[Collected]> = types.into_iter().collect();
-    let shared = Arc::downgrade(fabric);
+    let shared = Arc::downgrade(cluster);
     rt.set_main(process, move |_| {
-        let (fabric, types) = (shared.upgrade(), types.clone());
+        let (cluster, types) = (shared.upgrade(), types.clone());
         async move {
-            if let Some(fabric) = fabric {
-                run_alone(&fabric, process, seed, types).await;
+            if let Some(cluster) = cluster {
+                run_alone(&cluster, process, seed, types).await;
             }
         }
     });
-    fabric.start(process);
+    cluster.start(process);
     process
 }
 
@@ -81,9 +81,9 @@ pub(super) struct Collector {
 }
 
 /// The life of a process that is nothing else.
-async fn run_alone(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, types: Arc<[Collected]>) {
-    let env = SimEnv::new(&fabric.rt, seed, process);
-    let client = Transparent::new(SimClient::new(fabric, process), env.clone(), transparent::Policy::ClientGo);
+async fn run_alone(cluster: &Arc<Cluster>, process: ProcessId, seed: u64, types: Arc<[Collected]>) {
+    let env = SimEnv::new(&cluster.rt, seed, process);
+    let client = Transparent::new(SimClient::new(cluster, process), env.clone(), transparent::Policy::ClientGo);
     let mut informers = Informers::default();
     let collector = Collector::new(client.clone(), env.clone(), types, &mut informers);
     let mut informers = informers.start(&client, &env);

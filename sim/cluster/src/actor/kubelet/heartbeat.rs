@@ -23,7 +23,7 @@ use sim_config::time::SimTime;
 use super::Kubelet;
 use crate::node::Cni;
 use crate::node::heartbeat::{LEASE_LASTS, LEASES, POSTS_EVERY, Part, revision_of};
-use crate::node::rhythm::{RENEWS_EVERY, Rhythm};
+use crate::node::heartbeat_schedule::{HeartbeatSchedule, RENEWS_EVERY};
 
 /// How long the kubelet waits for one answer: as long as until the next one is due.
 const LIMIT: Duration = RENEWS_EVERY;
@@ -37,16 +37,16 @@ const POST_TRIES: u32 = 5;
 impl<C: Cni> Kubelet<C> {
     /// Starts both rows of heartbeats of this life.
     pub(super) fn begin_to_beat(self: &Arc<Self>) {
-        let rhythm = Rhythm::of(self.config.seed, self.process);
-        self.fabric.nodes.heartbeats.begin(self.process, &self.config.node, rhythm, self.fabric.rt.now());
+        let schedule = HeartbeatSchedule::of(self.config.seed, self.process);
+        self.cluster.nodes.heartbeats.begin(self.process, &self.config.node, schedule, self.cluster.rt.now());
         let (one, other) = (self.clone(), self.clone());
-        drop(self.env.spawn(async move { one.keep_lease(rhythm).await }));
-        drop(self.env.spawn(async move { other.keep_status(rhythm).await }));
+        drop(self.env.spawn(async move { one.keep_lease(schedule).await }));
+        drop(self.env.spawn(async move { other.keep_status(schedule).await }));
     }
 
     /// Sleeps until a beat that has to be sent: the first `next` after now at which the kubelet does not rest.
     async fn beat(&self, next: impl Fn(SimTime) -> SimTime) {
-        let (rt, heartbeats) = (&self.fabric.rt, &self.fabric.nodes.heartbeats);
+        let (rt, heartbeats) = (&self.cluster.rt, &self.cluster.nodes.heartbeats);
         loop {
             heartbeats.awake(self.process).await;
             rt.sleep_until(next(rt.now())).await;
@@ -65,7 +65,7 @@ impl<C: Cni> Kubelet<C> {
 
     // ------------------------------------------------------------------------------------------------------- lease
 
-    async fn keep_lease(&self, rhythm: Rhythm) {
+    async fn keep_lease(&self, schedule: HeartbeatSchedule) {
         let mut lease = None;
         loop {
             let mut wait = RENEWAL_BACK_OFF[0];
@@ -75,11 +75,11 @@ impl<C: Cni> Kubelet<C> {
                     Err(error) if error.is_conflict() || error.is_not_found() => lease = None,
                     Err(_) => {}
                 }
-                self.fabric.rt.sleep(wait).await;
+                self.cluster.rt.sleep(wait).await;
                 wait = RENEWAL_BACK_OFF[1].min(wait * 2);
             };
-            self.fabric.nodes.heartbeats.done(&self.fabric, self.process, Part::Lease(revision));
-            self.beat(|now| rhythm.next_renewal(now)).await;
+            self.cluster.nodes.heartbeats.done(&self.cluster, self.process, Part::Lease(revision));
+            self.beat(|now| schedule.next_renewal(now)).await;
         }
     }
 
@@ -118,7 +118,7 @@ impl<C: Cni> Kubelet<C> {
 
     // ------------------------------------------------------------------------------------------------------ status
 
-    async fn keep_status(&self, rhythm: Rhythm) {
+    async fn keep_status(&self, schedule: HeartbeatSchedule) {
         if self.runtime.registers() {
             self.register().await;
         }
@@ -134,20 +134,20 @@ impl<C: Cni> Kubelet<C> {
                 }
             }
             match node {
-                Ok(()) => self.fabric.nodes.heartbeats.done(&self.fabric, self.process, Part::Status),
+                Ok(()) => self.cluster.nodes.heartbeats.done(&self.cluster, self.process, Part::Status),
                 Err(Some(error)) if error.is_not_found() && self.runtime.wants_registration() => {
                     self.register().await;
                     continue;
                 }
                 Err(_) => {}
             }
-            self.beat(|now| rhythm.next_look(now)).await;
+            self.beat(|now| schedule.next_look(now)).await;
         }
     }
 
     /// Looks at the Node and writes its status, if it has to be. `posted`: when it was written last.
     async fn look(&self, resource_version: Option<String>, posted: &mut SimTime) -> Result<(), ApiError> {
-        let (key, now) = (ObjectKey::cluster(&self.config.node), self.fabric.rt.now());
+        let (key, now) = (ObjectKey::cluster(&self.config.node), self.cluster.rt.now());
         let node = self.ask(Call::<Node>::Get { key: key.clone(), resource_version }).await?;
         if is_ready(&node) && *posted != SimTime::ZERO && now < *posted + POSTS_EVERY {
             return Ok(());
@@ -178,7 +178,7 @@ impl<C: Cni> Kubelet<C> {
                 Err(error) if !error.is_already_exists() => {}
                 _ => return self.runtime.has_registered(),
             }
-            self.fabric.rt.sleep(wait).await;
+            self.cluster.rt.sleep(wait).await;
             wait = REGISTRATION_BACK_OFF[1].min(wait * 2);
         }
     }

@@ -21,11 +21,11 @@
 //!     }
 //! }
 //! # Testbed::run(1, async |bed| {
-//! # let (fabric, rt, seed) = (&bed.fabric, &bed.rt, bed.seed);
+//! # let (cluster, rt, seed) = (&bed.cluster, &bed.rt, bed.seed);
 //! let host = rt.add_host("node-0");
 //! let process = rt.add_process(host, "kubelet-0");
-//! kubelet::install(fabric, process, Arc::new(Plugin), KubeletConfig::new("node-0", seed));
-//! fabric.start(process);
+//! kubelet::install(cluster, process, Arc::new(Plugin), KubeletConfig::new("node-0", seed));
+//! cluster.start(process);
 //! # });
 //! ```
 //! It survives crashes, pauses, partitions and the loss of its host at any point: what it has to know is in the API or on the disk of the
@@ -60,7 +60,7 @@ use pod::Job;
 use sim_config::time::SimTime;
 
 use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
-use crate::cluster::{Fabric, SimClient};
+use crate::cluster::{Cluster, SimClient};
 use crate::env::SimEnv;
 use crate::net::Sampler;
 use crate::node::PodNote;
@@ -72,18 +72,18 @@ pub use config::{Behave, Behaviour, KubeletConfig, KubeletDelays};
 /// Before a step that failed is tried again, at least; half as much again at most (K §5.8).
 const BACK_OFF: Duration = Duration::from_secs(10);
 
-/// Gives `process` the life of a kubelet, and its node a container runtime. Whoever calls this starts the process (`Fabric::start`).
-pub fn install<C: Cni>(fabric: &Arc<Fabric>, process: ProcessId, cni: Arc<C>, config: KubeletConfig) -> Arc<ContainerRuntime> {
-    let runtime = Arc::new(ContainerRuntime::new(fabric, process, &config.node));
-    fabric.nodes.add(runtime.clone());
-    let (shared, config) = (Arc::downgrade(fabric), Arc::new(config));
+/// Gives `process` the life of a kubelet, and its node a container runtime. Whoever calls this starts the process (`Cluster::start`).
+pub fn install<C: Cni>(cluster: &Arc<Cluster>, process: ProcessId, cni: Arc<C>, config: KubeletConfig) -> Arc<ContainerRuntime> {
+    let runtime = Arc::new(ContainerRuntime::new(cluster, process, &config.node));
+    cluster.nodes.add(runtime.clone());
+    let (shared, config) = (Arc::downgrade(cluster), Arc::new(config));
     let one_nic: Arc<[Arc<str>]> = Arc::new([FIRST_NIC.into()]);
     let kept = runtime.clone();
-    fabric.rt.set_main(process, move |_| {
-        let kubelet = shared.upgrade().map(|fabric| {
-            let env = SimEnv::new(&fabric.rt, config.seed, process);
+    cluster.rt.set_main(process, move |_| {
+        let kubelet = shared.upgrade().map(|cluster| {
+            let env = SimEnv::new(&cluster.rt, config.seed, process);
             Kubelet {
-                client: Transparent::new(SimClient::new(&fabric, process), env.clone(), Policy::ClientGo),
+                client: Transparent::new(SimClient::new(&cluster, process), env.clone(), Policy::ClientGo),
                 env,
                 process,
                 runtime: kept.clone(),
@@ -94,7 +94,7 @@ pub fn install<C: Cni>(fabric: &Arc<Fabric>, process: ProcessId, cni: Arc<C>, co
                 one_nic: one_nic.clone(),
                 spawner: Spawner::default(),
                 pods: AtomicU32::new(0),
-                fabric,
+                cluster,
             }
         });
         async move {
@@ -122,7 +122,7 @@ impl Samplers {
 
 /// One life of a kubelet.
 struct Kubelet<C: Cni> {
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     process: ProcessId,
     env: SimEnv,
     client: Transparent<SimClient, SimEnv>,
@@ -198,7 +198,7 @@ impl<C: Cni> Kubelet<C> {
                 if let Poll::Ready(done) = tasks.poll_next(&self.spawner, cx) {
                     return Poll::Ready(Heard::Done(done));
                 }
-                alarm.poll(&self.fabric.rt, self.runtime.next_owed(), cx).map(|()| Heard::Debts)
+                alarm.poll(&self.cluster.rt, self.runtime.next_owed(), cx).map(|()| Heard::Debts)
             });
             match heard.await {
                 Heard::Pod(notification) => self.take(&mut pods, &mut nothing, notification),
@@ -269,7 +269,7 @@ impl<C: Cni> Kubelet<C> {
     }
 
     fn say(&self, told: PodNote) {
-        self.fabric.note(self.process, &told);
+        self.cluster.note(self.process, &told);
     }
 
     fn count_pods(&self, change: impl FnOnce(u32) -> u32) {
@@ -286,17 +286,17 @@ impl<C: Cni> Kubelet<C> {
 
     /// Lets a drawn time pass.
     fn pause(&self, sampler: Sampler) -> crate::rt::Sleep {
-        self.fabric.rt.sleep(self.draw(sampler))
+        self.cluster.rt.sleep(self.draw(sampler))
     }
 
     /// Lets the time pass that a sandbox takes until its first ADD.
     fn make_sandbox(&self) -> crate::rt::Sleep {
-        let network = (SimTime::ZERO + self.network_ready).since(self.fabric.rt.now());
-        self.fabric.rt.sleep(self.draw(self.samplers.sandbox).max(network))
+        let network = (SimTime::ZERO + self.network_ready).since(self.cluster.rt.now());
+        self.cluster.rt.sleep(self.draw(self.samplers.sandbox).max(network))
     }
 
     /// Lets the time between two attempts pass.
     fn back_off(&self) -> crate::rt::Sleep {
-        self.fabric.rt.sleep(BACK_OFF.mul_f64(1.0 + 0.5 * self.env.random_unit()))
+        self.cluster.rt.sleep(BACK_OFF.mul_f64(1.0 + 0.5 * self.env.random_unit()))
     }
 }

@@ -14,7 +14,7 @@ use sim_config::time::SimTime;
 
 use super::Kubelet;
 use crate::node::{AddFailure, PodNote};
-use crate::node::{Attachment, Cni, CniError, GC_EVERY, Owed, SandboxNumber, SandboxState, Trouble};
+use crate::node::{Attachment, Cni, CniError, CniFault, GC_EVERY, Owed, SandboxNumber, SandboxState};
 
 impl<C: Cni> Kubelet<C> {
     /// Sets up the network of a sandbox: one ADD for each interface, in order.
@@ -30,7 +30,7 @@ impl<C: Cni> Kubelet<C> {
             self.runtime.with(number, |kept| kept.adding = None);
             let error = match result {
                 Ok(addresses) if self.runtime.with(number, |kept| kept.state == SandboxState::Creating) == Some(true) => {
-                    self.runtime.attach(&self.fabric, number, position, addresses);
+                    self.runtime.attach(&self.cluster, number, position, addresses);
                     continue;
                 }
                 Ok(_) => CniError::TimedOut,
@@ -38,7 +38,7 @@ impl<C: Cni> Kubelet<C> {
             };
             self.add_failed(&sandbox.id, nic, &error);
             for (position, nic) in sandbox.nics[..=position].iter().enumerate().rev() {
-                self.runtime.detach(&self.fabric, number, position);
+                self.runtime.detach(&self.cluster, number, position);
                 // What Multus is told here is only logged.
                 let _ = self.call_del(sandbox.attachment(nic)).await;
             }
@@ -72,25 +72,25 @@ impl<C: Cni> Kubelet<C> {
         let mut failed = false;
         for (position, nic) in sandbox.nics.iter().enumerate().rev() {
             // The main plugins take the interface down before they call that for addresses (containernetworking/plugins #702).
-            self.runtime.detach(&self.fabric, number, position);
+            self.runtime.detach(&self.cluster, number, position);
             failed |= self.call_del(sandbox.attachment(nic)).await.is_err();
         }
         // Without the result of an ADD the runtime does not care, and forgets the sandbox (K §5.3).
         if failed && sandbox.added {
             return false;
         }
-        self.runtime.remove(&self.fabric, number);
+        self.runtime.remove(&self.cluster, number);
         if !sandbox.nics.is_empty() && self.env.random_unit() < self.config.repeats_del.get() {
             let nowhere = |nic| Attachment { netns: false, ..sandbox.attachment(nic) };
             let attachments = sandbox.nics.iter().rev().map(nowhere).collect();
-            self.runtime.owe(next_gc(self.fabric.rt.now()), Owed { attachments, times: 1, every: GC_EVERY });
+            self.runtime.owe(next_gc(self.cluster.rt.now()), Owed { attachments, times: 1, every: GC_EVERY });
         }
         true
     }
 
     /// The DELs of forgotten sandboxes that are due.
     pub(super) fn pay_debts(self: &Arc<Self>) {
-        while let Some((key, owed)) = self.runtime.take_owed(self.fabric.rt.now()) {
+        while let Some((key, owed)) = self.runtime.take_owed(self.cluster.rt.now()) {
             let kubelet = self.clone();
             self.spawner.begin(async move {
                 let mut failed = false;
@@ -98,7 +98,7 @@ impl<C: Cni> Kubelet<C> {
                     failed |= kubelet.ask_del(attachment).await.is_err();
                 }
                 if !failed {
-                    kubelet.runtime.settle(key, kubelet.fabric.rt.now());
+                    kubelet.runtime.settle(key, kubelet.cluster.rt.now());
                 }
                 None
             });
@@ -106,13 +106,13 @@ impl<C: Cni> Kubelet<C> {
     }
 
     async fn call_add(&self, attachment: Attachment) -> Result<Vec<IpAddr>, CniError> {
-        let rt = &self.fabric.rt;
-        match self.runtime.trouble(&self.fabric, true) {
-            Some(Trouble::PluginKilled(after)) => match race(self.cni.add(attachment), rt.sleep(after)).await {
+        let rt = &self.cluster.rt;
+        match self.runtime.next_cni_fault(&self.cluster, true) {
+            Some(CniFault::PluginKilled(after)) => match race(self.cni.add(attachment), rt.sleep(after)).await {
                 Either::Left(result) => result,
                 Either::Right(()) => Err(CniError::Killed),
             },
-            Some(Trouble::AddSlow(by)) => {
+            Some(CniFault::AddSlow(by)) => {
                 let result = self.cni.add(attachment).await;
                 rt.sleep(by).await;
                 result
@@ -122,17 +122,17 @@ impl<C: Cni> Kubelet<C> {
     }
 
     async fn call_del(&self, attachment: Attachment) -> Result<(), CniError> {
-        let (now, nowhere) = (self.fabric.rt.now(), || Attachment { netns: false, ..attachment.clone() });
-        match self.runtime.trouble(&self.fabric, false) {
-            Some(Trouble::DelLost) => Ok(()),
-            Some(Trouble::DelLate(by)) => {
+        let (now, nowhere) = (self.cluster.rt.now(), || Attachment { netns: false, ..attachment.clone() });
+        match self.runtime.next_cni_fault(&self.cluster, false) {
+            Some(CniFault::DelLost) => Ok(()),
+            Some(CniFault::DelLate(by)) => {
                 self.runtime.owe(now + by, Owed { attachments: vec![nowhere()], times: 1, every: GC_EVERY });
                 Ok(())
             }
-            Some(Trouble::DelRepeated(times, every)) => {
+            Some(CniFault::DelRepeated(times, every)) => {
                 let again = nowhere();
                 self.ask_del(attachment).await?;
-                self.runtime.owe(self.fabric.rt.now() + every, Owed { attachments: vec![again], times, every });
+                self.runtime.owe(self.cluster.rt.now() + every, Owed { attachments: vec![again], times, every });
                 Ok(())
             }
             _ => self.ask_del(attachment).await,

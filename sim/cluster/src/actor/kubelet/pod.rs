@@ -162,7 +162,7 @@ impl<C: Cni> Job<C> {
     /// Makes a sandbox with its network. Returns whether it has one, or is not wanted any more.
     async fn create(&mut self, pod: &Pod) -> bool {
         let kubelet = self.kubelet.clone();
-        let (rt, runtime, mail) = (&kubelet.fabric.rt, &kubelet.runtime, self.mail.clone());
+        let (rt, runtime, mail) = (&kubelet.cluster.rt, &kubelet.runtime, self.mail.clone());
         let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
         // Nobody waits for the status; if it is not written by then it is not worth it any more.
         let reported = async {
@@ -185,7 +185,7 @@ impl<C: Cni> Job<C> {
             },
         };
         let number = runtime.insert(
-            &kubelet.fabric,
+            &kubelet.cluster,
             Sandbox {
                 id: format!("{:016x}", kubelet.env.random()).into(),
                 pod: ObjectKey::of(pod),
@@ -232,7 +232,7 @@ impl<C: Cni> Job<C> {
         let rest: Task<()> = Box::pin(async move {
             let _ = attach.await;
             while !kubelet.stop_sandbox(number).await {
-                kubelet.fabric.rt.sleep(GC_EVERY).await;
+                kubelet.cluster.rt.sleep(GC_EVERY).await;
             }
         });
         let straggler: Straggler = Arc::new(Mutex::new(Some(rest)));
@@ -252,7 +252,7 @@ impl<C: Cni> Job<C> {
     /// Runs the containers in a sandbox that is ready. Returns whether they ended for good; else the pod is doomed or its sandbox dead.
     async fn run(&mut self, number: SandboxNumber, pod: &Pod) -> bool {
         let kubelet = self.kubelet.clone();
-        let (rt, runtime, mail) = (&kubelet.fabric.rt, &kubelet.runtime, self.mail.clone());
+        let (rt, runtime, mail) = (&kubelet.cluster.rt, &kubelet.runtime, self.mail.clone());
         let mut wait = kubelet.draw(kubelet.samplers.start);
         loop {
             if runtime.with(number, |sandbox| sandbox.started) == Some(false) {
@@ -301,7 +301,7 @@ impl<C: Cni> Job<C> {
     /// none ran.
     async fn stop_containers(&mut self) -> Option<bool> {
         let kubelet = self.kubelet.clone();
-        let (rt, runtime) = (&kubelet.fabric.rt, &kubelet.runtime);
+        let (rt, runtime) = (&kubelet.cluster.rt, &kubelet.runtime);
         let number = self.sandboxes.iter().copied().find(|&number| runtime.with(number, |sandbox| sandbox.started) == Some(true))?;
         let begun = rt.now();
         let deaf = kubelet.env.random_unit() < kubelet.config.delays.deaf.get();

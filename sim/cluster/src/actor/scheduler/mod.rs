@@ -23,7 +23,7 @@ use kube_machinery::{ClientExt, Env, FxHashMap, ObjectKey};
 use parking_lot::Mutex;
 
 use crate::actor::object_tasks::{ObjectTasks, Spawner};
-use crate::cluster::{Fabric, SimClient};
+use crate::cluster::{Cluster, SimClient};
 use crate::env::SimEnv;
 use crate::net::{Delay, Sampler};
 use crate::rt::ProcessId;
@@ -36,24 +36,24 @@ const DECISION: Delay = Delay::lognormal_us(15_000, 300_000, 60_000_000);
 const BACK_OFF: Duration = Duration::from_secs(1);
 
 /// Adds the scheduler, as a process on a host of its own, and starts it.
-pub fn install(fabric: &Arc<Fabric>, seed: u64) -> ProcessId {
-    let rt = &fabric.rt;
+pub fn install(cluster: &Arc<Cluster>, seed: u64) -> ProcessId {
+    let rt = &cluster.rt;
     let process = rt.add_process(rt.add_host(NAME), NAME);
-    let shared = Arc::downgrade(fabric);
+    let shared = Arc::downgrade(cluster);
     rt.set_main(process, move |_| {
-        let fabric = shared.upgrade();
+        let cluster = shared.upgrade();
         async move {
-            if let Some(fabric) = fabric {
-                live(fabric, process, seed).await;
+            if let Some(cluster) = cluster {
+                live(cluster, process, seed).await;
             }
         }
     });
-    fabric.start(process);
+    cluster.start(process);
     process
 }
 
 struct Scheduler {
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     env: SimEnv,
     client: Transparent<SimClient, SimEnv>,
     pods: StoreReader<Pod>,
@@ -86,9 +86,9 @@ enum Heard {
     Done(ObjectKey, Assignment, bool),
 }
 
-async fn live(fabric: Arc<Fabric>, process: ProcessId, seed: u64) {
-    let env = SimEnv::new(&fabric.rt, seed, process);
-    let client = Transparent::new(SimClient::new(&fabric, process), env.clone(), Policy::ClientGo);
+async fn live(cluster: Arc<Cluster>, process: ProcessId, seed: u64) {
+    let env = SimEnv::new(&cluster.rt, seed, process);
+    let client = Transparent::new(SimClient::new(&cluster, process), env.clone(), Policy::ClientGo);
     let unassigned = InformerOptions::<Pod> { field_selector: Some("spec.nodeName=".to_owned()), ..InformerOptions::default() };
     let nodes = Informer::<Node, _>::start(client.clone(), env.clone(), InformerOptions::default());
     let pods = Informer::start(client.clone(), env.clone(), unassigned);
@@ -96,7 +96,7 @@ async fn live(fabric: Arc<Fabric>, process: ProcessId, seed: u64) {
     nodes.synced().await;
     let (pod_store, node_store) = (pods.store(), nodes.store());
     let scheduler = Arc::new(Scheduler {
-        fabric,
+        cluster,
         env,
         client,
         pods: pod_store,
@@ -159,7 +159,7 @@ impl Scheduler {
         state.assigned.insert(key.clone(), assignment.clone());
         let scheduler = self.clone();
         self.spawner.begin(async move {
-            let rt = &scheduler.fabric.rt;
+            let rt = &scheduler.cluster.rt;
             rt.sleep(scheduler.decision.sample(scheduler.env.random_unit())).await;
             let bound = scheduler.client.bind(&key, assignment.uid.clone(), &assignment.node).await.is_ok();
             if !bound {

@@ -9,7 +9,7 @@ use sim_config::time::SimTime;
 
 use super::pool::Connection;
 use super::{Denial, FailurePolicy, Handler, Review, SideEffects, Verdict, Webhook};
-use crate::cluster::{Fabric, State};
+use crate::cluster::{Cluster, State};
 use crate::net::Side;
 use crate::object::Obj;
 use crate::rt::ProcessId;
@@ -78,7 +78,7 @@ pub(super) enum Failed {
     TimedOut,
 }
 
-impl Fabric {
+impl Cluster {
     /// Calls one webhook over the network and applies its failure policy. The calls end with the request at the latest.
     pub(super) async fn call_webhook(
         self: &Arc<Self>,

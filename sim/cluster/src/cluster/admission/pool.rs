@@ -16,7 +16,7 @@ use sim_config::time::SimTime;
 use super::Webhook;
 use super::call::{Certificate, Failed, Hitch};
 use crate::cluster::connection::{HANDSHAKE, Obstacle};
-use crate::cluster::{Fabric, State};
+use crate::cluster::{Cluster, State};
 use crate::rt::{HostId, ProcessId, ProcessState};
 use crate::trace::{EventKind, FaultChange};
 
@@ -49,13 +49,13 @@ pub struct Pool {
 
 impl State {
     /// Takes the idle connection that a call is sent on. Those that were closed or reset meanwhile are gone, if the news could arrive.
-    fn idle_connection(&mut self, fabric: &Fabric, server: usize, hook: &Webhook) -> Option<Connection> {
+    fn idle_connection(&mut self, cluster: &Cluster, server: usize, hook: &Webhook) -> Option<Connection> {
         let process = self.servers[server].process;
-        let (now, life) = (fabric.rt.now(), fabric.rt.incarnation(process));
+        let (now, life) = (cluster.rt.now(), cluster.rt.incarnation(process));
         while let Some(connection) = self.hook_pool.idle.get_mut(&(server, hook.url.clone()))?.pop() {
             let endpoint = connection.endpoint;
             let is_closed = hook.service.handler(endpoint, connection.life).is_none();
-            let is_known = !connection.lost && !self.net.is_cut(endpoint, process) && !self.is_dark(fabric, endpoint);
+            let is_known = !connection.lost && !self.net.is_cut(endpoint, process) && !self.is_dark(cluster, endpoint);
             if connection.server_life == life && now < connection.idle_since + IDLE_MAX && !(is_closed && is_known) {
                 return Some(connection);
             }
@@ -64,12 +64,12 @@ impl State {
     }
 
     /// Whether nothing answers at the address of a process, not even its host.
-    pub(super) fn is_dark(&self, fabric: &Fabric, process: ProcessId) -> bool {
-        !self.hook_pool.dark.is_empty() && self.hook_pool.dark.contains(&fabric.rt.host_of(process))
+    pub(super) fn is_dark(&self, cluster: &Cluster, process: ProcessId) -> bool {
+        !self.hook_pool.dark.is_empty() && self.hook_pool.dark.contains(&cluster.rt.host_of(process))
     }
 }
 
-impl Fabric {
+impl Cluster {
     /// A host loses its power: it closes no connection, and refuses none.
     pub fn darken(&self, host: HostId) {
         let mut state = self.lock();
@@ -88,7 +88,7 @@ impl Fabric {
         state.net.wake_waiting();
     }
 
-    /// A connection for one call. Whoever gives it back with [`Fabric::keep`] leaves it to later calls.
+    /// A connection for one call. Whoever gives it back with [`Cluster::keep`] leaves it to later calls.
     pub(super) async fn connect_to_webhook(self: &Arc<Self>, server: usize, hook: &Webhook) -> Result<Connection, Failed> {
         let idle = self.lock().idle_connection(self, server, hook);
         match idle {

@@ -5,7 +5,7 @@
 //! ```
 //! An endpoint that does not listen any more stays in the Service until its probe has noticed, or with its host until the Node is given
 //! up, and then comes back with the first probe
-//! that succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint whenever it dials.
+//! that succeeds. The workload registers the processes; `Cluster` tells what becomes of them, and asks for an endpoint whenever it dials.
 
 use std::sync::Arc;
 use std::time::Duration;

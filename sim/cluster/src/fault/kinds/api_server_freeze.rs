@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::blocks::server_caches;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{every_resource, parameters, served, target};
@@ -45,11 +45,11 @@ struct Frozen {
 }
 
 impl Effect for Frozen {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.set_frozen(self.server, Some(self.kind), true);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.set_frozen(self.server, Some(self.kind), false);
     }
 
@@ -57,7 +57,7 @@ impl Effect for Frozen {
         if (self.server, self.kind) == (other.server, other.kind) { Overlap::SameState } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -37,11 +37,11 @@ impl Inject for ApiServerSlow {
 struct Slow(usize);
 
 impl Effect for Slow {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.set_server_degraded(self.0, true);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.set_server_degraded(self.0, false);
     }
 
@@ -49,7 +49,7 @@ impl Effect for Slow {
         if self.0 == other.0 { Overlap::SameState } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

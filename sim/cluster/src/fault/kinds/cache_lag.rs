@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sim_config::time::Span;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, every_resource, parameters, served, target};
@@ -56,11 +56,11 @@ struct Lag {
 }
 
 impl Effect for Lag {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.set_cache_lag(self.process, self.kind, self.by);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.set_cache_lag(self.process, self.kind, Duration::ZERO);
     }
 
@@ -68,7 +68,7 @@ impl Effect for Lag {
         if (self.process, self.kind) == (other.process, other.kind) { Overlap::LastWins } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sim_config::Choice;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -37,7 +37,7 @@ impl Inject for ClockDrift {
         self.host.hosts(&injection.cluster.rt).into_iter().map(|host| Drift { host, ppb }.into()).collect()
     }
 
-    fn arm(&self, _: u32, cluster: &Arc<Fabric>) {
+    fn arm(&self, _: u32, cluster: &Arc<Cluster>) {
         self.host.hosts(&cluster.rt).into_iter().for_each(|host| cluster.rt.follow_clock(host));
     }
 }
@@ -50,11 +50,11 @@ struct Drift {
 }
 
 impl Effect for Drift {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.rt.adjust_clock(self.host, |clock, now| clock.set_drift(now, self.ppb));
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.rt.adjust_clock(self.host, |clock, now| clock.set_drift(now, 0));
     }
 
@@ -62,7 +62,7 @@ impl Effect for Drift {
         if self.host == other.host { Overlap::LastWins } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

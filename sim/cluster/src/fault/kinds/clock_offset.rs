@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sim_config::Choice;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -50,11 +50,11 @@ struct Moved {
 }
 
 impl Effect for Moved {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.rt.adjust_clock(self.host, |clock, _| clock.step_wall(self.by_us));
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.rt.adjust_clock(self.host, |clock, _| clock.step_wall(-self.by_us));
     }
 
@@ -62,7 +62,7 @@ impl Effect for Moved {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

@@ -5,32 +5,32 @@ use std::sync::Arc;
 use sim_config::time::Span;
 use sim_config::{Choice, Probability};
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, chance, parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
-use crate::node::Trouble;
+use crate::node::CniFault;
 use crate::rt::ProcessId;
 
-/// Trouble with some calls of the plugins of one node.
+/// A fault of some calls of the plugins of one node.
 #[derive(Debug)]
-struct Troubled {
+struct CniEffect {
     kubelet: ProcessId,
     fault: u32,
     chance: Probability,
-    trouble: Trouble,
+    kind: CniFault,
 }
 
-impl Effect for Troubled {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+impl Effect for CniEffect {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         if let Some(runtime) = cluster.nodes.runtime_of(self.kubelet) {
-            runtime.add_trouble(cluster, self.fault, self.chance.get(), self.trouble);
+            runtime.add_cni_fault(cluster, self.fault, self.chance.get(), self.kind);
         }
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         if let Some(runtime) = cluster.nodes.runtime_of(self.kubelet) {
-            runtime.clear_trouble(self.fault);
+            runtime.clear_cni_fault(self.fault);
         }
     }
 
@@ -38,15 +38,15 @@ impl Effect for Troubled {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }
 
-fn trouble(injection: &Injection<'_>, kubelets: &Target, chance: Probability, trouble: Trouble) -> Vec<ActiveEffect> {
+fn effects(injection: &Injection<'_>, kubelets: &Target, chance: Probability, kind: CniFault) -> Vec<ActiveEffect> {
     let cluster = injection.cluster;
     let kubelets = kubelets.processes(&cluster.rt).into_iter().filter(|&kubelet| cluster.nodes.runtime_of(kubelet).is_some());
-    kubelets.map(|kubelet| Troubled { kubelet, fault: injection.index, chance, trouble }.into()).collect()
+    kubelets.map(|kubelet| CniEffect { kubelet, fault: injection.index, chance, kind }.into()).collect()
 }
 
 parameters! {
@@ -72,7 +72,7 @@ impl Inject for CniDelLost {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        trouble(injection, &self.process, self.chance, Trouble::DelLost)
+        effects(injection, &self.process, self.chance, CniFault::DelLost)
     }
 }
 
@@ -101,7 +101,7 @@ impl Inject for CniDelLate {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        trouble(injection, &self.process, self.chance, Trouble::DelLate(self.by.0))
+        effects(injection, &self.process, self.chance, CniFault::DelLate(self.by.0))
     }
 }
 
@@ -132,7 +132,7 @@ impl Inject for CniDelRepeated {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        trouble(injection, &self.process, self.chance, Trouble::DelRepeated(self.times, self.every.0))
+        effects(injection, &self.process, self.chance, CniFault::DelRepeated(self.times, self.every.0))
     }
 }
 
@@ -161,7 +161,7 @@ impl Inject for CniAddSlow {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        trouble(injection, &self.process, self.chance, Trouble::AddSlow(self.by.0))
+        effects(injection, &self.process, self.chance, CniFault::AddSlow(self.by.0))
     }
 }
 
@@ -190,6 +190,6 @@ impl Inject for CniPluginKilled {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        trouble(injection, &self.process, self.chance, Trouble::PluginKilled(self.after.0))
+        effects(injection, &self.process, self.chance, CniFault::PluginKilled(self.after.0))
     }
 }

@@ -11,7 +11,7 @@ use sim_config::Choice;
 use sim_config::choice::Open;
 use sim_config::time::Span;
 
-use crate::cluster::{ApiReply, Fabric, Op, SimClient};
+use crate::cluster::{ApiReply, Cluster, Op, SimClient};
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::operator::Operator;
 use crate::fault::parameters::{between, parameters, resolves_to_itself};
@@ -98,7 +98,7 @@ fn names_an_object(fault: &str, object: &str, inventory: &Inventory<'_>) -> Opti
 }
 
 /// Writes until its process is stopped.
-async fn write(cluster: Arc<Fabric>, process: ProcessId, fault: ConflictingWriter) {
+async fn write(cluster: Arc<Cluster>, process: ProcessId, fault: ConflictingWriter) {
     let Ok((kind, key)) = parse_object(&fault.object, &cluster.registry) else { return };
     let writer = Writer { client: SimClient::new(&cluster, process), cluster, kind, fault };
     let mut round = 0u64;
@@ -112,7 +112,7 @@ async fn write(cluster: Arc<Fabric>, process: ProcessId, fault: ConflictingWrite
 }
 
 struct Writer {
-    cluster: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     client: SimClient,
     kind: KindId,
     fault: ConflictingWriter,

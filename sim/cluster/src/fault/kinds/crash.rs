@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sim_config::Choice;
 use sim_config::time::Span;
 
-use crate::cluster::{Fabric, WritePoint};
+use crate::cluster::{Cluster, WritePoint};
 use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
 use crate::fault::parameters::{between, counted_from_1, parameters, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
@@ -79,7 +79,7 @@ impl Inject for CrashAtWrite {
     /// It is not an event in time: it waits for its write.
     const BEGINS: Trigger = Trigger::Request;
 
-    fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
+    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
         for client in self.process.processes(&cluster.rt) {
             cluster.add_write_point(WritePoint { fault: index, client, nth: self.nth, after_commit: self.after_commit });
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::cluster::discovery::DiscoveryFault;
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
@@ -44,11 +44,11 @@ impl Inject for DiscoveryFails {
 struct Undiscovered(DiscoveryFault);
 
 impl Effect for Undiscovered {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.add_discovery_fault(self.0.clone());
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.remove_discovery_faults(self.0.fault);
     }
 
@@ -56,7 +56,7 @@ impl Effect for Undiscovered {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }

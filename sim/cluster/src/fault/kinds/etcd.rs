@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{EtcdTrouble, Fabric};
+use crate::cluster::{Cluster, EtcdTrouble};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::parameters;
 use crate::fault::{Blocks, Targeting};
@@ -12,11 +12,11 @@ use crate::fault::{Blocks, Targeting};
 struct Troubled(EtcdTrouble);
 
 impl Effect for Troubled {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.set_etcd_trouble(Some(self.0));
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.set_etcd_trouble(None);
     }
 
@@ -24,7 +24,7 @@ impl Effect for Troubled {
         Overlap::LastWins
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }
@@ -34,11 +34,11 @@ impl Effect for Troubled {
 struct Slow;
 
 impl Effect for Slow {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.set_etcd_degraded(true);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.set_etcd_degraded(false);
     }
 
@@ -46,7 +46,7 @@ impl Effect for Slow {
         Overlap::SameState
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }
@@ -56,11 +56,11 @@ impl Effect for Slow {
 struct Full;
 
 impl Effect for Full {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.set_etcd_out_of_space(true);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.set_etcd_out_of_space(false);
     }
 
@@ -68,7 +68,7 @@ impl Effect for Full {
         Overlap::SameState
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

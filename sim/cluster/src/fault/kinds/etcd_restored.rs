@@ -6,7 +6,7 @@ use std::time::Duration;
 use sim_config::Choice;
 use sim_config::time::Span;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::operator::add_process;
 use crate::fault::parameters::{between, parameters};
@@ -58,18 +58,18 @@ struct Restored {
 }
 
 impl Effect for Restored {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.restore_backup(self.by, self.age, self.bump);
     }
 
     /// What is lost is lost.
-    fn revert(&self, _: &Arc<Fabric>) {}
+    fn revert(&self, _: &Arc<Cluster>) {}
 
     fn excludes(&self, _: &Self) -> Overlap {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

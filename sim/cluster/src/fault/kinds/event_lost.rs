@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::blocks::server_caches;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{every_resource, parameters, served, target};
@@ -46,11 +46,11 @@ struct Loses {
 }
 
 impl Effect for Loses {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.lose_event(self.server, self.kind);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.repair_cache(self.server, self.kind);
     }
 
@@ -58,7 +58,7 @@ impl Effect for Loses {
         if (self.server, self.kind) == (other.server, other.kind) { Overlap::SameState } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sim_config::Choice;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{ip_address, parameters};
 use crate::fault::{Blocks, Targeting};
@@ -40,11 +40,11 @@ impl Inject for ExternalHost {
 struct External(IpAddr);
 
 impl Effect for External {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.nodes.data_plane.add_external(self.0);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.nodes.data_plane.remove_external(self.0);
     }
 
@@ -52,7 +52,7 @@ impl Effect for External {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

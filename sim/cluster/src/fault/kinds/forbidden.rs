@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::cluster::admission::Forbidden as Rule;
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
@@ -45,11 +45,11 @@ impl Inject for Forbidden {
 struct Refusal(Rule);
 
 impl Effect for Refusal {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.forbid(self.0.clone());
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.permit(self.0.fault);
     }
 
@@ -57,7 +57,7 @@ impl Effect for Refusal {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
@@ -50,11 +50,11 @@ pub(super) fn power_off(injection: &Injection<'_>, hosts: &Target) -> Vec<Active
 struct HostDark(HostId);
 
 impl Effect for HostDark {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.darken(self.0);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.lighten(self.0);
     }
 
@@ -62,7 +62,7 @@ impl Effect for HostDark {
         if self.0 == other.0 { Overlap::SameState } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }

@@ -8,7 +8,7 @@ use kube_machinery::ObjectKey;
 use sim_config::Choice;
 use sim_config::time::Span;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::operator::Operator;
 use crate::fault::parameters::{between, parameters};
@@ -59,7 +59,7 @@ fn names_a_lease(fault: &str, lease: &str, _: &Inventory<'_>) -> Option<Invalid>
 }
 
 /// Cuts leaders off until its process is stopped.
-async fn flap(cluster: Arc<Fabric>, fault: LeaderFlaps) {
+async fn flap(cluster: Arc<Cluster>, fault: LeaderFlaps) {
     let Some(key) = lease_key(&fault.lease) else { return };
     loop {
         if let Some(leader) = holder(&cluster, &key) {
@@ -73,12 +73,12 @@ async fn flap(cluster: Arc<Fabric>, fault: LeaderFlaps) {
 
 /// The links of one process are cut. They are whole again when this is dropped, also when the fault ends in the middle.
 struct Cut<'a> {
-    cluster: &'a Fabric,
+    cluster: &'a Cluster,
     rules: [RuleId; 2],
 }
 
 impl<'a> Cut<'a> {
-    fn of(cluster: &'a Fabric, process: ProcessId) -> Self {
+    fn of(cluster: &'a Cluster, process: ProcessId) -> Self {
         let only = || Side::Only(vec![process]);
         let rules = cluster.network(|net| {
             let mut cut = |from, to| net.add(Rule { from, to, effect: Effect::Cut });
@@ -95,7 +95,7 @@ impl Drop for Cut<'_> {
 }
 
 /// The process that holds a lease: candidates call themselves as their processes are called.
-fn holder(cluster: &Fabric, key: &ObjectKey) -> Option<ProcessId> {
+fn holder(cluster: &Cluster, key: &ObjectKey) -> Option<ProcessId> {
     let kind = cluster.registry.id::<Lease>();
     let name = cluster.store(|store| {
         let lease: &Lease = store.table(kind).get(key)?.as_any().downcast_ref()?;

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use sim_config::Probability;
 use sim_config::time::Span;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{any, between, chance, parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -20,11 +20,11 @@ struct Rules {
 }
 
 impl Effect for Rules {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         *self.active.lock() = cluster.network(|net| self.rules.iter().map(|rule| net.add(rule.clone())).collect());
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         for rule in std::mem::take(&mut *self.active.lock()) {
             cluster.network(|net| net.remove(rule));
         }
@@ -35,7 +35,7 @@ impl Effect for Rules {
     }
 
     /// Whether somebody used a link that a rule is about.
-    fn has_observable_effect(&self, cluster: &Fabric) -> bool {
+    fn has_observable_effect(&self, cluster: &Cluster) -> bool {
         let rules = self.active.lock().clone();
         rules.into_iter().any(|rule| cluster.network(|net| net.was_met(rule)))
     }

@@ -47,7 +47,7 @@ use sim_config::{Problems, Source, kinds};
 use super::effect::{ActiveEffect, Inject, Injection, Trigger};
 use super::parameters::exists;
 use super::{Blocks, FaultInfo, Inventory, Parameters, Target, Targeting};
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 
 pub use conflicting_writer::WriterMode;
 pub use request_fault::{RequestEffect, RequestVerb};
@@ -150,7 +150,7 @@ macro_rules! faults {
                 match self { $( FaultKind::$Fault(_) => <$Fault as Inject>::BEGINS ),+ }
             }
 
-            pub(super) fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
+            pub(super) fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
                 match self { $( FaultKind::$Fault(fault) => fault.arm(index, cluster) ),+ }
             }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube_machinery::api::DeleteOptions;
 use kube_machinery::{ClientExt, ObjectKey};
 
-use crate::cluster::{Fabric, SimClient};
+use crate::cluster::{Cluster, SimClient};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::operator::{Operator, nodes, persist};
 use crate::fault::parameters::{parameters, target};
@@ -51,13 +51,13 @@ impl Inject for NodeDeleted {
 struct Deregistered(ProcessId);
 
 impl Effect for Deregistered {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         if let Some(runtime) = cluster.nodes.runtime_of(self.0) {
             runtime.hold_registration();
         }
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         if let Some(runtime) = cluster.nodes.runtime_of(self.0) {
             runtime.release_registration();
         }
@@ -67,12 +67,12 @@ impl Effect for Deregistered {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }
 
-async fn delete(cluster: Arc<Fabric>, process: ProcessId, nodes: Arc<[Arc<str>]>) {
+async fn delete(cluster: Arc<Cluster>, process: ProcessId, nodes: Arc<[Arc<str>]>) {
     let client = SimClient::new(&cluster, process);
     for node in nodes.iter() {
         let key = ObjectKey::cluster(node);

@@ -9,7 +9,7 @@ use kube_machinery::{ApiError, ClientExt, ObjectKey};
 use sim_config::time::Span;
 
 use super::host_down::power_off;
-use crate::cluster::{Fabric, SimClient};
+use crate::cluster::{Cluster, SimClient};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::operator::{add_process, nodes, persist};
 use crate::fault::parameters::{between, parameters, target};
@@ -78,12 +78,12 @@ impl Fence {
 }
 
 impl Effect for Fence {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         self.fences.store(true, Ordering::Relaxed);
         cluster.start(self.process);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         self.fences.store(false, Ordering::Relaxed);
         cluster.crash(self.process);
         cluster.start(self.process);
@@ -93,7 +93,7 @@ impl Effect for Fence {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -38,11 +38,11 @@ impl Inject for Pause {
 struct Paused(ProcessId);
 
 impl Effect for Paused {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.pause(self.0);
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.resume(self.0);
     }
 
@@ -50,7 +50,7 @@ impl Effect for Paused {
         if self.0 == other.0 { Overlap::SameState } else { Overlap::Separate }
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         true
     }
 }

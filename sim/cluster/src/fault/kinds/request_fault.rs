@@ -9,8 +9,8 @@ use sim_config::Choice;
 use sim_config::choice::Open;
 use sim_config::time::Span;
 
-use crate::cluster::server::{Failure, Mishap};
-use crate::cluster::{Disturbance, Fabric, RequestPoint, Until};
+use crate::cluster::server::{Failure, InjectedFault};
+use crate::cluster::{Cluster, Disturbance, RequestPoint, Until};
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
 use crate::fault::parameters::{between, counted_from_1, every_resource, parameters, resolves_to_itself, served, target};
@@ -182,13 +182,13 @@ impl RequestFault {
         let (after, error) = (self.after.0, self.error);
         let until = Until { at_most: after, writes: self.writes };
         match self.effect {
-            RequestEffect::Forbidden => Disturbance::Mishap(Mishap::Forbidden),
-            RequestEffect::TooManyRequests => Disturbance::Mishap(Mishap::TooManyRequests { retry_after: 1 }),
-            RequestEffect::ServerError => Disturbance::Mishap(Mishap::FailBeforeCommit),
-            RequestEffect::Unavailable => Disturbance::Mishap(Mishap::Unavailable),
+            RequestEffect::Forbidden => Disturbance::InjectedFault(InjectedFault::Forbidden),
+            RequestEffect::TooManyRequests => Disturbance::InjectedFault(InjectedFault::TooManyRequests { retry_after: 1 }),
+            RequestEffect::ServerError => Disturbance::InjectedFault(InjectedFault::FailBeforeCommit),
+            RequestEffect::Unavailable => Disturbance::InjectedFault(InjectedFault::Unavailable),
             RequestEffect::RequestLost => Disturbance::Lost(after),
-            RequestEffect::ReplyLost => Disturbance::Mishap(Mishap::LoseReply { error, after }),
-            RequestEffect::LateCommit => Disturbance::Mishap(Mishap::CommitLate { error, after }),
+            RequestEffect::ReplyLost => Disturbance::InjectedFault(InjectedFault::LoseReply { error, after }),
+            RequestEffect::LateCommit => Disturbance::InjectedFault(InjectedFault::CommitLate { error, after }),
             RequestEffect::Late => Disturbance::Late { until, reset: false },
             RequestEffect::LateAfterReset => Disturbance::Late { until, reset: true },
             RequestEffect::ReplyLate => Disturbance::AnswerLate(until),
@@ -229,7 +229,7 @@ impl Inject for RequestFault {
     /// It is not an event in time: it waits for its request.
     const BEGINS: Trigger = Trigger::Request;
 
-    fn arm(&self, index: u32, cluster: &Arc<Fabric>) {
+    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
         if let Some(kind) = resource_kind(cluster, &self.resource) {
             for client in self.process.processes(&cluster.rt) {
                 let (verbs, nth, disturbance) = (self.verb.verbs(), self.nth, self.disturbance());

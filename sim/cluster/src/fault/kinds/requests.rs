@@ -6,8 +6,8 @@ use kube_machinery::api::Verb;
 use sim_config::time::Span;
 use sim_config::{Choice, Probability};
 
-use crate::cluster::Fabric;
-use crate::cluster::server::{ApiFault, Failure, Mishap};
+use crate::cluster::Cluster;
+use crate::cluster::server::{ApiFault, Failure, InjectedFault};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{any, between, chance, parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -20,11 +20,11 @@ const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete
 struct Hit(ApiFault);
 
 impl Effect for Hit {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.add_api_fault(self.0.clone());
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.remove_api_faults(self.0.fault);
     }
 
@@ -32,7 +32,7 @@ impl Effect for Hit {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }
@@ -46,7 +46,7 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    fn meet(&self, injection: &Injection<'_>, mishap: Mishap) -> Vec<ActiveEffect> {
+    fn meet(&self, injection: &Injection<'_>, injected: InjectedFault) -> Vec<ActiveEffect> {
         let rt = &injection.cluster.rt;
         let hit = ApiFault {
             fault: injection.index,
@@ -55,7 +55,7 @@ impl Requests<'_> {
             verbs: self.verbs.to_vec(),
             kinds: Vec::new(),
             chance: self.chance.get(),
-            mishap,
+            injected,
         };
         vec![Hit(hit).into()]
     }
@@ -97,7 +97,7 @@ impl Inject for TooManyRequests {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let requests = Requests { servers: &self.server, clients: &self.client, verbs: &Verb::ALL, chance: self.chance };
-        requests.meet(injection, Mishap::TooManyRequests { retry_after: self.retry_after })
+        requests.meet(injection, InjectedFault::TooManyRequests { retry_after: self.retry_after })
     }
 }
 
@@ -130,7 +130,7 @@ impl Inject for ServerError {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let requests = Requests { servers: &self.server, clients: &self.client, verbs: &Verb::ALL, chance: self.chance };
-        requests.meet(injection, Mishap::FailBeforeCommit)
+        requests.meet(injection, InjectedFault::FailBeforeCommit)
     }
 }
 
@@ -163,7 +163,7 @@ impl Inject for Unavailable {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let requests = Requests { servers: &self.server, clients: &self.client, verbs: &Verb::ALL, chance: self.chance };
-        requests.meet(injection, Mishap::Unavailable)
+        requests.meet(injection, InjectedFault::Unavailable)
     }
 }
 
@@ -204,7 +204,7 @@ impl Inject for LostReply {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let requests = Requests { servers: &self.server, clients: &self.client, verbs: &WRITES, chance: self.chance };
-        requests.meet(injection, Mishap::LoseReply { error: self.error, after: self.after.0 })
+        requests.meet(injection, InjectedFault::LoseReply { error: self.error, after: self.after.0 })
     }
 }
 
@@ -242,7 +242,7 @@ impl Inject for LateCommit {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let requests = Requests { servers: &self.server, clients: &self.client, verbs: &WRITES, chance: self.chance };
-        requests.meet(injection, Mishap::CommitLate { error: self.error, after: self.after.0 })
+        requests.meet(injection, InjectedFault::CommitLate { error: self.error, after: self.after.0 })
     }
 }
 
@@ -277,6 +277,6 @@ impl Inject for DuplicateRequest {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         let requests = Requests { servers: &self.server, clients: &self.client, verbs: &WRITES, chance: self.chance };
-        requests.meet(injection, Mishap::Twice { gap: self.gap.0 })
+        requests.meet(injection, InjectedFault::Twice { gap: self.gap.0 })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -42,11 +42,11 @@ struct Rejected {
 }
 
 impl Effect for Rejected {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.reject_tokens(self.fault, self.clients.clone());
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.accept_tokens(self.fault);
     }
 
@@ -54,7 +54,7 @@ impl Effect for Rejected {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }

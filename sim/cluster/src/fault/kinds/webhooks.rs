@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sim_config::Probability;
 use sim_config::time::Span;
 
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::cluster::admission::{Hitch, HookFault};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, chance, parameters, target};
@@ -16,11 +16,11 @@ use crate::fault::{Blocks, Target, Targeting};
 pub(super) struct Hit(pub(super) HookFault);
 
 impl Effect for Hit {
-    fn apply(&self, cluster: &Arc<Fabric>) {
+    fn apply(&self, cluster: &Arc<Cluster>) {
         cluster.add_hook_fault(self.0.clone());
     }
 
-    fn revert(&self, cluster: &Arc<Fabric>) {
+    fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.remove_hook_faults(self.0.fault);
     }
 
@@ -28,7 +28,7 @@ impl Effect for Hit {
         Overlap::Separate
     }
 
-    fn has_observable_effect(&self, _: &Fabric) -> bool {
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
         false
     }
 }

@@ -309,8 +309,8 @@ fn in_other_workload(scenario: &Scenario, of: &Individual, mut plan: Plan, draw:
     }
     let (former, now) = (FaultContext::of(&of.plan), FaultContext::of(&plan));
     let mut groups = of.groups();
-    let is_misfit = |(source, faults): &(&FaultSource, &Vec<Fault>)| !now.takes(scenario, source, faults, &former);
-    let redrawn: Vec<FaultSource> = groups.iter().filter(is_misfit).map(|(source, _)| source.clone()).collect();
+    let fits_no_more = |(source, faults): &(&FaultSource, &Vec<Fault>)| !now.takes(scenario, source, faults, &former);
+    let redrawn: Vec<FaultSource> = groups.iter().filter(fits_no_more).map(|(source, _)| source.clone()).collect();
     for source in redrawn {
         let faults = scenario.draw_source(&source, other_seed(draw), &now);
         if faults.is_empty() {

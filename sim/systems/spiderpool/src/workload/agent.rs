@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipam_spiderpool::ipam::{Agent, AgentConfig, InformerCaches, IpamError, LateKind, Unanswered};
 use kube_machinery::Env;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use tokio::sync::mpsc;
@@ -15,18 +15,18 @@ use super::site::{AgentCall, ApiClient, Site};
 use super::trace_observer::TraceObserver;
 
 /// One life of the agent of node `number`.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
     let node = &site.nodes[number];
-    let env = site.env(&fabric, process);
-    let client = site.agent_client(&fabric, process, &env);
-    let policy = site.policy(&fabric, process);
+    let env = site.env(&cluster, process);
+    let client = site.agent_client(&cluster, process, &env);
+    let policy = site.policy(&cluster, process);
     let settings = site.agent_settings(&policy);
     let patience = settings.list_timeout;
     let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name), patience);
     caches.warm(needed(&site.plan.kinds));
     caches.synced().await;
     let config = AgentConfig { node: node.name.clone(), settings, policy };
-    let observer = TraceObserver { fabric: site.fabric.clone(), process };
+    let observer = TraceObserver { cluster: site.cluster.clone(), process };
     let agent = Agent::new(client, env.clone(), caches, observer, config);
     let (socket, mut calls) = mpsc::unbounded_channel();
     node.listen(socket);

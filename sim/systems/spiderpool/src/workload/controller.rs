@@ -9,7 +9,7 @@ use ipam_spiderpool::subnet::{Live, SubnetController};
 use ipam_spiderpool::{Policy, SpiderpoolController};
 use kube_machinery::leader::ElectionConfig;
 use kube_machinery::{Env, ObjectKey};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use kube_sim::kinds::kruise::CloneSet;
 use kube_sim::rt::ProcessId;
@@ -28,13 +28,13 @@ pub(super) fn lease() -> ObjectKey {
 }
 
 /// One life of a replica.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
-    let name = fabric.rt.process_name(process);
-    let env = site.env(&fabric, process);
-    let client = site.controller_client(&fabric, process, &env);
-    let policy = site.policy(&fabric, process);
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId) {
+    let name = cluster.rt.process_name(process);
+    let env = site.env(&cluster, process);
+    let client = site.controller_client(&cluster, process, &env);
+    let policy = site.policy(&cluster, process);
     if site.plan.reclaim {
-        return reclaiming(&site, &fabric, process, client, env).await;
+        return reclaiming(&site, &cluster, process, client, env).await;
     }
     // One that loses its leadership ends and is started anew.
     loop {
@@ -50,7 +50,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
                 controller.run().await
             }
         };
-        let _ = hooks::beside(&site, &fabric, process, client.clone(), env.clone(), work).await;
+        let _ = hooks::beside(&site, &cluster, process, client.clone(), env.clone(), work).await;
         env.sleep(BACK_OFF).await;
     }
 }
@@ -76,16 +76,16 @@ fn subnets(
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
-async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
-    let policy = site.policy(fabric, process);
+async fn reclaiming(site: &Site, cluster: &Arc<Cluster>, process: ProcessId, client: ApiClient, env: SimEnv) {
+    let policy = site.policy(cluster, process);
     let settings = site.plan.reclaim_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
     let reclaim = ReclaimConfig { settings, policy };
-    let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
+    let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*cluster.rt.process_name(process)));
     let pools = ControllerSettings { election, ..self::settings(site, policy) };
-    let raw = site.raw_client(fabric, process, &env);
-    let observer = ReclaimTraceObserver { fabric: Arc::downgrade(fabric), process };
+    let raw = site.raw_client(cluster, process, &env);
+    let observer = ReclaimTraceObserver { cluster: Arc::downgrade(cluster), process };
     let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), observer, pools, reclaim);
-    let controller = controller.reading_by(|caches| FirstUse::new(caches, fabric, process));
+    let controller = controller.reading_by(|caches| FirstUse::new(caches, cluster, process));
     let work = async {
         if site.plan.serves_subnets() {
             controller.with_subnets(subnets(site, policy, client.clone(), env.clone())).run().await
@@ -93,7 +93,7 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
             controller.run().await
         }
     };
-    if hooks::beside(site, fabric, process, client.clone(), env.clone(), work).await.is_err() {
+    if hooks::beside(site, cluster, process, client.clone(), env.clone(), work).await.is_err() {
         // With an election that cannot work client-go ends the process, and so it goes again and again.
         env.sleep(BACK_OFF).await;
     }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_machinery::Object;
 use kube_machinery::api::{ApiError, Reason, Status};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::kinds::KindId;
 use kube_sim::rt::ProcessId;
 
@@ -24,7 +24,7 @@ pub(super) struct FirstUse<K> {
 }
 
 struct Types {
-    fabric: Weak<Fabric>,
+    cluster: Weak<Cluster>,
     process: ProcessId,
     pods: Type,
     nodes: Type,
@@ -40,17 +40,17 @@ struct Type {
 
 impl<K> FirstUse<K> {
     /// Those of a process that has just started.
-    pub(super) fn new(caches: K, fabric: &Arc<Fabric>, process: ProcessId) -> Self {
-        fn of<S: Object>(fabric: &Fabric) -> Type {
-            Type { kind: fabric.registry.id::<S>(), is_known: AtomicBool::new(false) }
+    pub(super) fn new(caches: K, cluster: &Arc<Cluster>, process: ProcessId) -> Self {
+        fn of<S: Object>(cluster: &Cluster) -> Type {
+            Type { kind: cluster.registry.id::<S>(), is_known: AtomicBool::new(false) }
         }
         let types = Types {
-            fabric: Arc::downgrade(fabric),
+            cluster: Arc::downgrade(cluster),
             process,
-            pods: of::<Pod>(fabric),
-            nodes: of::<Node>(fabric),
-            endpoints: of::<SpiderEndpoint>(fabric),
-            pools: of::<SpiderIPPool>(fabric),
+            pods: of::<Pod>(cluster),
+            nodes: of::<Node>(cluster),
+            endpoints: of::<SpiderEndpoint>(cluster),
+            pools: of::<SpiderIPPool>(cluster),
         };
         Self { caches, types: Arc::new(types) }
     }
@@ -63,7 +63,7 @@ impl Types {
         if of.is_known.load(Ordering::Relaxed) {
             return true;
         }
-        let is_known = self.fabric.upgrade().is_none_or(|fabric| fabric.discovers(self.process, of.kind));
+        let is_known = self.cluster.upgrade().is_none_or(|cluster| cluster.discovers(self.process, of.kind));
         of.is_known.store(is_known, Ordering::Relaxed);
         is_known
     }

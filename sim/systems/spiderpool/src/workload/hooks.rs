@@ -14,7 +14,7 @@ use ipam_spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::Object;
 use kube_machinery::api::Verb;
 use kube_machinery::race::{Either, race};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::cluster::admission::{self, Denial, FailurePolicy, Handler, Part, Review, Rule, Service, SideEffects, Verdict};
 use kube_sim::env::SimEnv;
 use kube_sim::kinds::KindId;
@@ -43,25 +43,25 @@ impl SpiderPlan {
 /// Registers the webhooks with the API servers, as upstream's chart does: two configurations, in both the types in this order; each with
 /// `failurePolicy: Fail` and `sideEffects: None`. Of selectors, conditions, the time-out and reinvocation the chart says nothing, and so
 /// they are Kubernetes' defaults. Nobody serves them yet.
-pub(super) fn register(fabric: &Fabric, policy: &Policy) -> Arc<Service> {
+pub(super) fn register(cluster: &Cluster, policy: &Policy) -> Arc<Service> {
     let service = Service::new(SERVICE);
     let failure_policy = if policy.webhooks_fail_open { FailurePolicy::Ignore } else { FailurePolicy::Fail };
-    register_for::<SpiderSubnet>(fabric, &service, failure_policy, true);
-    register_for::<SpiderIPPool>(fabric, &service, failure_policy, true);
-    register_for::<SpiderReservedIP>(fabric, &service, failure_policy, false);
+    register_for::<SpiderSubnet>(cluster, &service, failure_policy, true);
+    register_for::<SpiderIPPool>(cluster, &service, failure_policy, true);
+    register_for::<SpiderReservedIP>(cluster, &service, failure_policy, false);
     service
 }
 
 /// `deletes`: whether the validating webhook is asked about deletions, too.
-fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, failure_policy: FailurePolicy, deletes: bool) {
+fn register_for<K: Object>(cluster: &Cluster, service: &Arc<Service>, failure_policy: FailurePolicy, deletes: bool) {
     let kind = K::kind(&()).to_lowercase();
     for mutating in [true, false] {
         let also = (deletes && !mutating).then_some(Verb::Delete);
         let operations = [Verb::Create, Verb::Update].into_iter().chain(also).collect();
         let path = if mutating { "mutate" } else { "validate" };
-        fabric.add_webhook(admission::Webhook {
+        cluster.add_webhook(admission::Webhook {
             configuration: SERVICE.into(),
-            rules: vec![Rule { operations, kinds: vec![fabric.registry.id::<K>()], part: Part::Main }],
+            rules: vec![Rule { operations, kinds: vec![cluster.registry.id::<K>()], part: Part::Main }],
             failure_policy,
             side_effects: SideEffects::None,
             url: format!("{URL}/{path}-spiderpool-spidernet-io-v2beta1-{kind}").into(),
@@ -73,7 +73,7 @@ fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, failure_poli
 /// Does `work`, the life of a replica, and serves the webhooks meanwhile, once its cache is filled.
 pub(super) async fn beside<T>(
     site: &Site,
-    fabric: &Arc<Fabric>,
+    cluster: &Arc<Cluster>,
     process: ProcessId,
     client: ApiClient,
     env: SimEnv,
@@ -81,27 +81,27 @@ pub(super) async fn beside<T>(
 ) -> T {
     let Some(service) = &site.hooks else { return work.await };
     let serve = async {
-        let policy = site.policy(fabric, process);
+        let policy = site.policy(cluster, process);
         let settings = site.plan.admission_settings(&site.agent_settings(&policy).select);
         let hooks = Arc::new(Webhook::start(client, env, settings, policy));
         hooks.synced().await;
-        service.serve(process, handler(fabric, process, hooks), fabric.rt.now());
+        service.serve(process, handler(cluster, process, hooks), cluster.rt.now());
         std::future::pending::<()>().await;
     };
     let done = match race(work, serve).await {
         Either::Left(done) => done,
         Either::Right(()) => unreachable!("it serves for ever"),
     };
-    service.stop(process, fabric.rt.now());
+    service.stop(process, cluster.rt.now());
     done
 }
 
 /// What a replica does with a call.
-fn handler(fabric: &Arc<Fabric>, process: ProcessId, hooks: Arc<Hooks>) -> Handler {
-    let kinds: [KindId; 2] = [fabric.registry.id::<SpiderIPPool>(), fabric.registry.id::<SpiderSubnet>()];
-    let fabric = Arc::downgrade(fabric);
+fn handler(cluster: &Arc<Cluster>, process: ProcessId, hooks: Arc<Hooks>) -> Handler {
+    let kinds: [KindId; 2] = [cluster.registry.id::<SpiderIPPool>(), cluster.registry.id::<SpiderSubnet>()];
+    let cluster = Arc::downgrade(cluster);
     Arc::new(move |review| {
-        let (hooks, fabric) = (hooks.clone(), fabric.clone());
+        let (hooks, cluster) = (hooks.clone(), cluster.clone());
         Box::pin(async move {
             let update = match &review {
                 Review { mutating: false, kind, key: Some(key), object: Some(new), old: Some(old), .. } => {
@@ -116,9 +116,9 @@ fn handler(fabric: &Arc<Fabric>, process: ProcessId, hooks: Arc<Hooks>) -> Handl
             };
             // Who cannot list what exists has judged nothing.
             let is_judged = verdict.as_ref().err().is_none_or(|denial| denial.code < 500);
-            if let (Some(update), Some(fabric), true) = (update, fabric.upgrade(), is_judged) {
+            if let (Some(update), Some(cluster), true) = (update, cluster.upgrade(), is_judged) {
                 let denied = verdict.as_ref().err().map(|denial| denial.message.as_str().into());
-                fabric.note(process, &HookNote { denied, ..update });
+                cluster.note(process, &HookNote { denied, ..update });
             }
             verdict
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube_sim::actor::controller_manager::{Controller, Set};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::node::heartbeat::LEASES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ pub struct NodeLifecycle {
 
 impl NodeLifecycle {
     /// The namespace of the leases, and what admission adds to new pods.
-    pub(super) fn preload(self, fabric: &Arc<Fabric>) {
-        preload_namespace(fabric, LEASES);
-        fabric.tolerate_by_default(self.toleration.0);
+    pub(super) fn preload(self, cluster: &Arc<Cluster>) {
+        preload_namespace(cluster, LEASES);
+        cluster.tolerate_by_default(self.toleration.0);
     }
 
     /// The same controllers and those of nodes.

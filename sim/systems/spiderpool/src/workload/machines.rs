@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification};
 use kube_machinery::transparent::{Policy, Transparent};
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
@@ -42,20 +42,20 @@ struct Machine {
 #[derive(Clone)]
 struct Machines {
     site: Arc<Site>,
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     env: SimEnv,
     numbers: Arc<BTreeMap<Arc<str>, usize>>,
     all: Arc<Mutex<BTreeMap<usize, Machine>>>,
 }
 
 /// One life of the process.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
-    let env = site.env(&fabric, process);
-    let client = Transparent::new(SimClient::new(&fabric, process), env.clone(), Policy::ClientGo);
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId) {
+    let env = site.env(&cluster, process);
+    let client = Transparent::new(SimClient::new(&cluster, process), env.clone(), Policy::ClientGo);
     let informer = Informer::<Pod, _>::start(client, env.clone(), InformerOptions::default());
     let mut news = informer.subscribe();
     let numbers = site.nodes.iter().enumerate().map(|(number, node)| (node.name.clone(), number)).collect();
-    let machines = Machines { site, fabric, env, numbers: Arc::new(numbers), all: Arc::default() };
+    let machines = Machines { site, cluster, env, numbers: Arc::new(numbers), all: Arc::default() };
     while let Some(notification) = news.next().await {
         match notification {
             Notification::Added { object, .. } => machines.has(&object),
@@ -85,8 +85,8 @@ impl Machines {
         if !std::mem::replace(&mut machine.on, true) {
             let node = &self.site.nodes[number];
             drop(all);
-            self.fabric.start(node.agent);
-            self.fabric.start(node.kubelet);
+            self.cluster.start(node.agent);
+            self.cluster.start(node.kubelet);
         }
     }
 
@@ -108,13 +108,13 @@ impl Machines {
             self.env.sleep(LINGER).await;
             let mut all = self.all.lock();
             let Some(machine) = all.get_mut(&number).filter(|machine| machine.pods.is_empty() && machine.left == left) else { return };
-            let runtime = self.fabric.nodes.runtime_of(node.kubelet);
+            let runtime = self.cluster.nodes.runtime_of(node.kubelet);
             if runtime.is_none_or(|runtime| runtime.owes() == 0 && runtime.sandboxes().is_empty()) {
                 machine.on = false;
                 break;
             }
         }
-        self.fabric.crash(node.kubelet);
-        self.fabric.crash(node.agent);
+        self.cluster.crash(node.kubelet);
+        self.cluster.crash(node.agent);
     }
 }

@@ -47,12 +47,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_sim::actor::controller_manager::{self, Controller, Set};
 use kube_sim::actor::kubelet::{self, Behaviour, KubeletConfig};
 use kube_sim::actor::scheduler;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::fault::FaultTargets;
 use sim_config::{Problems, Source};
 use sim_harness::deviation::DeviationName;
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live};
+use sim_harness::workload::{InvalidValue, RunContext, Smaller, Work, live};
 use site::{Node, Site};
 use subnets::ops::{check_edit, check_subnet};
 
@@ -146,16 +146,16 @@ impl Work for SpiderPlan {
         (0..self.nodes).map(|number| self.node_name(number)).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        let misfit = || {
-            Misfit::of(
+    fn takes(&self, op: &OpKind) -> Result<(), InvalidValue> {
+        let invalid = || {
+            InvalidValue::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, \
                  `create-pool`, `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, \
                  `garble-records`, `reserve`, `unreserve`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )
         };
-        match op.get().ok_or_else(misfit)? {
+        match op.get().ok_or_else(invalid)? {
             Operation::ApplyApp(op) => {
                 spelling::check_name(&op.app)?;
                 op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
@@ -242,12 +242,12 @@ impl Work for SpiderPlan {
         reach::lost_with(self, names)
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>) {
-        preload::preload(self, fabric);
+    fn preload(&self, cluster: &Arc<Cluster>) {
+        preload::preload(self, cluster);
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        let rt = &fabric.rt;
+    fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {
+        let rt = &cluster.rt;
         let policy = policy_of(run.deviations);
         let nodes = (0..self.nodes).map(|number| {
             let name = self.node_name(number);
@@ -268,11 +268,11 @@ impl Work for SpiderPlan {
             ..IpamConfig::default()
         };
         let site = Arc::new(Site {
-            fabric: Arc::downgrade(fabric),
+            cluster: Arc::downgrade(cluster),
             seed: run.seed,
             plan: self.clone(),
             versions: versions.collect(),
-            hooks: self.has_webhooks().then(|| hooks::register(fabric, &policy)),
+            hooks: self.has_webhooks().then(|| hooks::register(cluster, &policy)),
             settings: self.settings.clone().into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),
@@ -286,27 +286,27 @@ impl Work for SpiderPlan {
             set = set.collecting::<SpiderIPPool>().collecting::<SpiderSubnet>();
         }
         let set = self.node_lifecycle.map_or(set.clone(), |lifecycle| lifecycle.look_after(set));
-        controller_manager::install(fabric, run.seed, set);
-        scheduler::install(fabric, run.seed);
+        controller_manager::install(cluster, run.seed, set);
+        scheduler::install(cluster, run.seed);
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
-            live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));
-            let cni = Arc::new(site.plugin(fabric, number));
-            kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, run.seed));
+            live(&site, cluster, process, move |site, cluster| agent::run(site, cluster, number, process));
+            let cni = Arc::new(site.plugin(cluster, number));
+            kubelet::install(cluster, node.kubelet, cni, self.kubelet_config(&node.name, run.seed));
             if !self.on_demand {
-                fabric.start(process);
-                fabric.start(node.kubelet);
+                cluster.start(process);
+                cluster.start(node.kubelet);
             }
         }
         if self.on_demand {
-            run.start_alone(fabric, machines::NAME, &site, |site, life| machines::run(site, life.fabric, life.process));
+            run.start_alone(cluster, machines::NAME, &site, |site, life| machines::run(site, life.cluster, life.process));
         }
         for number in 0..self.controllers {
-            run.start_alone(fabric, &plan::controller_name(number), &site, |site, life| controller::run(site, life.fabric, life.process));
+            run.start_alone(cluster, &plan::controller_name(number), &site, |site, life| controller::run(site, life.cluster, life.process));
         }
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        run.start_alone(fabric, OPERATOR, &site, move |site, life| {
-            operator::run(site, life.fabric, life.process, Arc::clone(&ops), Arc::clone(&done))
+        run.start_alone(cluster, OPERATOR, &site, move |site, life| {
+            operator::run(site, life.cluster, life.process, Arc::clone(&ops), Arc::clone(&done))
         });
     }
 }

@@ -19,7 +19,7 @@ use kube_machinery::api::{DeleteOptions, ListOptions, Patch, TransportError, ign
 use kube_machinery::json_text::JsonText;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
 use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::kinds::kruise::CloneSet;
 use kube_sim::rt::ProcessId;
@@ -53,15 +53,15 @@ pub(super) struct Operator {
 }
 
 /// Carries the operations out, each at its time; those about one application or pool one after the other.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
-    let env = site.env(&fabric, process);
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
+    let env = site.env(&cluster, process);
     let kind = |op: &Op| match op.kind.own() {
         Operation::ApplyApp(apply) => Some((ObjectKey::namespaced(&apply.namespace, &apply.app), apply.kind)),
         _ => None,
     };
     let brought = site.plan.brought.iter().map(|app| (ObjectKey::namespaced(&app.namespace, &app.app), app.kind));
     let kinds = Arc::new(brought.chain(ops.iter().filter_map(kind)).collect());
-    let people = Operator { site, client: SimClient::new(&fabric, process), env: env.clone(), kinds };
+    let people = Operator { site, client: SimClient::new(&cluster, process), env: env.clone(), kinds };
     let carry_out = move |number: usize, op: OpKind| {
         let people = people.clone();
         // In a box: it holds an object of whichever type is the largest, and is handed on several times.
@@ -75,7 +75,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
             }
         })
     };
-    in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
+    in_turn::run(&cluster, &env, &ops, &done, subject, carry_out).await;
 }
 
 /// Whether a webhook said no.
@@ -182,9 +182,9 @@ impl Operator {
 
     /// The workload as it is written, of whose UID the API server is told how it is to end.
     fn app_object(&self, apply: &ApplyApp, number: usize) -> App {
-        if let (Some(end), Some(fabric)) = (&apply.uid_end, self.site.fabric.upgrade()) {
+        if let (Some(end), Some(cluster)) = (&apply.uid_end, self.site.cluster.upgrade()) {
             let key = ObjectKey::namespaced(&apply.namespace, &apply.app);
-            fabric.end_uid(apply.kind.id(&fabric.registry), key, end);
+            cluster.end_uid(apply.kind.id(&cluster.registry), key, end);
         }
         object(&self.site.plan, apply, number)
     }
@@ -277,10 +277,10 @@ impl Operator {
 
     fn set_settings(&self, op: &SetSettings) {
         self.site.settings.lock().extend(op.settings.clone());
-        let Some(fabric) = self.site.fabric.upgrade() else { return };
+        let Some(cluster) = self.site.cluster.upgrade() else { return };
         for node in &self.site.nodes {
-            fabric.crash(node.agent);
-            fabric.start(node.agent);
+            cluster.crash(node.agent);
+            cluster.start(node.agent);
         }
     }
 

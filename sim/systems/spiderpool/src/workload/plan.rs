@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_config::{Problem, Problems, Source, advice};
 use sim_harness::plan::CLIENTS_MAX;
-use sim_harness::workload::{BackoffPlan, Misfit, at_least_one, at_most};
+use sim_harness::workload::{BackoffPlan, InvalidValue, at_least_one, at_most};
 
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
@@ -131,7 +131,7 @@ impl SpiderPlan {
     ///
     /// # Errors
     /// The setting that is none.
-    pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
+    pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
         self.agent_settings_of(&self.settings, policy)
     }
 
@@ -139,7 +139,7 @@ impl SpiderPlan {
     ///
     /// # Errors
     /// The setting that is none.
-    pub(super) fn agent_settings_of(&self, stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, Misfit> {
+    pub(super) fn agent_settings_of(&self, stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
         let mut settings = settings_of(stated, policy)?;
         settings.retry = self.backoff.map_or(settings.retry, |backoff| backoff.backoff());
         Ok(settings)
@@ -149,7 +149,7 @@ impl SpiderPlan {
     ///
     /// # Errors
     /// The setting that is none.
-    pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, Misfit> {
+    pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
         let mut settings = ReclaimSettings::new(policy);
         for (name, value) in &self.settings {
             settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
@@ -161,7 +161,7 @@ impl SpiderPlan {
     ///
     /// # Errors
     /// A value that its setting cannot have.
-    pub(super) fn controller_settings(&self, policy: Policy) -> Result<ControllerSettings, Misfit> {
+    pub(super) fn controller_settings(&self, policy: Policy) -> Result<ControllerSettings, InvalidValue> {
         let mut settings = ControllerSettings::new(policy);
         if let Some(value) = self.settings.get(QUEUE_LENGTH) {
             settings.max_queue_length = queue_length(value)?;
@@ -212,13 +212,13 @@ impl SpiderPlan {
         problems.append(self.backoff.map_or_else(Problems::new, |backoff| backoff.problems(source, "workload.backoff")));
         problems.append(problems_of_settings(self.settings.iter().map(|(name, value)| (&**name, &**value)), source));
         for pool in &self.pools {
-            if let Err(misfit) = check_pool(pool) {
-                problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
+            if let Err(invalid) = check_pool(pool) {
+                problems.push(source.problem_of_text(&invalid.found, invalid.wrong, invalid.right));
             }
         }
         for subnet in &self.subnets {
-            if let Err(misfit) = check_subnet(subnet) {
-                problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
+            if let Err(invalid) = check_subnet(subnet) {
+                problems.push(source.problem_of_text(&invalid.found, invalid.wrong, invalid.right));
             }
         }
         if !self.subnets.is_empty() && !self.serves_subnets() {
@@ -253,14 +253,14 @@ pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
 ///
 /// # Errors
 /// The setting that is none.
-pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, Misfit> {
+pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
     let mut settings = AgentSettings::new(policy);
     for (name, value) in stated {
         let known = settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
         if !known && !OTHERS.contains(&name.as_str()) && !ReclaimSettings::NAMES.contains(&name.as_str()) {
             let names: BTreeSet<&str> = AgentSettings::NAMES.iter().chain(&OTHERS).chain(&ReclaimSettings::NAMES).copied().collect();
             let names: Vec<&str> = names.into_iter().collect();
-            return Err(Misfit::value(name, format!("there is no setting `{name}`"), advice(name, &names, "setting")));
+            return Err(InvalidValue::value(name, format!("there is no setting `{name}`"), advice(name, &names, "setting")));
         }
     }
     Ok(settings)
@@ -270,7 +270,7 @@ pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
 ///
 /// # Errors
 /// There is no such setting, or it cannot have this value.
-fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), Misfit> {
+fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), InvalidValue> {
     settings_of(&[(name.to_owned(), value.to_owned())].into(), policy)?;
     ReclaimSettings::new(policy).set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
     if name == QUEUE_LENGTH { queue_length(value).map(drop) } else { Ok(()) }
@@ -281,7 +281,7 @@ pub(super) fn problems_of_settings<'a>(settings: impl IntoIterator<Item = (&'a s
     let policy = Policy::hardened();
     let mut problems = Problems::new();
     for (name, value) in settings {
-        if let Err(Misfit { found, wrong, right }) = check_setting(name, value, &policy) {
+        if let Err(InvalidValue { found, wrong, right }) = check_setting(name, value, &policy) {
             let (path, wrong) = (["workload", "settings", name], format!("`workload.settings`: {wrong}"));
             let unknown = found == name;
             problems.push(if unknown { source.problem_of_key(&path, wrong, right) } else { source.problem_of_value(&path, wrong, right) });
@@ -290,12 +290,12 @@ pub(super) fn problems_of_settings<'a>(settings: impl IntoIterator<Item = (&'a s
     problems
 }
 
-fn queue_length(value: &str) -> Result<usize, Misfit> {
+fn queue_length(value: &str) -> Result<usize, InvalidValue> {
     value.parse().map_err(|_| wrong_value(QUEUE_LENGTH, value, "a number from 0 on"))
 }
 
-fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> Misfit {
-    Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
+fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> InvalidValue {
+    InvalidValue::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
 }
 
 /// The feature of subnets.
@@ -314,32 +314,36 @@ const QUEUE_LENGTH: &str = "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH";
 const OTHERS: [&str; 1] = [DETECTION];
 
 /// A pool can exist: its subnet and its ranges can be read.
-pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
+pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), InvalidValue> {
     check_name(&pool.name)?;
     let IPPoolSpec { subnet, ips, exclude_ips, .. } = &pool.spec;
     let (ips, exclude) = (ips.as_deref().unwrap_or_default(), exclude_ips.as_deref().unwrap_or_default());
     CheckedRanges::parse(subnet, ips, exclude, &Policy::hardened()).map(drop).map_err(|error| {
-        Misfit::value(&pool.name, format!("pool {}: {error}", pool.name), "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
+        InvalidValue::value(
+            &pool.name,
+            format!("pool {}: {error}", pool.name),
+            "a CIDR, and ranges FIRST-LAST inside it that do not overlap",
+        )
     })
 }
 
 /// A key, and the name of a pod with its namespace. The key may be no address, which only somebody's hands make.
-pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), Misfit> {
+pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), InvalidValue> {
     if ip.is_empty() {
-        return Err(Misfit::value(ip, "no address is named".to_owned(), "one address"));
+        return Err(InvalidValue::value(ip, "no address is named".to_owned(), "one address"));
     }
     let Some(pod) = pod else { return Ok(()) };
     // More than one slash is what a damaged record has: no pod is called so (G S-0).
     match pod.split_once('/') {
         Some((namespace, name)) => [namespace].into_iter().chain(name.split('/')).try_for_each(check_name),
-        None => Err(Misfit::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
+        None => Err(InvalidValue::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
     }
 }
 
 /// A node is there.
-pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), Misfit> {
+pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), InvalidValue> {
     if node < nodes {
         return Ok(());
     }
-    Err(Misfit::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
+    Err(InvalidValue::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
 }

@@ -9,7 +9,7 @@ use ipam_spiderpool::{IPPoolSpec, Policy, ReservedIPSpec, SpiderIPPool, SpiderRe
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 
 use super::ops::{PoolPlan, Reserve};
 use super::plan::SpiderPlan;
@@ -51,46 +51,46 @@ fn node_object(name: &str) -> Node {
 }
 
 /// Puts into the store what the plan names and the user's manifests do not hold.
-pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
+pub(super) fn preload(plan: &SpiderPlan, cluster: &Arc<Cluster>) {
     for number in 0..plan.nodes {
-        fabric.preload_unless_held(node_object(&plan.node_name(number)));
+        cluster.preload_unless_held(node_object(&plan.node_name(number)));
     }
     if let Some(lifecycle) = plan.node_lifecycle {
-        lifecycle.preload(fabric);
+        lifecycle.preload(cluster);
     }
     for (name, annotations) in &plan.namespaces {
         // One that every cluster has is replaced.
-        if annotations.is_empty() && fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {
+        if annotations.is_empty() && cluster.holds::<Namespace>(&ObjectKey::cluster(name)) {
             continue;
         }
         let annotations = Some(annotations.clone()).filter(|annotations| !annotations.is_empty());
         let metadata = ObjectMeta { name: Some(name.clone()), annotations, ..ObjectMeta::default() };
-        fabric.preload_typed(Namespace { metadata, ..Namespace::default() });
+        cluster.preload_typed(Namespace { metadata, ..Namespace::default() });
     }
     let select = plan.agent_settings(&Policy::hardened()).map(|settings| settings.select).unwrap_or_default();
     for subnet in &plan.subnets {
-        if !fabric.holds::<SpiderSubnet>(&ObjectKey::cluster(&subnet.name)) {
-            fabric.preload_typed(defaulted(subnet_object(subnet), fabric, &select));
+        if !cluster.holds::<SpiderSubnet>(&ObjectKey::cluster(&subnet.name)) {
+            cluster.preload_typed(defaulted(subnet_object(subnet), cluster, &select));
         }
     }
     for pool in &plan.pools {
-        if !fabric.holds::<SpiderIPPool>(&ObjectKey::cluster(&pool.name)) {
+        if !cluster.holds::<SpiderIPPool>(&ObjectKey::cluster(&pool.name)) {
             let pool = pool_object(pool);
-            fabric.preload_typed(if plan.serves_subnets() { defaulted(pool, fabric, &select) } else { pool });
+            cluster.preload_typed(if plan.serves_subnets() { defaulted(pool, cluster, &select) } else { pool });
         }
     }
     for reserve in &plan.reserved {
-        fabric.preload_typed(reserved_object(reserve));
+        cluster.preload_typed(reserved_object(reserve));
     }
     if plan.pools.is_empty() {
-        default_brought(fabric);
+        default_brought(cluster);
     }
 }
 
 /// What the user wrote by hand and no webhook has seen becomes what one would have made of it (A §9.1). What a cluster printed has a
 /// version and stays as it is.
-fn default_brought(fabric: &Arc<Fabric>) {
-    for (_, object) in fabric.dump() {
+fn default_brought(cluster: &Arc<Cluster>) {
+    for (_, object) in cluster.dump() {
         let any = object.as_any();
         if let Some(pool) = any.downcast_ref::<SpiderIPPool>().filter(|pool| pool.spec.ip_version.is_none()) {
             let version = if pool.spec.subnet.contains(':') { 6 } else { 4 };
@@ -100,13 +100,13 @@ fn default_brought(fabric: &Arc<Fabric>) {
             let mut defaulted = SpiderIPPool { spec, ..pool.clone() };
             defaulted.metadata.finalizers = metadata.finalizers;
             defaulted.metadata.labels.get_or_insert_default().extend(metadata.labels.into_iter().flatten());
-            fabric.preload_typed(defaulted);
+            cluster.preload_typed(defaulted);
         } else if let Some(subnet) = any.downcast_ref::<SpiderSubnet>().filter(|subnet| subnet.spec.ip_version.is_none()) {
-            fabric.preload_typed(defaulted(subnet.clone(), fabric, &Settings::default()));
+            cluster.preload_typed(defaulted(subnet.clone(), cluster, &Settings::default()));
         } else if let Some(reserved) = any.downcast_ref::<SpiderReservedIP>().filter(|reserved| reserved.spec.ip_version.is_none()) {
             let ips = reserved.spec.ips.clone().unwrap_or_default();
             let reserve = Reserve { name: String::new(), ips };
-            fabric.preload_typed(SpiderReservedIP { spec: reserved_object(&reserve).spec, ..reserved.clone() });
+            cluster.preload_typed(SpiderReservedIP { spec: reserved_object(&reserve).spec, ..reserved.clone() });
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use ipam_spiderpool::reclaim::{Meaning, Observer, PodEntry, Sight, Step};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::rt::ProcessId;
 
 use super::reclaim_note::ReclaimNote;
@@ -12,7 +12,7 @@ use crate::coverage;
 /// The observer of one replica.
 #[derive(Clone)]
 pub(super) struct ReclaimTraceObserver {
-    pub fabric: Weak<Fabric>,
+    pub cluster: Weak<Cluster>,
     pub process: ProcessId,
 }
 
@@ -26,10 +26,10 @@ fn who(entry: &PodEntry) -> (Arc<str>, Arc<str>) {
 
 impl Observer for ReclaimTraceObserver {
     fn observe(&self, step: Step<'_>) {
-        let Some(fabric) = self.fabric.upgrade() else { return };
-        coverage::of_controller(&fabric, &step);
+        let Some(cluster) = self.cluster.upgrade() else { return };
+        coverage::of_controller(&cluster, &step);
         let Some(told) = told(step) else { return };
-        fabric.note(self.process, &told);
+        cluster.note(self.process, &told);
     }
 }
 

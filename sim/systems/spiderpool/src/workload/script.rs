@@ -13,7 +13,7 @@ use kube_sim::object::Obj;
 use sim_config::Problems;
 use sim_harness::operation::Op;
 use sim_harness::workload::misnamed::Known;
-use sim_harness::workload::{Misfit, Misnamed};
+use sim_harness::workload::{InvalidValue, Misnamed};
 
 use super::SpiderDraft;
 use super::apps::{APP, app_label};
@@ -95,7 +95,7 @@ impl There {
         let found = known("application", self.apps.get(namespace).unwrap_or(&none)).judge(at, "app", app, &place)?;
         let Some((elsewhere, _)) = self.apps.iter().find(|(_, apps)| apps.contains(app)) else { return Some(found) };
         let right = format!("there is one in the namespace `{elsewhere}`");
-        Some(Misnamed { misfit: Misfit { right, ..found.misfit }, ..found })
+        Some(Misnamed { invalid: InvalidValue { right, ..found.invalid }, ..found })
     }
 
     /// What an operation makes.
@@ -192,7 +192,7 @@ mod tests {
             "name = \"s\"\nwhy = \"w\"\nop = [\n{rows}]\n[workload]\nkind = \"spiderpool\"\napps = 0\n{settings}\n[check]\nalways = []\n"
         );
         let scenario = Scenario::parse(Path::new("s.toml"), Source::new("s.toml", &text)).unwrap_or_else(|problems| panic!("{problems}"));
-        let told = |Misnamed { op, key, misfit: Misfit { found, wrong, .. } }: Misnamed| {
+        let told = |Misnamed { op, key, invalid: InvalidValue { found, wrong, .. } }: Misnamed| {
             assert!(wrong.contains(&found), "{wrong}");
             (op, key, found)
         };
@@ -268,7 +268,7 @@ mod tests {
             for subnet in &plan.subnets {
                 add(Operation::DeleteSubnet(DeleteSubnet { subnet: subnet.name.clone() }));
             }
-            let misnamed: Vec<String> = draft.misnamed(&ops, &[]).into_iter().map(|misnamed| misnamed.misfit.wrong).collect();
+            let misnamed: Vec<String> = draft.misnamed(&ops, &[]).into_iter().map(|misnamed| misnamed.invalid.wrong).collect();
             assert_eq!(misnamed, [""; 0], "{seed}");
         }
     }

@@ -16,7 +16,7 @@ use kube_machinery::race::{Either, race};
 use kube_machinery::rate_limit::{RateLimit, RateLimited};
 use kube_machinery::transparent::Transparent;
 use kube_sim::cluster::admission::Service;
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::node::{Attachment, Cni, CniError};
 use kube_sim::rt::ProcessId;
@@ -77,7 +77,7 @@ impl Node {
 
 /// What the actors share.
 pub(super) struct Site {
-    pub fabric: Weak<Fabric>,
+    pub cluster: Weak<Cluster>,
     pub seed: u64,
     pub plan: SpiderPlan,
     /// By the name of a process of Spiderpool, its policy in the course of the run.
@@ -92,8 +92,8 @@ pub(super) struct Site {
 
 impl Site {
     /// The policy of a process of Spiderpool now.
-    pub(super) fn policy(&self, fabric: &Fabric, process: ProcessId) -> Policy {
-        *self.versions[&*fabric.rt.process_name(process)].at(fabric.rt.now())
+    pub(super) fn policy(&self, cluster: &Cluster, process: ProcessId) -> Policy {
+        *self.versions[&*cluster.rt.process_name(process)].at(cluster.rt.now())
     }
 
     /// The settings of an agent, or of what is like one, that starts now.
@@ -102,27 +102,27 @@ impl Site {
     }
 
     /// The environment of a process in its present life.
-    pub(super) fn env(&self, fabric: &Fabric, process: ProcessId) -> SimEnv {
-        SimEnv::new(&fabric.rt, self.seed, process)
+    pub(super) fn env(&self, cluster: &Cluster, process: ProcessId) -> SimEnv {
+        SimEnv::new(&cluster.rt, self.seed, process)
     }
 
     /// The client of an agent in its present life.
-    pub(super) fn agent_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        self.client(fabric, process, env, AGENT_LIMIT)
+    pub(super) fn agent_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(cluster, process, env, AGENT_LIMIT)
     }
 
     /// The client of a controller in its present life.
-    pub(super) fn controller_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        self.client(fabric, process, env, CONTROLLER_LIMIT)
+    pub(super) fn controller_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(cluster, process, env, CONTROLLER_LIMIT)
     }
 
     /// The other client of a controller, for its lease and for events of pods.
-    pub(super) fn raw_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        self.client(fabric, process, env, RAW_LIMIT)
+    pub(super) fn raw_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(cluster, process, env, RAW_LIMIT)
     }
 
-    fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv, limit: RateLimit) -> ApiClient {
-        let client = SimClient::of_program(fabric, process);
+    fn client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv, limit: RateLimit) -> ApiClient {
+        let client = SimClient::of_program(cluster, process);
         let retries = client.transport().retries();
         let limited =
             if self.plan.throttled { RateLimited::new(client, env.clone(), limit) } else { RateLimited::unlimited(client, env.clone()) };
@@ -130,8 +130,8 @@ impl Site {
     }
 
     /// The plugin of a node.
-    pub(super) fn plugin(self: &Arc<Self>, fabric: &Arc<Fabric>, number: usize) -> NodePlugin {
-        let env = self.env(fabric, self.nodes[number].kubelet);
+    pub(super) fn plugin(self: &Arc<Self>, cluster: &Arc<Cluster>, number: usize) -> NodePlugin {
+        let env = self.env(cluster, self.nodes[number].kubelet);
         let ways = Ways { site: self.clone(), number, env: env.clone() };
         // The agent puts it on the node.
         let plugins = self.versions[&agent_name(number as u32)].map(|policy| Plugin {
@@ -141,7 +141,7 @@ impl Site {
             detects_conflicts: self.plan.detects_conflicts(),
             policy: *policy,
         });
-        NodePlugin { plugins, env, fabric: self.fabric.clone() }
+        NodePlugin { plugins, env, cluster: self.cluster.clone() }
     }
 }
 
@@ -201,7 +201,7 @@ impl Probe for Ways {
         if !self.site.plan.probe.is_zero() {
             self.env.sleep(self.site.plan.probe.0).await;
         }
-        self.site.fabric.upgrade().is_some_and(|fabric| fabric.nodes.data_plane.answers(address, Some(container)))
+        self.site.cluster.upgrade().is_some_and(|cluster| cluster.nodes.data_plane.answers(address, Some(container)))
     }
 }
 
@@ -209,13 +209,13 @@ impl Probe for Ways {
 pub(super) struct NodePlugin {
     plugins: Version<Plugin<Ways, Ways>>,
     env: SimEnv,
-    fabric: Weak<Fabric>,
+    cluster: Weak<Cluster>,
 }
 
 impl NodePlugin {
     /// The plugin as it is on the node now.
     fn plugin(&self) -> &Plugin<Ways, Ways> {
-        let now = self.fabric.upgrade().map(|fabric| fabric.rt.now());
+        let now = self.cluster.upgrade().map(|cluster| cluster.rt.now());
         self.plugins.at(now.unwrap_or_default())
     }
 }

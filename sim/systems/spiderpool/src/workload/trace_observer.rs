@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use ipam_spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
 use ipam_spiderpool::select::SelectError;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::rt::ProcessId;
 
 use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
@@ -13,7 +13,7 @@ use crate::{coverage, oracle};
 /// The observer of one process.
 #[derive(Clone)]
 pub(super) struct TraceObserver {
-    pub fabric: Weak<Fabric>,
+    pub cluster: Weak<Cluster>,
     pub process: ProcessId,
 }
 
@@ -23,8 +23,8 @@ fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
 
 impl Observer for TraceObserver {
     fn observe(&self, step: Step<'_>) {
-        let Some(fabric) = self.fabric.upgrade() else { return };
-        coverage::of_agent(&fabric, &step);
+        let Some(cluster) = self.cluster.upgrade() else { return };
+        coverage::of_agent(&cluster, &step);
         let told = match step {
             Step::AddBegun { request } => IpamNote::AddBegun {
                 pod: text(&request.pod),
@@ -95,7 +95,7 @@ impl Observer for TraceObserver {
             },
             Step::Reowned { .. } | Step::FailureCacheUsed { .. } | Step::BatchBegun { .. } | Step::BatchEnded { .. } => return,
         };
-        fabric.note(self.process, &told);
+        cluster.note(self.process, &told);
     }
 }
 

@@ -25,7 +25,7 @@ use super::write::Writer;
 use crate::actor::controller_manager::view::node_of;
 use crate::actor::informers::Informers;
 use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::node::taints::{NO_EXECUTE, taints_of, tolerates, tolerations_of};
 
 /// How often an eviction is tried, and how long after each other.
@@ -116,7 +116,7 @@ fn bears(pod: &Pod, taints: &[Taint]) -> Bears {
 
 /// The controller.
 pub(super) struct Evictor {
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     writer: Writer,
     inbox: Arc<Inbox>,
     pods: StoreReader<Pod>,
@@ -124,8 +124,8 @@ pub(super) struct Evictor {
 }
 
 impl Evictor {
-    pub(super) fn new(fabric: &Arc<Fabric>, writer: Writer, inbox: Arc<Inbox>, pods: StoreReader<Pod>) -> Self {
-        Self { fabric: fabric.clone(), writer, inbox, pods, spawner: Spawner::default() }
+    pub(super) fn new(cluster: &Arc<Cluster>, writer: Writer, inbox: Arc<Inbox>, pods: StoreReader<Pod>) -> Self {
+        Self { cluster: cluster.clone(), writer, inbox, pods, spawner: Spawner::default() }
     }
 
     pub(super) async fn run(&self) {
@@ -139,7 +139,7 @@ impl Evictor {
                     return Poll::Ready(());
                 }
                 while tasks.poll_next(&self.spawner, cx).is_ready() {}
-                alarm.poll(&self.fabric.rt, due, cx)
+                alarm.poll(&self.cluster.rt, due, cx)
             })
             .await;
             self.evict_due();
@@ -162,7 +162,7 @@ impl Evictor {
     }
 
     fn look_at(&self, key: ObjectKey) {
-        let now = self.fabric.rt.now();
+        let now = self.cluster.rt.now();
         let pod = self.pods.get(&key);
         let mut content = self.inbox.content.lock();
         let taints = pod.as_ref().and_then(|pod| content.taints.get(node_of(pod)?).cloned());
@@ -179,7 +179,7 @@ impl Evictor {
     }
 
     fn evict_due(&self) {
-        let now = self.fabric.rt.now();
+        let now = self.cluster.rt.now();
         let due: Vec<ObjectKey> = {
             let mut content = self.inbox.content.lock();
             let due = content.planned.iter().filter(|(_, (_, at))| *at <= now).map(|(key, _)| key.clone()).collect();

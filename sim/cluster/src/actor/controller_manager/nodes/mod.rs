@@ -33,7 +33,7 @@ use super::batch;
 use super::view::{Phase, View, node_of};
 use crate::actor::ApiClient;
 use crate::actor::informers::{Informers, Started};
-use crate::cluster::Fabric;
+use crate::cluster::Cluster;
 use crate::env::SimEnv;
 use crate::node::heartbeat::{LEASES, revision_of};
 use crate::node::taints::{NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of};
@@ -68,14 +68,14 @@ impl Ears {
     }
 
     /// Starts both controllers in the process.
-    pub(super) fn start(self, fabric: &Arc<Fabric>, process: ProcessId, client: &ApiClient, env: &SimEnv, at: Life, informers: &Started) {
+    pub(super) fn start(self, cluster: &Arc<Cluster>, process: ProcessId, client: &ApiClient, env: &SimEnv, at: Life, informers: &Started) {
         let writer = Writer { client: client.clone(), env: env.clone() };
-        let evictor = Evictor::new(fabric, writer.clone(), self.inbox, informers.store());
+        let evictor = Evictor::new(cluster, writer.clone(), self.inbox, informers.store());
         drop(env.spawn(async move { evictor.run().await }));
-        fabric.nodes.heartbeats.observe(process);
-        fabric.nodes.heartbeats.look_around(fabric);
+        cluster.nodes.heartbeats.observe(process);
+        cluster.nodes.heartbeats.look_around(cluster);
         let lifecycle = NodeLifecycle {
-            fabric: fabric.clone(),
+            cluster: cluster.clone(),
             process,
             writer,
             bell: self.bell,
@@ -107,7 +107,7 @@ struct Memory {
 }
 
 struct NodeLifecycle {
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     process: ProcessId,
     writer: Writer,
     bell: Arc<Notify>,
@@ -170,7 +170,7 @@ fn tainted(node: &Node, effect: &str) -> Option<&'static str> {
 
 impl NodeLifecycle {
     async fn run(&self) {
-        let (rt, heartbeats) = (&self.fabric.rt, &self.fabric.nodes.heartbeats);
+        let (rt, heartbeats) = (&self.cluster.rt, &self.cluster.nodes.heartbeats);
         self.scan().await;
         loop {
             let wakes = heartbeats.wakes();
@@ -188,13 +188,13 @@ impl NodeLifecycle {
         let mut well = true;
         self.nodes.for_each(|node| {
             let clean = || tainted(node, NO_EXECUTE).is_none() && tainted(node, NO_SCHEDULE).is_none();
-            well = well && Ready::of(node) == Ready::True && clean() && self.fabric.nodes.heartbeats.is_resting(name_of(node));
+            well = well && Ready::of(node) == Ready::True && clean() && self.cluster.nodes.heartbeats.is_resting(name_of(node));
         });
         well && self.memory.lock().queue.is_empty()
     }
 
     async fn scan(&self) {
-        let now = self.fabric.rt.now();
+        let now = self.cluster.rt.now();
         let mut nodes = self.nodes.list();
         nodes.sort_unstable_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         let silent = self.listen(&nodes, now);
@@ -247,7 +247,7 @@ impl NodeLifecycle {
             let signs = Signs {
                 renewed: lease.and_then(|lease| lease.spec.as_ref()?.renew_time.clone()),
                 posted: ready_condition(node).and_then(|ready| ready.last_heartbeat_time.clone()),
-                unsent: self.fabric.nodes.heartbeats.unsent(name, now),
+                unsent: self.cluster.nodes.heartbeats.unsent(name, now),
             };
             let ready = Ready::of(node);
             let grace = if ready == Ready::Never { STARTUP_GRACE } else { self.grace };
@@ -263,7 +263,7 @@ impl NodeLifecycle {
         }
         drop(memory);
         for (name, revision) in seen {
-            self.fabric.nodes.heartbeats.seen(&self.fabric, self.process, name, revision);
+            self.cluster.nodes.heartbeats.seen(&self.cluster, self.process, name, revision);
         }
         silent
     }

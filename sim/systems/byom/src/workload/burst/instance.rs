@@ -8,7 +8,7 @@ use kube_machinery::Env;
 use kube_machinery::lease_lock::{LeaseLock, LockRequests};
 use kube_machinery::rate_limit::RateLimited;
 use kube_machinery::transparent::Transparent;
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use parking_lot::Mutex;
 use sim_config::draw::{Concern, Draw};
@@ -42,7 +42,7 @@ struct Burst {
 }
 
 /// Adds the adaptors to the cluster; they start at once.
-pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstPlan) {
+pub(super) fn install(cluster: &Arc<Cluster>, run: &RunContext<'_>, burst: &BurstPlan) {
     let namespace: Arc<str> = "default".into();
     let mut turns: Vec<Vec<(SimTime, Turn)>> = (0..burst.instances).map(|_| Vec::new()).collect();
     for op in run.ops {
@@ -64,13 +64,13 @@ pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstP
     for (number, mut turns) in (0..).zip(turns) {
         turns.sort_by_key(|(at, _)| *at);
         let site = Arc::new((shared.clone(), Turns::new(turns)));
-        run.start_alone(fabric, &adaptor_name(number), &site, move |site, life| async move {
+        run.start_alone(cluster, &adaptor_name(number), &site, move |site, life| async move {
             let (burst, turns) = &*site;
             Instance::new(life, number, burst).work(turns).await;
         });
     }
     if burst.edited {
-        operator::install(fabric, run);
+        operator::install(cluster, run);
     }
 }
 
@@ -98,7 +98,7 @@ impl Instance {
             None => RateLimited::unlimited(plain, env.clone()),
         };
         let client = Transparent::new(limited, env.clone(), retries);
-        let learned = Learned::nothing(&life.fabric.rt);
+        let learned = Learned::nothing(&life.cluster.rt);
         let vms = Dialed {
             env: env.clone(),
             dial: plan.dial.sampler(),
@@ -127,7 +127,7 @@ impl Instance {
 
     /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.
     async fn work(&self, turns: &Turns<Turn>) {
-        while let Some((pod, ids, again)) = turns.next(&self.life.fabric.rt).await {
+        while let Some((pod, ids, again)) = turns.next(&self.life.cluster.rt).await {
             // What has begun when the adaptor crashes is over: its caller was told so.
             if turns.end() {
                 return self.take(&ids, &pod, again).await;
@@ -194,12 +194,12 @@ impl Instance {
                 self.say(PoolNote::Told { id: id.clone(), address });
             }
             Err(error) => {
-                coverage::of_refusal(&self.life.fabric, &error);
+                coverage::of_refusal(&self.life.cluster, &error);
                 self.say(PoolNote::Refused { id: id.clone(), why: Failure::of(&error, &effort), effort, took });
                 if error == PoolError::Panic {
-                    let Life { fabric, process, .. } = &*self.life;
-                    fabric.rt.crash(*process);
-                    fabric.panicked(*process, BACK_OFF);
+                    let Life { cluster, process, .. } = &*self.life;
+                    cluster.rt.crash(*process);
+                    cluster.panicked(*process, BACK_OFF);
                 }
             }
         }

@@ -23,7 +23,7 @@ use ipam_byom::{Policy, Retry};
 use kube_machinery::ObjectKey;
 use kube_machinery::rate_limit::{CLIENT_GO, RateLimit};
 use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::fault::FaultTargets;
 use kube_sim::net::Delay;
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ use sim_config::{Open, Problems, Source};
 use sim_harness::operation::{Op, OpKind};
 use sim_harness::plan::CLIENTS_MAX;
 use sim_harness::workload::RunContext;
-use sim_harness::workload::{BackoffPlan, Misfit, Smaller, Work, at_most, from_one_to, without_idle};
+use sim_harness::workload::{BackoffPlan, InvalidValue, Smaller, Work, at_most, from_one_to, without_idle};
 
 use super::pods::OPERATOR;
 use super::pool_key;
@@ -252,11 +252,11 @@ impl Work for BurstPlan {
         self.adaptor_names().into_iter().chain(self.edited.then(|| OPERATOR.to_owned())).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+    fn takes(&self, op: &OpKind) -> Result<(), InvalidValue> {
         match op.get() {
             Some(Operation::Allocate(_)) => Ok(()),
             Some(Operation::EditState(_)) if self.edited => Ok(()),
-            _ => Err(Misfit::of(op, "the operation `allocate`, or `edit-state` where `edited` is true")),
+            _ => Err(InvalidValue::of(op, "the operation `allocate`, or `edit-state` where `edited` is true")),
         }
     }
 
@@ -301,12 +301,12 @@ impl Work for BurstPlan {
         all
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>) {
-        pool::preload(fabric, self);
+    fn preload(&self, cluster: &Arc<Cluster>) {
+        pool::preload(cluster, self);
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        instance::install(fabric, run, self);
+    fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {
+        instance::install(cluster, run, self);
     }
 }
 

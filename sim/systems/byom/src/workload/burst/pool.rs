@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ipam_byom::{Address, Available, DEFAULT_NAMESPACE, IpAllocation, PoolConfig, PoolConfigMap, PoolDocument, Seconds};
 use kube_machinery::ObjectKey;
-use kube_sim::cluster::{EPOCH, Fabric};
+use kube_sim::cluster::{Cluster, EPOCH};
 use kube_sim::object::Obj;
 use sim_harness::workload::preload_namespace;
 
@@ -103,18 +103,18 @@ pub(super) fn address(number: u32) -> Address {
 }
 
 /// Puts the pools and their namespace into the store, but for those that the user's own manifests bring.
-pub(super) fn preload(fabric: &Arc<Fabric>, plan: &BurstPlan) {
+pub(super) fn preload(cluster: &Arc<Cluster>, plan: &BurstPlan) {
     let initial = Initial::of(plan);
-    let is_there = |initial: &&Initial| fabric.holds::<PoolConfigMap>(&initial.key);
+    let is_there = |initial: &&Initial| cluster.holds::<PoolConfigMap>(&initial.key);
     if initial.iter().all(|initial| is_there(&initial)) {
         return;
     }
-    preload_namespace(fabric, DEFAULT_NAMESPACE);
+    preload_namespace(cluster, DEFAULT_NAMESPACE);
     if plan.absent {
         return;
     }
     for initial in initial.iter().filter(|initial| !is_there(initial)) {
-        fabric.preload(fabric.registry.id::<PoolConfigMap>(), initial.object.clone());
+        cluster.preload(cluster.registry.id::<PoolConfigMap>(), initial.object.clone());
     }
 }
 

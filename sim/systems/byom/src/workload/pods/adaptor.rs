@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use ipam_byom::{Adaptor, AdaptorSettings, Address, AgentProxy, ProxyError, Sandbox};
 use kube_machinery::Env;
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use tokio::sync::mpsc;
@@ -36,16 +36,16 @@ impl AgentProxy for Proxies {
 }
 
 /// The life of adaptor `slot` of node `number`.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slot: usize, process: ProcessId) {
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, slot: usize, process: ProcessId) {
     let node = &site.nodes[number];
     if !node.wants(slot) {
         return;
     }
-    let env = site.env(&fabric, process);
-    let policy = site.policy(&fabric, process);
+    let env = site.env(&cluster, process);
+    let policy = site.policy(&cluster, process);
     let config = loop {
         if let (setting, Some(config)) = site.configuration(&policy) {
-            fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
+            cluster.note(process, &PoolNote::Configured { setting, config: config.clone() });
             break config;
         }
         env.sleep(BACK_OFF).await;
@@ -56,8 +56,8 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
         pool.node = None;
     }
     let settings = AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(pool) };
-    let observer = TraceObserver { fabric: site.fabric.clone(), process };
-    let client = site.client(&fabric, process, &env);
+    let observer = TraceObserver { cluster: site.cluster.clone(), process };
+    let client = site.client(&cluster, process, &env);
     let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, observer, settings);
     // What comes of it is only logged (B R5).
     let _ = adaptor.start().await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_byom::{ControllerSettings, PeerPodController, PoolConfig};
 use kube_machinery::leader::ElectionConfig;
 use kube_machinery::{Env, ObjectKey};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 
@@ -14,13 +14,13 @@ use super::site::{BACK_OFF, Site};
 use super::trace_observer::TraceObserver;
 
 /// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
-    let name: Arc<str> = fabric.rt.process_name(process);
-    let policy = site.policy(&fabric, process);
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
+    let name: Arc<str> = cluster.rt.process_name(process);
+    let policy = site.policy(&cluster, process);
     loop {
-        let env = site.env(&fabric, process);
-        let client = site.client(&fabric, process, &env);
-        let (shared, weak, node) = (site.clone(), site.fabric.clone(), name.clone());
+        let env = site.env(&cluster, process);
+        let client = site.client(&cluster, process, &env);
+        let (shared, weak, node) = (site.clone(), site.cluster.clone(), name.clone());
         let said: Mutex<Option<Arc<str>>> = Mutex::new(None);
         let pool = move || {
             let (setting, config) = shared.configuration(&policy);
@@ -28,8 +28,8 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
             let mut said = said.lock();
             if said.as_ref() != Some(&setting) {
                 *said = Some(setting.clone());
-                let fabric = weak.upgrade()?;
-                fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
+                let cluster = weak.upgrade()?;
+                cluster.note(process, &PoolNote::Configured { setting, config: config.clone() });
             }
             Some(shared.pool_settings(config, &node, policy))
         };
@@ -41,7 +41,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
             election,
             reclaim_every: site.plan.reclaim_every.0,
         };
-        let observer = TraceObserver { fabric: site.fabric.clone(), process };
+        let observer = TraceObserver { cluster: site.cluster.clone(), process };
         let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), observer, settings);
         // A configuration that cannot work would say so at each turn.
         let _ = controller.run().await;

@@ -18,7 +18,7 @@ use kube_machinery::latest;
 use kube_machinery::race::{Either, race};
 use kube_machinery::workqueue::WorkQueue;
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use serde_json::json;
@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 struct Kubelet {
     site: Arc<Site>,
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     number: usize,
     process: ProcessId,
     env: SimEnv,
@@ -53,9 +53,9 @@ enum Started {
 }
 
 /// The life of the kubelet of node `number`.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
-    let env = site.env(&fabric, process);
-    let client = site.client(&fabric, process, &env);
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
+    let env = site.env(&cluster, process);
+    let client = site.client(&cluster, process, &env);
     let selector = format!("spec.nodeName={}", site.nodes[number].name);
     let options = InformerOptions::<Pod> { field_selector: Some(selector), ..InformerOptions::default() };
     let informer = Informer::start(client.clone(), env.clone(), options);
@@ -73,7 +73,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
         changed.send_replace(());
     });
     informer.synced().await;
-    let kubelet = Kubelet { pods: informer.store(), site, fabric, number, process, env, client, queue, changes };
+    let kubelet = Kubelet { pods: informer.store(), site, cluster, number, process, env, client, queue, changes };
     let found: Vec<Kept> = kubelet.node().sandboxes.lock().values().cloned().collect();
     for kept in found {
         kubelet.queue.add(kept.pod.clone());
@@ -91,7 +91,7 @@ impl Kubelet {
     }
 
     fn say(&self, told: PoolNote) {
-        self.fabric.note(self.process, &told);
+        self.cluster.note(self.process, &told);
     }
 
     /// The pod, if it should run here under this UID.

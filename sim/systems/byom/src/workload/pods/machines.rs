@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ipam_byom::{Address, AddressKey, Reboot, VmAccess, VmError};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::net::{Delay, Sampler};
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
@@ -71,7 +71,7 @@ pub(super) struct Machines {
 }
 
 struct Shared {
-    fabric: Weak<Fabric>,
+    cluster: Weak<Cluster>,
     vms: ProcessId,
     /// Whether the VMs take user data and reboots whatever allocation they serve (`byom-unfenced-vms`).
     unfenced: bool,
@@ -122,10 +122,10 @@ enum Reached {
 
 impl Machines {
     /// VMs that are all up and clean, as they are seen from `from`.
-    pub(super) fn new(fabric: &Arc<Fabric>, seed: u64, vms: ProcessId, delays: VmDelays, unfenced: bool) -> Self {
+    pub(super) fn new(cluster: &Arc<Cluster>, seed: u64, vms: ProcessId, delays: VmDelays, unfenced: bool) -> Self {
         let samplers = [delays.shutdown.sampler(), delays.boot.sampler(), delays.agent.sampler()];
         let state = State { delays: samplers, draw: Draw::new(seed, Concern::World, 1), machines: BTreeMap::new() };
-        let shared = Shared { fabric: Arc::downgrade(fabric), vms, unfenced, state: Mutex::new(state) };
+        let shared = Shared { cluster: Arc::downgrade(cluster), vms, unfenced, state: Mutex::new(state) };
         Self { shared: Arc::new(shared), from: vms }
     }
 
@@ -134,25 +134,25 @@ impl Machines {
         Self { shared: self.shared.clone(), from: process }
     }
 
-    fn fabric(&self) -> Option<Arc<Fabric>> {
-        self.shared.fabric.upgrade()
+    fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.shared.cluster.upgrade()
     }
 
     fn look<T>(&self, address: &Address, look: impl FnOnce(&mut Machine) -> T) -> T {
         look(self.shared.state.lock().machines.entry(address.key().clone()).or_default())
     }
 
-    fn say(&self, fabric: &Fabric, address: &Address, change: VmChange) {
-        fabric.note(self.shared.vms, &PoolNote::Vm { address: address.clone(), change });
+    fn say(&self, cluster: &Cluster, address: &Address, change: VmChange) {
+        cluster.note(self.shared.vms, &PoolNote::Vm { address: address.clone(), change });
     }
 
     /// A packet to the VM and back, as long as somebody answers.
-    async fn reach(&self, fabric: &Arc<Fabric>, address: &Address) -> Reached {
+    async fn reach(&self, cluster: &Arc<Cluster>, address: &Address) -> Reached {
         // Nobody is called so.
         if !address.key().is_address() {
             return Reached::Refused;
         }
-        fabric.travel(self.from, self.shared.vms).await;
+        cluster.travel(self.from, self.shared.vms).await;
         let (phase, broken) = self.look(address, |machine| (machine.phase, machine.broken));
         let reached = match (phase, broken) {
             (_, Some(Breakage::Dead)) => return Reached::Nothing,
@@ -160,12 +160,12 @@ impl Machines {
             (_, Some(Breakage::Hung)) => Reached::Silence,
             (Phase::Up | Phase::GoingDown, None) => Reached::Up,
         };
-        fabric.travel(self.shared.vms, self.from).await;
+        cluster.travel(self.shared.vms, self.from).await;
         reached
     }
 
     /// Asks the VM to boot; the time it takes is drawn.
-    fn go_down(&self, fabric: &Arc<Fabric>, address: &Address, fence: Option<&str>) {
+    fn go_down(&self, cluster: &Arc<Cluster>, address: &Address, fence: Option<&str>) {
         let (tenant, shutdown, boot) = {
             let mut state = self.shared.state.lock();
             let state = &mut *state;
@@ -177,12 +177,12 @@ impl Machines {
             let [shutdown, boot, _] = state.delays;
             (machine.tenant.clone(), shutdown.sample(state.draw.unit()), boot.sample(state.draw.unit()))
         };
-        self.say(fabric, address, VmChange::Rebooting { tenant, fence: fence.map(Arc::from) });
-        let (machines, now) = (self.clone(), fabric.rt.now());
+        self.say(cluster, address, VmChange::Rebooting { tenant, fence: fence.map(Arc::from) });
+        let (machines, now) = (self.clone(), cluster.rt.now());
         let stopped = address.clone();
-        fabric.rt.at(now + shutdown, move || machines.look(&stopped, |machine| machine.phase = Phase::Down));
+        cluster.rt.at(now + shutdown, move || machines.look(&stopped, |machine| machine.phase = Phase::Down));
         let (machines, booted) = (self.clone(), address.clone());
-        fabric.rt.at(now + shutdown + boot, move || machines.booted(&booted));
+        cluster.rt.at(now + shutdown + boot, move || machines.booted(&booted));
     }
 
     fn booted(&self, address: &Address) {
@@ -191,19 +191,19 @@ impl Machines {
             machine.tenant = None;
             machine.boots += 1;
         });
-        if let Some(fabric) = self.fabric() {
-            self.say(&fabric, address, VmChange::Booted);
+        if let Some(cluster) = self.cluster() {
+            self.say(&cluster, address, VmChange::Booted);
         }
     }
 
     /// Breaks a VM for a while. Afterwards it is as it was.
     pub(super) fn break_down(&self, address: &Address, how: Breakage, lasts: Span) {
-        let Some(fabric) = self.fabric() else { return };
+        let Some(cluster) = self.cluster() else { return };
         self.look(address, |machine| {
             machine.broken = Some(how);
             machine.breaks += 1;
         });
-        self.say(&fabric, address, VmChange::Broken);
+        self.say(&cluster, address, VmChange::Broken);
         let (machines, address) = (self.clone(), address.clone());
         let mended = move || {
             let mended = machines.look(&address, |machine| {
@@ -213,56 +213,56 @@ impl Machines {
                 }
                 machine.breaks == 0
             });
-            if let Some(fabric) = machines.fabric().filter(|_| mended) {
-                machines.say(&fabric, &address, VmChange::Mended);
+            if let Some(cluster) = machines.cluster().filter(|_| mended) {
+                machines.say(&cluster, &address, VmChange::Mended);
             }
         };
-        fabric.rt.at(fabric.rt.now() + lasts.0, mended);
+        cluster.rt.at(cluster.rt.now() + lasts.0, mended);
     }
 
     /// Waits until the agent of `id` answers in the VM, or will never do.
     pub(super) async fn agent_answers(&self, address: &Address, id: &str) -> Result<(), VmError> {
-        let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
+        let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
         let wait = {
             let mut state = self.shared.state.lock();
             let unit = state.draw.unit();
             state.delays[2].sample(unit)
         };
-        fabric.rt.sleep(wait).await;
+        cluster.rt.sleep(wait).await;
         loop {
             let serves = self.look(address, |machine| machine.tenant.as_deref() == Some(id));
-            match self.reach(&fabric, address).await {
+            match self.reach(&cluster, address).await {
                 Reached::Up if serves => return Ok(()),
                 // Another's agent, or none: nobody answers to this sandbox's key.
-                Reached::Up | Reached::Refused => fabric.rt.sleep(Duration::from_secs(1)).await,
-                Reached::Silence | Reached::Nothing => fabric.rt.sleep(Duration::from_secs(5)).await,
+                Reached::Up | Reached::Refused => cluster.rt.sleep(Duration::from_secs(1)).await,
+                Reached::Silence | Reached::Nothing => cluster.rt.sleep(Duration::from_secs(5)).await,
             }
         }
     }
 
     /// Connects to the VM. `false` = it accepts, and says nothing after that.
-    async fn connect(&self, fabric: &Arc<Fabric>, address: &Address, timeout: Option<Duration>) -> Result<bool, VmError> {
+    async fn connect(&self, cluster: &Arc<Cluster>, address: &Address, timeout: Option<Duration>) -> Result<bool, VmError> {
         let connect = async {
-            match self.reach(fabric, address).await {
+            match self.reach(cluster, address).await {
                 Reached::Up => Ok(true),
                 Reached::Silence => Ok(false),
                 Reached::Refused => Err(VmError::Refused),
                 Reached::Nothing => std::future::pending().await,
             }
         };
-        self.in_time(fabric, timeout, connect).await
+        self.in_time(cluster, timeout, connect).await
     }
 
     /// What is left of `future` after `timeout`: no answer.
     async fn in_time<T>(
         &self,
-        fabric: &Fabric,
+        cluster: &Cluster,
         timeout: Option<Duration>,
         future: impl Future<Output = Result<T, VmError>>,
     ) -> Result<T, VmError> {
         let Some(timeout) = timeout else { return future.await };
         let mut future = std::pin::pin!(future);
-        let mut sleep = std::pin::pin!(fabric.rt.sleep(timeout));
+        let mut sleep = std::pin::pin!(cluster.rt.sleep(timeout));
         std::future::poll_fn(|cx| {
             if let std::task::Poll::Ready(result) = future.as_mut().poll(cx) {
                 return std::task::Poll::Ready(result);
@@ -275,26 +275,26 @@ impl Machines {
 
 impl VmAccess for Machines {
     async fn probe(&self, address: &Address, timeout: Duration) -> Result<(), VmError> {
-        let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
+        let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
         let connect = async {
-            match self.reach(&fabric, address).await {
+            match self.reach(&cluster, address).await {
                 // A connect says nothing about who listens.
                 Reached::Up | Reached::Silence => Ok(()),
                 Reached::Refused => Err(VmError::Refused),
                 Reached::Nothing => std::future::pending().await,
             }
         };
-        self.in_time(&fabric, Some(timeout), connect).await
+        self.in_time(&cluster, Some(timeout), connect).await
     }
 
     async fn send_user_data(&self, address: &Address, id: &str, _: &Arc<str>, timeout: Option<Duration>) -> Result<(), VmError> {
-        let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
+        let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
         // The caller's time ends the attempt to connect; the handshake and what follows it have no end of their own (B C2, W25).
-        if !self.connect(&fabric, address, timeout).await? {
+        if !self.connect(&cluster, address, timeout).await? {
             return std::future::pending().await;
         }
         let send = async {
-            fabric.travel(self.from, self.shared.vms).await;
+            cluster.travel(self.from, self.shared.vms).await;
             let taken = self.look(address, |machine| {
                 let going_down = machine.phase != Phase::Up;
                 if machine.broken.is_some() || machine.phase == Phase::Down {
@@ -314,33 +314,33 @@ impl VmAccess for Machines {
                 Ok((tenant, going_down))
             });
             match taken {
-                Ok((tenant, going_down)) => self.say(&fabric, address, VmChange::Given { id: id.into(), tenant, going_down }),
+                Ok((tenant, going_down)) => self.say(&cluster, address, VmChange::Given { id: id.into(), tenant, going_down }),
                 Err(error) => return Err(error),
             }
-            fabric.travel(self.shared.vms, self.from).await;
+            cluster.travel(self.shared.vms, self.from).await;
             Ok(())
         };
         send.await
     }
 
     async fn reboot(&self, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
-        let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
-        if !self.connect(&fabric, address, Some(REBOOT_TIMEOUT)).await? {
+        let Some(cluster) = self.cluster() else { return Err(VmError::Refused) };
+        if !self.connect(&cluster, address, Some(REBOOT_TIMEOUT)).await? {
             return std::future::pending().await;
         }
         let ask = async {
-            fabric.travel(self.from, self.shared.vms).await;
-            let asked = self.ask_to_boot(&fabric, address, fence);
-            fabric.travel(self.shared.vms, self.from).await;
+            cluster.travel(self.from, self.shared.vms).await;
+            let asked = self.ask_to_boot(&cluster, address, fence);
+            cluster.travel(self.shared.vms, self.from).await;
             asked
         };
-        self.in_time(&fabric, Some(REBOOT_TIMEOUT), ask).await
+        self.in_time(&cluster, Some(REBOOT_TIMEOUT), ask).await
     }
 }
 
 impl Machines {
     /// What the VM answers when it is asked to boot.
-    fn ask_to_boot(&self, fabric: &Arc<Fabric>, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
+    fn ask_to_boot(&self, cluster: &Arc<Cluster>, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
         let asked = self.look(address, |machine| {
             if machine.broken.is_some() || machine.phase == Phase::Down {
                 return Err(VmError::Refused);
@@ -356,7 +356,7 @@ impl Machines {
             }
         });
         if matches!(asked, Ok(Reboot::Started)) {
-            self.go_down(fabric, address, fence);
+            self.go_down(cluster, address, fence);
         }
         asked
     }
@@ -379,7 +379,7 @@ mod tests {
     fn machines(bed: &Testbed, unfenced: bool) -> Machines {
         let delays = VmDelays { shutdown: fixed(1), boot: fixed(10), agent: fixed(2) };
         let vms = bed.process(VMS);
-        Machines::new(&bed.fabric, bed.seed, vms, delays, unfenced).seen_from(bed.process("adaptor"))
+        Machines::new(&bed.cluster, bed.seed, vms, delays, unfenced).seen_from(bed.process("adaptor"))
     }
 
     fn address() -> Address {
@@ -471,7 +471,7 @@ mod tests {
         Testbed::run(1, async |bed| {
             let vms = machines(&bed, false);
             let side = kube_sim::net::Side::Only(vec![vms.from]);
-            bed.fabric.network(|network| {
+            bed.cluster.network(|network| {
                 network.add(kube_sim::net::Rule {
                     from: side,
                     to: kube_sim::net::Side::Only(vec![vms.shared.vms]),

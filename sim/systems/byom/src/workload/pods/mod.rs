@@ -26,14 +26,14 @@ use std::sync::atomic::AtomicBool;
 use ipam_byom::PeerPod;
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::actor::garbage_collector::{self, Collected};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::fault::FaultTargets;
 use kube_sim::rt::ProcessId;
 use machines::{Machines, VMS};
 use parking_lot::Mutex;
 use sim_config::{Problems, Source};
 use sim_harness::operation::{Op, OpKind};
-use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, preload_namespace};
+use sim_harness::workload::{InvalidValue, RunContext, Smaller, Work, live, preload_namespace};
 use site::{Node, Site};
 
 use super::{policy_of, pool_key};
@@ -58,15 +58,15 @@ impl Work for PodsPlan {
         (0..self.nodes).map(plan::node_name).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+    fn takes(&self, op: &OpKind) -> Result<(), InvalidValue> {
         let right = "one of `run-pod`, `delete-pod`, `set-pool`, `name-nodes`, `roll-out`, `break-vm`, `delete-state`, `edit-state`";
-        match op.get().ok_or_else(|| Misfit::of(op, right))? {
+        match op.get().ok_or_else(|| InvalidValue::of(op, right))? {
             Operation::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
             Operation::DeletePod(delete) => plan::check_pod(&delete.pod),
             Operation::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
             Operation::BreakVm(broken) => plan::check_address(&broken.address),
             Operation::NameNodes(_) | Operation::RollOut(_) | Operation::DeleteState | Operation::EditState(_) => Ok(()),
-            Operation::Allocate(_) => Err(Misfit::of(op, right)),
+            Operation::Allocate(_) => Err(InvalidValue::of(op, right)),
         }
     }
 
@@ -118,17 +118,17 @@ impl Work for PodsPlan {
         pods.map(|(pod, _)| format!("default/{pod}")).collect()
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>) {
-        preload_namespace(fabric, ipam_byom::DEFAULT_NAMESPACE);
+    fn preload(&self, cluster: &Arc<Cluster>) {
+        preload_namespace(cluster, ipam_byom::DEFAULT_NAMESPACE);
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
-        let rt = &fabric.rt;
+    fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {
+        let rt = &cluster.rt;
         let alone = |name: &str| rt.add_process(rt.add_host(name), name);
         let policy = policy_of(run.deviations);
         let vms = alone(VMS);
-        let machines = Machines::new(fabric, run.seed, vms, self.vm, policy.unfenced_vms);
-        garbage_collector::install(fabric, run.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
+        let machines = Machines::new(cluster, run.seed, vms, self.vm, policy.unfenced_vms);
+        garbage_collector::install(cluster, run.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
         let nodes = (0..self.nodes).map(|number| {
             let name = plan::node_name(number);
             let host = rt.add_host(&name);
@@ -144,7 +144,7 @@ impl Work for PodsPlan {
             (name, version)
         });
         let site = Arc::new(Site {
-            fabric: Arc::downgrade(fabric),
+            cluster: Arc::downgrade(cluster),
             seed: run.seed,
             plan: self.clone(),
             versions: versions.collect(),
@@ -157,20 +157,20 @@ impl Work for PodsPlan {
         });
         for (number, node) in site.nodes.iter().enumerate() {
             for (slot, &process) in node.adaptors.iter().enumerate() {
-                live(&site, fabric, process, move |site, fabric| adaptor::run(site, fabric, number, slot, process));
+                live(&site, cluster, process, move |site, cluster| adaptor::run(site, cluster, number, slot, process));
             }
             let process = node.kubelet;
-            live(&site, fabric, process, move |site, fabric| kubelet::run(site, fabric, number, process));
-            fabric.start(node.adaptors[0]);
-            fabric.start(node.kubelet);
+            live(&site, cluster, process, move |site, cluster| kubelet::run(site, cluster, number, process));
+            cluster.start(node.adaptors[0]);
+            cluster.start(node.kubelet);
         }
         for (number, &process) in site.controllers.iter().enumerate() {
-            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, number, process));
-            fabric.start(process);
+            live(&site, cluster, process, move |site, cluster| controller::run(site, cluster, number, process));
+            cluster.start(process);
         }
         let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
-        run.start_alone(fabric, OPERATOR, &site, move |site, life| {
-            operator::run(site, life.fabric, life.process, Arc::clone(&ops), Arc::clone(&done))
+        run.start_alone(cluster, OPERATOR, &site, move |site, life| {
+            operator::run(site, life.cluster, life.process, Arc::clone(&ops), Arc::clone(&done))
         });
     }
 }

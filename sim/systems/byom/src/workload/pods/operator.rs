@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::{DeleteOptions, Preconditions, ignore_not_found};
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
@@ -27,27 +27,27 @@ const MADE_BY: &str = "example.com/operation";
 #[derive(Clone)]
 struct Operator {
     site: Arc<Site>,
-    fabric: Arc<Fabric>,
+    cluster: Arc<Cluster>,
     process: ProcessId,
     env: SimEnv,
     client: SimClient,
 }
 
 /// Carries the operations out, each at its time; those about one pod one after the other. `done`: those that came to an end.
-pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
-    let env = site.env(&fabric, process);
-    let client = SimClient::new(&fabric, process);
-    let people = Operator { site, fabric, process, env, client };
+pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
+    let env = site.env(&cluster, process);
+    let client = SimClient::new(&cluster, process);
+    let people = Operator { site, cluster, process, env, client };
     let subject = |op: &Operation| match op {
         Operation::RunPod(RunPod { pod, .. }) | Operation::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
         _ => None,
     };
-    let (fabric, env) = (people.fabric.clone(), people.env.clone());
+    let (cluster, env) = (people.cluster.clone(), people.env.clone());
     let carry_out = move |number, op: OpKind| {
         let one = people.clone();
         async move { one.carry_out(number, op.own()).await }
     };
-    in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
+    in_turn::run(&cluster, &env, &ops, &done, subject, carry_out).await;
 }
 
 fn pod_key(name: &str) -> ObjectKey {
@@ -77,7 +77,7 @@ impl Operator {
     }
 
     fn say(&self, told: PoolNote) {
-        self.fabric.note(self.process, &told);
+        self.cluster.note(self.process, &told);
     }
 
     /// One attempt at an operation on the API. `doomed`: the UID of the pod that is to be deleted, once it is known.
@@ -137,7 +137,7 @@ impl Operator {
                 self.env.sleep(roll_out.pause.0).await;
             }
             node.want(if new == 0 { [true, false] } else { [false, true] });
-            self.fabric.crash(node.adaptors[old]);
+            self.cluster.crash(node.adaptors[old]);
             if !roll_out.overlap {
                 self.env.sleep(roll_out.pause.0).await;
                 self.restart(node.adaptors[new]);
@@ -145,16 +145,16 @@ impl Operator {
             self.env.sleep(roll_out.pause.0).await;
         }
         for &controller in &self.site.controllers {
-            self.fabric.crash(controller);
+            self.cluster.crash(controller);
             self.env.sleep(roll_out.pause.0).await;
-            self.fabric.start(controller);
+            self.cluster.start(controller);
         }
     }
 
     /// Starts a process; one that is left over from an earlier replacement has long ended its work.
     fn restart(&self, process: ProcessId) {
-        self.fabric.crash(process);
-        self.fabric.start(process);
+        self.cluster.crash(process);
+        self.cluster.start(process);
     }
 }
 

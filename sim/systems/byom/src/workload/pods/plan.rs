@@ -14,7 +14,7 @@ use sim_config::{Choice, Probability, Problems, Source, With};
 use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::misnamed::Known;
-use sim_harness::workload::{Draft, Misfit, Misnamed, at_least_one, at_most};
+use sim_harness::workload::{Draft, InvalidValue, Misnamed, at_least_one, at_most};
 
 use super::edit::Edit;
 use super::machines::{Breakage, VMS, VmDelays};
@@ -261,25 +261,25 @@ fn pool_text(numbers: &[u32], range: bool) -> String {
 }
 
 /// A pod's name is a DNS label.
-pub(super) fn check_pod(name: &str) -> Result<(), Misfit> {
+pub(super) fn check_pod(name: &str) -> Result<(), InvalidValue> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-') {
         return Ok(());
     }
-    Err(Misfit::value(name, format!("no pod can be called `{name}`"), "lower-case letters, digits and hyphens"))
+    Err(InvalidValue::value(name, format!("no pod can be called `{name}`"), "lower-case letters, digits and hyphens"))
 }
 
 /// A node is there.
-pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), Misfit> {
+pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), InvalidValue> {
     if node < nodes {
         Ok(())
     } else {
-        Err(Misfit::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
+        Err(InvalidValue::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
     }
 }
 
 /// Every entry of `VM_POOL_IPS` can be read, and there is one.
-pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), Misfit> {
+pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), InvalidValue> {
     let ips = PoolIps::parse(pool, max_range, Mapped::AsIpv4);
     let wrong = match (ips.bad.first(), ips.cut.first()) {
         (Some(bad), _) => bad.to_string(),
@@ -287,15 +287,15 @@ pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), Misfit> {
         (None, None) if ips.addresses.is_empty() => "it names no address".to_owned(),
         (None, None) => return Ok(()),
     };
-    Err(Misfit::value(pool, wrong, "addresses and ranges FIRST-LAST, separated by commas"))
+    Err(InvalidValue::value(pool, wrong, "addresses and ranges FIRST-LAST, separated by commas"))
 }
 
 /// An address is one.
-pub(super) fn check_address(address: &str) -> Result<(), Misfit> {
+pub(super) fn check_address(address: &str) -> Result<(), InvalidValue> {
     if Address::new(address).key().is_address() {
         Ok(())
     } else {
-        Err(Misfit::value(address, format!("`{address}` is no address"), "an IP address"))
+        Err(InvalidValue::value(address, format!("`{address}` is no address"), "an IP address"))
     }
 }
 
@@ -305,8 +305,8 @@ impl PodsPlan {
         let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
         problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
         problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", self.nodes));
-        if let Err(misfit) = check_pool(&self.pool, self.max_range) {
-            problems.push(source.problem("workload.pool", format!("`workload.pool`: {}", misfit.wrong), misfit.right));
+        if let Err(invalid) = check_pool(&self.pool, self.max_range) {
+            problems.push(source.problem("workload.pool", format!("`workload.pool`: {}", invalid.wrong), invalid.right));
         }
         if self.reclaim_every.0 == Duration::ZERO {
             problems.push(source.problem("workload.reclaim_every", "`workload.reclaim_every` is 0", "a time between two comparisons"));

@@ -9,7 +9,7 @@ use ipam_byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, Sta
 use kube_machinery::ObjectKey;
 use kube_machinery::rate_limit::{CLIENT_GO, RateLimited};
 use kube_machinery::transparent::Transparent;
-use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
@@ -112,7 +112,7 @@ impl Node {
 
 /// What the actors share.
 pub(super) struct Site {
-    pub fabric: Weak<Fabric>,
+    pub cluster: Weak<Cluster>,
     pub seed: u64,
     pub plan: PodsPlan,
     /// By the name of an adaptor or a replica of the controller, its policy in the course of the run.
@@ -130,13 +130,13 @@ pub(super) struct Site {
 
 impl Site {
     /// The environment of a process in its present life.
-    pub(super) fn env(&self, fabric: &Fabric, process: ProcessId) -> SimEnv {
-        SimEnv::new(&fabric.rt, self.seed, process)
+    pub(super) fn env(&self, cluster: &Cluster, process: ProcessId) -> SimEnv {
+        SimEnv::new(&cluster.rt, self.seed, process)
     }
 
     /// The client of a process in its present life.
-    pub(super) fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        let client = SimClient::of_program(fabric, process);
+    pub(super) fn client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        let client = SimClient::of_program(cluster, process);
         let retries = client.transport().retries();
         let limited = if self.plan.throttled {
             RateLimited::new(client, env.clone(), CLIENT_GO)
@@ -147,8 +147,8 @@ impl Site {
     }
 
     /// The policy of an adaptor or of a replica of the controller that starts now.
-    pub(super) fn policy(&self, fabric: &Fabric, process: ProcessId) -> Policy {
-        *self.versions[&*fabric.rt.process_name(process)].at(fabric.rt.now())
+    pub(super) fn policy(&self, cluster: &Cluster, process: ProcessId) -> Policy {
+        *self.versions[&*cluster.rt.process_name(process)].at(cluster.rt.now())
     }
 
     /// What is set now, and what a process makes of it; `None` = it refuses to start.

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use ipam_byom::{Observer, Releaser, Step};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 use kube_sim::rt::ProcessId;
 
 use crate::coverage;
@@ -13,14 +13,14 @@ use super::super::{Failure, PoolNote, ReleasedBy};
 /// The observer of one process.
 #[derive(Clone)]
 pub(super) struct TraceObserver {
-    pub fabric: Weak<Fabric>,
+    pub cluster: Weak<Cluster>,
     pub process: ProcessId,
 }
 
 impl Observer for TraceObserver {
     fn observe(&self, step: Step<'_>) {
-        let Some(fabric) = self.fabric.upgrade() else { return };
-        coverage::of_step(&fabric, &step);
+        let Some(cluster) = self.cluster.upgrade() else { return };
+        coverage::of_step(&cluster, &step);
         let told = match step {
             Step::Asked { id, .. } => PoolNote::Asked { id: id.clone() },
             Step::Told { id, address, effort, took } => {
@@ -49,7 +49,7 @@ impl Observer for TraceObserver {
             | Step::PeerPodReleased { .. }
             | Step::PeerPodMarked { .. } => return,
         };
-        fabric.note(self.process, &told);
+        cluster.note(self.process, &told);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Listed, Request, Rules, mutate};
 use ipam_spiderpool::select::Settings;
 use ipam_spiderpool::{Policy, SpiderSubnet};
-use kube_sim::cluster::Fabric;
+use kube_sim::cluster::Cluster;
 
 use super::ops::SubnetPlan;
 
@@ -26,8 +26,8 @@ pub(in super::super) fn subnet_object(subnet: &SubnetPlan) -> SpiderSubnet {
 
 /// An object that exists from the beginning, as admission left it: a pool belongs to the subnet of its CIDR, if that is in the store
 /// already.
-pub(in super::super) fn defaulted<K: Admitted>(object: K, fabric: &Fabric, select: &Settings) -> K {
-    let subnets = fabric.dump().into_iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderSubnet>().cloned());
+pub(in super::super) fn defaulted<K: Admitted>(object: K, cluster: &Cluster, select: &Settings) -> K {
+    let subnets = cluster.dump().into_iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderSubnet>().cloned());
     let live = Listed { pools: Vec::new(), subnets: subnets.map(Arc::new).collect() };
     let (settings, policy) = (settings(select), Policy::hardened());
     let object = Arc::new(object);

@@ -4,7 +4,7 @@ use ipam_spiderpool::ranges::CheckedRanges;
 use ipam_spiderpool::{Policy, SubnetSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sim_harness::workload::Misfit;
+use sim_harness::workload::InvalidValue;
 
 use super::super::spelling::{check_name, check_range};
 
@@ -62,17 +62,17 @@ pub struct DeleteSubnet {
 }
 
 /// A subnet can exist: its CIDR and its ranges can be read.
-pub(in super::super) fn check_subnet(subnet: &SubnetPlan) -> Result<(), Misfit> {
+pub(in super::super) fn check_subnet(subnet: &SubnetPlan) -> Result<(), InvalidValue> {
     check_name(&subnet.name)?;
     let SubnetSpec { subnet: cidr, ips, exclude_ips, .. } = &subnet.spec;
     let (ips, exclude) = (ips.as_deref().unwrap_or_default(), exclude_ips.as_deref().unwrap_or_default());
     CheckedRanges::parse(cidr, ips, exclude, &Policy::hardened()).map(drop).map_err(|error| {
         let wrong = format!("subnet {}: {error}", subnet.name);
-        Misfit::value(&subnet.name, wrong, "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
+        InvalidValue::value(&subnet.name, wrong, "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
     })
 }
 
 /// An edit names ranges that can be read.
-pub(in super::super) fn check_edit(edit: &EditSubnet) -> Result<(), Misfit> {
+pub(in super::super) fn check_edit(edit: &EditSubnet) -> Result<(), InvalidValue> {
     edit.ips.iter().chain(&edit.exclude).flatten().try_for_each(|range| check_range(range))
 }

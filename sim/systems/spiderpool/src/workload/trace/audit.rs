@@ -119,8 +119,8 @@ fn read(file: &str, text: &str, sights: &mut Vec<Sight>, wanting: &mut Wanting) 
             latest = Some(latest.map_or(stage, |latest| latest.max(stage)));
         }
         if let Some(sight) = sight(event, received.or(stage), (file, place.line), wanting) {
-            if let Some(misfit) = check_name(&format!("{}.{}", sight.namespace, sight.name)).err() {
-                return Err(place.problem(1, misfit.wrong, misfit.right).into());
+            if let Some(invalid) = check_name(&format!("{}.{}", sight.namespace, sight.name)).err() {
+                return Err(place.problem(1, invalid.wrong, invalid.right).into());
             }
             sights.push(sight);
         }

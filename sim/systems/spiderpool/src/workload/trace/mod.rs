@@ -141,7 +141,7 @@ impl TraceRows {
                 "" => Ok(None),
                 text => times.read(text, line).map(Some).map_err(|(what, right)| wrong(column, what, &right)),
             };
-            check_name(text(name)).map_err(|misfit| wrong(name, misfit.wrong, &misfit.right))?;
+            check_name(text(name)).map_err(|invalid| wrong(name, invalid.wrong, &invalid.right))?;
             let born = time(created)?
                 .ok_or_else(|| wrong(created, "a pod has no creation time".to_owned(), "seconds from the start, or a date"))?;
             let died = time(deleted)?;

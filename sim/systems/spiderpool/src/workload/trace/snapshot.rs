@@ -86,7 +86,7 @@ fn pod(manifest: &Manifest, taken: &mut Timestamp, told: &mut Told) -> Result<Op
     })?;
     let namespace = manifest.namespace.clone().unwrap_or_else(|| "default".to_owned());
     check_name(&format!("{namespace}.{}", manifest.name))
-        .map_err(|misfit| manifest.problem("metadata.name", misfit.wrong, misfit.right))?;
+        .map_err(|invalid| manifest.problem("metadata.name", invalid.wrong, invalid.right))?;
     let gone = time("metadata.deletionTimestamp")?.map(|gone| {
         // The date is that of the end of its grace.
         let grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();

@@ -29,11 +29,11 @@ pub(super) struct Times {
 }
 
 /// What is wrong with a time, and what would be right.
-pub(super) type Misfit = (String, String);
+pub(super) type InvalidTime = (String, String);
 
 impl Times {
     /// A time in seconds: from the start of the trace, or since 1970.
-    pub(super) fn read(&mut self, text: &str, line: u64) -> Result<f64, Misfit> {
+    pub(super) fn read(&mut self, text: &str, line: u64) -> Result<f64, InvalidTime> {
         let (form, seconds) = if is_date(text) { (Form::Dates, date(text)?) } else { (Form::Seconds, number(text)?) };
         match *self.known.get_or_insert((form, line)) {
             (known, _) if known == form => Ok(seconds),
@@ -55,12 +55,12 @@ fn is_date(text: &str) -> bool {
     text.len() > 4 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-'
 }
 
-fn number(text: &str) -> Result<f64, Misfit> {
+fn number(text: &str) -> Result<f64, InvalidTime> {
     let number = text.parse::<f64>().ok().filter(|time| time.is_finite() && *time >= 0.0);
     number.ok_or_else(|| (format!("`{text}` is no time"), RIGHT.to_owned()))
 }
 
-fn date(text: &str) -> Result<f64, Misfit> {
+fn date(text: &str) -> Result<f64, InvalidTime> {
     let wrong = |why: &str| {
         (format!("`{text}` is no date: {why}"), "RFC 3339, such as 2026-01-15T12:00:00Z or 2026-01-15T13:00:00.5+01:00".to_owned())
     };

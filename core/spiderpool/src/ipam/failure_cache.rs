@@ -80,6 +80,17 @@ impl FailureCache {
         self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(suspect);
     }
 
+    /// Forgets that a pool may hold records of the pod: it holds none, and what was sent to it before comes to nothing (K070).
+    pub(super) fn settle(&self, uid: &str, pool: &str) {
+        let suspects = &mut self.0.lock().unwrap().suspects;
+        if let Some(of_pod) = suspects.get_mut(uid) {
+            of_pod.retain(|suspect| *suspect.pool != *pool);
+            if of_pod.is_empty() {
+                suspects.remove(uid);
+            }
+        }
+    }
+
     /// Remembers that this process has changed a pool: what an earlier one sent to it was sent against an older version, and comes
     /// to nothing (K070).
     pub(super) fn fence(&self, pool: &str) {

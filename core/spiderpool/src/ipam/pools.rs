@@ -8,7 +8,7 @@ use super::allocated_ip::AllocatedIp;
 use super::caches::Caches;
 use super::error::PoolError;
 use super::observer::{Cause, Observer};
-use super::op::Op;
+use super::op::{Op, recorded};
 use super::pool_addresses::{Reservations, without};
 use super::pool_decide::{Ask, Decision, Fate, Given, NewOwner, ReusedIp, allocate, release, reown};
 use crate::SpiderIPPool;
@@ -269,8 +269,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
+    ///
+    /// A pool that had records of it and has none any more is in doubt no longer: it has another version since then, so that no earlier
+    /// write can be carried out.
     pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
-        match self.change(pool, Timing::Any, |known| release(known, uid, ips)).await.result {
+        let (mut had, mut has) = (false, false);
+        let decide = |known: &SpiderIPPool| {
+            had |= recorded(known, None, uid).next().is_some();
+            has = recorded(known, None, uid).any(|(ip, _)| !ips.contains(&ip));
+            release(known, uid, ips)
+        };
+        let result = self.change(pool, Timing::Any, decide).await.result;
+        if result.is_ok() && had && !has {
+            self.agent.failures.settle(uid, pool);
+        }
+        match result {
             Err(PoolError::NotFound) if !self.policy().missing_pool_keeps_endpoint => Ok(()),
             result => result.map(drop),
         }

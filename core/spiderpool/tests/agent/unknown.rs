@@ -7,7 +7,7 @@ use crate::faults::agrees;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
 const TERMINATING: &str = "2026-01-01T00:00:00Z";
@@ -367,26 +367,80 @@ fn with_one_record_at_a_time(scene: &Scene) {
     });
 }
 
+/// An agent whose cache does not show what an earlier life of it recorded for a pod in `p4`, which is closed by now, or comes after `q4`.
+fn behind_an_earlier_life(closed: bool) -> Scene {
+    let mut scene = Scene::new(Policy::hardened());
+    let pools = |first: &str, second: &str| ippools(&[("eth0", &[first, second], &[])]);
+    scene.pod("a", "u", Owner::Nobody, &pools("p4", "q4"));
+    let before = scene.world.frozen();
+    scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
+    assert!(scene.try_add("a", "u", "eth0").is_none());
+    assert_eq!(scene.of("u"), ["10.0.0.1"]);
+    if closed {
+        before.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
+    } else {
+        let pools = pools("q4", "p4");
+        before.change("Pod", &key("a"), |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
+    }
+    scene.restart_long_ago(&before);
+    scene
+}
+
 #[test]
 fn what_an_earlier_life_recorded_is_found_before_another_pool_is_tried_though_the_cache_does_not_show_it() {
-    // The pool that has the record is closed by now, or comes after the other one.
     for (closed, expected) in [(true, "10.0.1.1"), (false, "10.0.0.1")] {
-        let mut scene = Scene::new(Policy::hardened());
-        let pools = |first: &str, second: &str| ippools(&[("eth0", &[first, second], &[])]);
-        scene.pod("a", "u", Owner::Nobody, &pools("p4", "q4"));
-        let before = scene.world.frozen();
-        scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
-        assert!(scene.try_add("a", "u", "eth0").is_none());
-        assert_eq!(scene.of("u"), ["10.0.0.1"]);
-        if closed {
-            before.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
-        } else {
-            let pools = pools("q4", "p4");
-            before.change("Pod", &key("a"), |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
-        }
-        scene.restart_long_ago(&before);
+        let scene = behind_an_earlier_life(closed);
         with_one_record_at_a_time(&scene);
         assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), [expected]);
         agrees(&scene, "a", "u");
     }
+}
+
+#[test]
+fn a_pool_goes_first_no_longer_once_the_record_in_it_is_taken_back() {
+    for reply_lost in [false, true] {
+        let scene = behind_an_earlier_life(false);
+        // The record is found, and then the endpoint cannot be read until the ADD takes back what is recorded.
+        let mut takes_back = false;
+        scene.world.script(move |name, _| {
+            takes_back |= name == "get SpiderIPPool";
+            match name {
+                "get SpiderEndpoint" if !takes_back => Deed::Refuse,
+                "update SpiderIPPool/status" if reply_lost => Deed::LoseReply,
+                _ => Deed::Serve,
+            }
+        });
+        scene.add("a", "u", "eth0").unwrap_err();
+        assert_eq!(scene.of("u"), [""; 0]);
+        scene.world.serve_all();
+        assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+        agrees(&scene, "a", "u");
+    }
+}
+
+#[test]
+fn what_an_add_records_for_one_family_does_not_set_the_other_back() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &["p6"])]));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["ips"] = json!(["10.0.0.1"]));
+    scene.world.script(|name, world| match name {
+        // Somebody else has the last address of the first pool by then.
+        "get SpiderIPPool" => {
+            world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
+                pool["status"]["allocatedIPs"] = json!(r#"{"10.0.0.1":{"pod":"ns/b","podUid":"b"}}"#);
+            });
+            Deed::Serve
+        }
+        // With other ranges the pool of the other family is compared with all others, among them the one that is written here.
+        "update SpiderIPPool/status" => {
+            let exclude = |pool: &mut Value| pool["spec"]["excludeIPs"] = json!(["fd00::6"]);
+            world.change("SpiderIPPool", &ObjectKey::cluster("p6"), exclude);
+            Deed::Serve
+        }
+        // Nor is there a second round.
+        "get SpiderEndpoint" => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1", "fd00::1"]);
+    agrees(&scene, "a", "u");
 }

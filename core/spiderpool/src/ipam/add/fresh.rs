@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::attempt::{Add, Ledger, Setback};
 use super::reuse::given_up;
@@ -30,6 +31,8 @@ pub(super) struct Allocation<'a> {
     family: IpVersion,
     /// In the order in which they are tried.
     pub(super) pools: Vec<Candidate>,
+    /// The place of the pool that is tried, or that has given the address.
+    current: AtomicUsize,
 }
 
 /// A pool that is tried.
@@ -154,6 +157,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// process made them, and the cache did not show them when the pools were put in order. The next round knows of them (A W1).
     ///
     /// What was `known` when this round began it has dealt with. What this ADD recorded is `mine`, and what the endpoint keeps is `named`.
+    /// The pool that the NIC has come to meanwhile shows what this round itself records, maybe before the answer to that write is here.
     fn finds_strays(
         &self,
         allocations: &[Allocation<'_>],
@@ -173,9 +177,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             for (ip, record) in recorded(pool, Some(&self.key), &self.uid).filter(|(ip, _)| is_stray(ip)) {
                 let is_for = |of: &&Allocation<'_>| record.interface.as_deref() == Some(of.nic) && of.family == IpVersion::of(ip);
                 let Some(of) = allocations.iter().find(is_for) else { continue };
-                let begins_there = of.pools.iter().enumerate().any(|(at, candidate)| (at == 0 || candidate.held) && candidate.name == name);
+                let current = of.current.load(Ordering::Relaxed);
+                let mut places = of.pools.iter().enumerate();
+                let is_asked = places.any(|(at, candidate)| (at == 0 || at == current || candidate.held) && candidate.name == name);
                 let suspect = Suspect { nic: of.nic.into(), pool: name.clone() };
-                if !begins_there && !known.contains(&suspect) {
+                if !is_asked && !known.contains(&suspect) {
                     self.op.agent.failures.suspect(&self.uid, suspect);
                     found = true;
                 }
@@ -214,7 +220,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let mut failure = Failure { nic: nic.to_owned(), family: allocation.family, pools: Vec::new() };
-        for Candidate { name: pool, held, .. } in &allocation.pools {
+        for (at, Candidate { name: pool, held, .. }) in allocation.pools.iter().enumerate() {
+            allocation.current.store(at, Ordering::Relaxed);
             let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
             let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, refused, sure, named, policy };
@@ -253,7 +260,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         for (place, nic) in selection.nics.iter().enumerate() {
             for family in nic.families.iter().filter(|family| !self.has(static_reuse, place, &nic.nic, family.family)) {
                 let pools = self.order(&nic.nic, family, recorded, &suspects);
-                allocations.push(Allocation { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
+                let (clean_gateway, family, current) = (nic.clean_gateway, family.family, AtomicUsize::new(0));
+                allocations.push(Allocation { nic: &nic.nic, clean_gateway, family, pools, current });
             }
         }
         allocations

@@ -10,7 +10,7 @@ use crate::{container, shell, yaml};
 
 /// What a workflow may say at its top, and a job, and a step.
 const OF_WORKFLOW: [&str; 9] = ["name", "run-name", "on", "permissions", "env", "defaults", "concurrency", "jobs", "timeout-minutes"];
-const OF_JOB: [&str; 15] = [
+const OF_JOB: [&str; 16] = [
     "name",
     "needs",
     "if",
@@ -22,6 +22,7 @@ const OF_JOB: [&str; 15] = [
     "env",
     "defaults",
     "steps",
+    "continue-on-error",
     "timeout-minutes",
     "strategy",
     "container",

@@ -147,6 +147,14 @@ fn the_nightly_workflow_lets_verdicts_pass_and_fails_by_anything_else() {
 }
 
 #[test]
+fn the_nightly_workflow_allows_a_real_server_no_difference() {
+    let workflow = recipe(".github/workflows/nightly.yml");
+    let compared: Vec<&str> = workflow.lines().filter(|line| line.contains("conformance --against ")).collect();
+    assert_eq!(compared.len(), 2);
+    assert!(compared.iter().all(|line| line.ends_with(" --allow /dev/null")), "{compared:?}");
+}
+
+#[test]
 fn the_indexed_job_lets_verdicts_pass_and_fails_by_anything_else() {
     let job = recipe("ci/kubernetes/indexed-job.yaml");
     assert!(job.contains("command: [bash, -euc]\n"));

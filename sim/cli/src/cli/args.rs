@@ -27,7 +27,7 @@ use super::report::args::ReportArgs;
 
 pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
-pub use conformance::ConformanceArgs;
+pub use conformance::{ALLOW, ConformanceArgs, RECORDED};
 pub use explain::{ExplainArgs, PodKey};
 pub use form::FormArgs;
 pub use format::Format;

@@ -7,6 +7,11 @@ use clap::Args;
 use super::format::Format;
 use super::value::output_file;
 
+/// The recording of the repository.
+pub const RECORDED: &str = "ci/conformance/recorded.jsonl";
+/// The known differences of the simulated server from it.
+pub const ALLOW: &str = "ci/conformance/allow.txt";
+
 /// What the command line of `conformance` says.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = CONFORMANCE_EXAMPLES)]
@@ -20,12 +25,12 @@ pub struct ConformanceArgs {
     /// The folder of the cases
     #[arg(long, value_name = "DIR", default_value = "ci/conformance/cases")]
     pub cases: PathBuf,
-    /// What a real server answered
-    #[arg(long, value_name = "FILE", default_value = "ci/conformance/recorded.jsonl")]
-    pub recorded: PathBuf,
-    /// Differences that are known
-    #[arg(long, value_name = "FILE", default_value = "ci/conformance/allow.txt")]
-    pub allow: PathBuf,
+    /// What a real server answered [default: ci/conformance/recorded.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub recorded: Option<PathBuf>,
+    /// Differences that are known [default: ci/conformance/allow.txt]
+    #[arg(long, value_name = "FILE")]
+    pub allow: Option<PathBuf>,
     /// Write the answers that were judged, in the form of a recording
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub out: Option<PathBuf>,

@@ -10,13 +10,13 @@ use sim_config::{Problems, source};
 
 use super::write_named;
 use crate::cli::CliError;
-use crate::cli::args::ConformanceArgs;
+use crate::cli::args::{ALLOW, ConformanceArgs, RECORDED};
 use crate::simulated_server;
 
 /// Compares the answers to the cases, and writes them if asked.
 ///
 /// # Errors
-/// An input cannot be read, or there is nothing to compare.
+/// An input cannot be read, or there is nothing to compare; in the second case the answers are written all the same.
 pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, CliError> {
     let mut kit = Kit::read(&args.cases).map_err(wrong)?;
     if let Some(only) = &args.only {
@@ -26,34 +26,62 @@ pub(super) fn conformance(args: &ConformanceArgs) -> Result<ConformanceReport, C
             return Err(CliError::usage(format!("no case of {} has an id that matches `{only}`", args.cases.display())));
         }
     }
-    let recorded = recording(&args.recorded)?;
-    let allowed = Allowed::read(&args.allow, &text(&args.allow)?).map_err(wrong)?;
-    let (actual, name) = match &args.against {
-        Some(file) => (recording(file)?, file.display().to_string()),
-        None => (simulated(&kit)?, args.cases.display().to_string()),
+    let recorded_file = given(args.recorded.as_deref(), RECORDED);
+    let recorded = recorded_file.map(recording).transpose()?.unwrap_or_default();
+    let allow_file = given(args.allow.as_deref(), ALLOW);
+    let allowed = allow_file.map(|file| Allowed::read(file, &text(file)?).map_err(wrong)).transpose()?.unwrap_or_default();
+    let (actual, wrong_before) = match &args.against {
+        Some(file) => (recording(file)?, Vec::new()),
+        None => simulated(&kit)?,
     };
+    // Before anything is judged: the answers are of use whatever they are compared with.
+    let unwritten = args.out.as_deref().and_then(|out| write_answers(out, &kit, &actual).err());
+    if !wrong_before.is_empty() {
+        let wrong = format!("the simulated server cannot be prepared for the cases: {}", wrong_before.join("; "));
+        return Err(without_report(wrong, args, unwritten));
+    }
     let comparison = compare(&kit, &recorded, &actual, &allowed);
     if comparison.total().compared() == 0 {
-        let wrong = format!("nothing was compared: {} and {name} have no case in common", args.recorded.display());
-        return Err(CliError::usage(wrong));
+        return Err(without_report(nothing_compared(args, recorded_file), args, unwritten));
     }
-    let mut report = report(&comparison, &args.allow);
-    if let Some(out) = &args.out {
-        let lines: String = kit.cases.iter().filter_map(|case| actual.get(&case.id)).map(|record| record.line() + "\n").collect();
-        let written = write_named(out, &lines);
-        report.unwritten.extend(written.err().map(|error| format!("cannot write {}: {error}", out.display())));
-    }
+    let mut report = report(&comparison, allow_file.unwrap_or(Path::new(ALLOW)));
+    report.unwritten.extend(unwritten);
     Ok(report)
 }
 
-/// What the simulated server answers.
-fn simulated(kit: &Kit) -> Result<Recording, CliError> {
+/// The file of an option, if there is one: what is named has to be there, the default only is in a checkout of the repository.
+fn given<'a>(named: Option<&'a Path>, default: &'static str) -> Option<&'a Path> {
+    // One of which nobody can say whether it is there is read, and the reader says why not.
+    named.or_else(|| Some(Path::new(default)).filter(|file| !matches!(file.try_exists(), Ok(false))))
+}
+
+/// What the simulated server answers, and what went wrong before the first case.
+fn simulated(kit: &Kit) -> Result<(Recording, Vec<String>), CliError> {
     let (records, wrong_before) = simulated_server::record(kit);
-    if !wrong_before.is_empty() {
-        return Err(CliError::usage(format!("the simulated server cannot be prepared for the cases: {}", wrong_before.join("; "))));
-    }
     let lines: Vec<String> = records.iter().map(Record::line).collect();
-    Recording::read(Path::new("the simulated server"), &lines.join("\n")).map_err(wrong)
+    let recording = Recording::read(Path::new("the simulated server"), &lines.join("\n")).map_err(wrong)?;
+    Ok((recording, wrong_before))
+}
+
+/// Writes the answers in the order of the cases, or says why not.
+fn write_answers(out: &Path, kit: &Kit, actual: &Recording) -> Result<(), String> {
+    let lines: String = kit.cases.iter().filter_map(|case| actual.get(&case.id)).map(|record| record.line() + "\n").collect();
+    write_named(out, &lines).map_err(|error| format!("cannot write {}: {error}", out.display()))
+}
+
+fn nothing_compared(args: &ConformanceArgs, recorded: Option<&Path>) -> String {
+    let Some(recorded) = recorded else {
+        return format!("nothing was compared: there is no {RECORDED}; name what a real server answered with `--recorded FILE`");
+    };
+    let actual = args.against.as_deref().map_or_else(|| "the simulated server".to_owned(), source::name);
+    let (recorded, cases) = (source::name(recorded), args.cases.display());
+    format!("nothing was compared: {recorded} and {actual} have no answers to the same case of {cases}")
+}
+
+/// Why there is no report, and what became of the answers.
+fn without_report(wrong: String, args: &ConformanceArgs, unwritten: Option<String>) -> CliError {
+    let answers = unwritten.or_else(|| args.out.as_ref().map(|out| format!("the answers are in {}", out.display())));
+    CliError::usage([Some(wrong), answers].into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
 fn report(comparison: &Comparison<'_>, allow: &Path) -> ConformanceReport {

@@ -8,6 +8,7 @@
 //! | [`circles`] | modules of a package import each other one way | `circles.toml` |
 //! | [`citations`] | every citation of the behavioural reference has its place in `docs/reference` | |
 //! | [`deviations`] | every deviation has its row and anchor there | |
+//! | [`held`] | every statement about Kubernetes has a test with its number, every correction names what holds it | |
 //! | [`links`] | relative links of Markdown files lead to files and anchors that exist | |
 //! | [`width`] | no line of Rust is wider than rustfmt's limit | |
 //! | [`words`] | words that were replaced do not come back | `words.toml` |
@@ -19,6 +20,7 @@
 pub mod circles;
 pub mod citations;
 pub mod deviations;
+pub mod held;
 pub mod leftovers;
 pub mod length;
 pub mod links;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use tidy::{Finding, Repository, circles, citations, deviations, leftovers, length, links, selects, short_docs, width, words};
+use tidy::{Finding, Repository, circles, citations, deviations, held, leftovers, length, links, selects, short_docs, width, words};
 
 static REPOSITORY: LazyLock<Repository> = LazyLock::new(|| Repository::read(&Repository::root()));
 
@@ -26,6 +26,11 @@ fn every_citation_has_its_place_in_the_reference() {
 #[test]
 fn every_deviation_is_described() {
     none(deviations::check(&REPOSITORY));
+}
+
+#[test]
+fn every_statement_about_kubernetes_is_held_by_something() {
+    none(held::check(&REPOSITORY));
 }
 
 #[test]

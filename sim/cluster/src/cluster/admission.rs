@@ -69,7 +69,7 @@ pub struct Review {
 pub struct Denial {
     /// The HTTP code of the answer; below 400 counts as 400.
     pub code: u16,
-    /// The machine-readable reason; unset = the one that goes with the code.
+    /// The machine-readable reason; unset = none, as the server adds none that goes with the code (K122).
     pub reason: Option<Reason>,
     /// The reason in words.
     pub message: String,

@@ -60,7 +60,7 @@ async fn pods(client: &impl ClientExt) -> Vec<String> {
 }
 
 #[test]
-fn pods_go_when_their_stateful_set_is_deleted() {
+fn k106_pods_go_when_their_stateful_set_is_deleted() {
     for seed in 0..10 {
         Testbed::run(seed, async |bed| {
             let client = bed.client("user");
@@ -95,7 +95,7 @@ fn a_pod_on_a_node_is_left_to_its_kubelet() {
 }
 
 #[test]
-fn a_successor_of_the_same_name_does_not_keep_the_pods_of_its_predecessor() {
+fn k106_a_successor_of_the_same_name_does_not_keep_the_pods_of_its_predecessor() {
     Testbed::run(1, async |bed| {
         let client = bed.client("user");
         install(&bed).await;

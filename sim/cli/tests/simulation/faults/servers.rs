@@ -298,7 +298,7 @@ fn forbidden_refuses_one_clients_requests_on_one_resource() {
 }
 
 #[test]
-fn a_rejected_token_ends_every_request_with_401_and_no_watch_that_is_open() {
+fn k202_a_rejected_token_ends_every_request_with_401_and_no_watch_that_is_open() {
     Testbed::run(1, async |bed| {
         let open = bed.client_on("open", 0);
         let mut watch = open.watch::<ConfigMap>(None, after(bed.revision())).await.unwrap();

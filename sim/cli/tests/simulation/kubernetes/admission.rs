@@ -6,7 +6,7 @@ use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::ClientExt;
 use kube_machinery::ObjectKey;
-use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Verb};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Reason, Verb};
 use kube_sim::cluster::SimClient;
 use kube_sim::cluster::admission::{Denial, FailurePolicy, Review, Verdict};
 use kube_sim::cluster::server::InjectedFault;
@@ -125,6 +125,46 @@ fn k120_one_write_calls_a_webhook_again_when_another_write_comes_between() {
 }
 
 #[test]
+fn k120_a_delete_calls_its_webhooks_again_when_another_write_comes_between() {
+    for mutating in [true, false] {
+        // With a version it is refused once it has met the other write.
+        for named in [false, true] {
+            Testbed::run(1, async |bed| {
+                let (slow, quick) = (bed.client_on("slow", 0), bed.client_on("quick", 1));
+                let stored = slow.create(config_map("a", "v", "0")).await.unwrap();
+                let rt = bed.rt.clone();
+                let hooked = hook::<ConfigMap, _>(&bed, "slow.example.com", mutating, FailurePolicy::Fail, move |call, _| {
+                    let rt = rt.clone();
+                    async move {
+                        if call == 1 {
+                            rt.sleep(secs(2)).await;
+                        }
+                        Ok(None)
+                    }
+                });
+                let mut options = DeleteOptions::default();
+                options.preconditions.resource_version = named.then(|| stored.metadata.resource_version.clone().unwrap());
+                let sender = slow.clone();
+                let running = start(&bed, &slow, async move { sender.delete::<ConfigMap>(&key("a"), options).await });
+                bed.wait(secs(1)).await;
+                quick.patch::<ConfigMap>(&key("a"), Patch::merge(json!({"data": {"v": "1"}}))).await.unwrap();
+                let outcome = running.await.unwrap();
+                let old_value = |review: &Review| entry(&from_json::<ConfigMap>(review.old.as_ref().unwrap().to_value()), "v");
+                let seen: Vec<(Verb, String)> = hooked.asked.lock().iter().map(|review| (review.verb, old_value(review))).collect();
+                let (first, patch, second) = ((Verb::Delete, "0"), (Verb::Update, "0"), (Verb::Delete, "1"));
+                let expected = if named { vec![first, patch] } else { vec![first, patch, second] };
+                assert_eq!(seen, expected.into_iter().map(|(verb, value)| (verb, value.to_owned())).collect::<Vec<_>>());
+                match named {
+                    true => assert!(outcome.unwrap_err().is_conflict()),
+                    false => assert!(outcome.unwrap().is_none()),
+                }
+                assert_eq!(exists::<ConfigMap>(&quick, &key("a")).await, named);
+            });
+        }
+    }
+}
+
+#[test]
 fn k121_a_webhook_that_cannot_be_reached_fails_the_request_or_is_ignored() {
     for mutating in [true, false] {
         for unreachable in 0..3 {
@@ -207,23 +247,17 @@ fn k122_a_denial_carries_the_webhooks_code_and_name() {
             let client = bed.client("writer");
             let stored = client.create(config_map("a", "v", "1")).await.unwrap();
             let deny = |_, review: Review| async move {
-                let Some(object) = &review.object else { return Err(Denial { code: 403, reason: None, message: "stays".to_owned() }) };
+                let Some(object) = &review.object else {
+                    return Err(Denial { code: 403, reason: Some(Reason::Forbidden), message: "stays".to_owned() });
+                };
                 let code =
                     object.meta().labels.iter().flatten().find(|(key, _)| *key == "code").map_or(0, |(_, code)| code.parse().unwrap());
                 Err(Denial { code, reason: None, message: if code == 418 { String::new() } else { "no room".to_owned() } })
             };
             let hooked = hook::<ConfigMap, _>(&bed, "ipam.example.com", mutating, FailurePolicy::Ignore, deny);
-            for (sent, code, reason) in [
-                (0, 400, "BadRequest"),
-                (200, 400, "BadRequest"),
-                (399, 400, "BadRequest"),
-                (400, 400, "BadRequest"),
-                (403, 403, "Forbidden"),
-                (409, 409, "Conflict"),
-                (422, 422, "Invalid"),
-                (500, 500, ""),
-            ] {
-                let expected = status(code, reason, "admission webhook \"ipam.example.com\" denied the request: no room", json!(null));
+            // A code beyond those of HTTP goes through as well, and none brings a reason along.
+            for (sent, code) in [(0, 400), (200, 400), (399, 400), (400, 400), (403, 403), (409, 409), (422, 422), (500, 500), (600, 600)] {
+                let expected = status(code, "", "admission webhook \"ipam.example.com\" denied the request: no room", json!(null));
                 let sent = sent.to_string();
                 let create = client.create(labelled(&config_map("b", "v", "1"), "code", &sent));
                 assert_eq!(refused(silently::<ConfigMap, _>(&bed, create).await), expected);
@@ -237,7 +271,7 @@ fn k122_a_denial_carries_the_webhooks_code_and_name() {
             let delete = client.delete::<ConfigMap>(&name, DeleteOptions::default());
             let message = "admission webhook \"ipam.example.com\" denied the request: stays";
             assert_eq!(refused(silently::<ConfigMap, _>(&bed, delete).await), status(403, "Forbidden", message, json!(null)));
-            assert_eq!(hooked.calls(), 18);
+            assert_eq!(hooked.calls(), 20);
             assert_eq!(client.get::<ConfigMap>(&key("a")).await.unwrap(), stored);
         });
     }

@@ -1,4 +1,4 @@
-//! K §2.11: a server that has only so much capacity. Requests wait for one another, those of many clients in turn, and what is too much is
+//! K204: a server that has only so much capacity. Requests wait for one another, those of many clients in turn, and what is too much is
 //! refused without having been carried out (K113).
 
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn reads_at_once(capacity: Option<Capacity>, count: usize) -> Vec<u128> {
 }
 
 #[test]
-fn requests_wait_for_the_processors_of_their_server() {
+fn k204_requests_wait_for_the_processors_of_their_server() {
     assert_eq!(reads_at_once(Some(slow(1)), 4), [10, 20, 30, 40]);
     assert_eq!(reads_at_once(Some(slow(2)), 4), [10, 10, 20, 20]);
     assert_eq!(reads_at_once(Some(slow(4)), 4), [10; 4]);
@@ -59,7 +59,7 @@ fn shared(width: u32) -> Capacity {
 }
 
 #[test]
-fn requests_that_share_processors_are_done_together() {
+fn k204_requests_that_share_processors_are_done_together() {
     assert_eq!(reads_at_once(Some(shared(1)), 4), [40; 4]);
     assert_eq!(reads_at_once(Some(shared(2)), 4), [20; 4]);
     assert_eq!(reads_at_once(Some(shared(4)), 4), [10; 4], "none works on one request with two");
@@ -104,7 +104,7 @@ fn a_stretched_round_trip_holds_the_network_and_the_work_and_grows_only_with_wha
 }
 
 #[test]
-fn a_conflict_takes_longer_than_a_success_and_a_list_as_long_as_it_is() {
+fn k204_a_conflict_takes_longer_than_a_success_and_a_list_as_long_as_it_is() {
     Testbed::run_with(cluster(Some(slow(1))), 1, async |bed| {
         let client = bed.client("one");
         let old = client.create(config_map("a", "v", "1")).await.unwrap();
@@ -130,7 +130,7 @@ fn a_conflict_takes_longer_than_a_success_and_a_list_as_long_as_it_is() {
 }
 
 #[test]
-fn without_a_seat_the_clients_wait_in_turn_and_those_with_too_many_requests_are_refused() {
+fn k204_without_a_seat_the_clients_wait_in_turn_and_those_with_too_many_requests_are_refused() {
     let capacity = Capacity { seats: 1, queue: 2, ..slow(1) };
     Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
         bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
@@ -152,7 +152,7 @@ fn without_a_seat_the_clients_wait_in_turn_and_those_with_too_many_requests_are_
 }
 
 #[test]
-fn whoever_waits_for_a_seat_for_15_seconds_is_refused_and_nothing_of_it_is_carried_out() {
+fn k204_whoever_waits_for_a_seat_for_15_seconds_is_refused_and_nothing_of_it_is_carried_out() {
     let capacity = Capacity { seats: 1, write: always(20_000_000), ..slow(1) };
     Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
         let write = async |name: &'static str| {
@@ -170,7 +170,7 @@ fn whoever_waits_for_a_seat_for_15_seconds_is_refused_and_nothing_of_it_is_carri
 
 /// Both the request that is carried out and the one that waits for its seat are given up: neither is in the way of what comes next.
 #[test]
-fn who_hangs_up_leaves_its_seat_and_the_line_before_it() {
+fn k204_who_hangs_up_leaves_its_seat_and_the_line_before_it() {
     let capacity = Capacity { seats: 1, queue: 1, ..slow(1) };
     Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
         bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
@@ -204,7 +204,7 @@ fn who_hangs_up_leaves_its_seat_and_the_line_before_it() {
 }
 
 #[test]
-fn a_crash_takes_all_that_waits_with_it_and_the_server_comes_back_idle() {
+fn k204_a_crash_takes_all_that_waits_with_it_and_the_server_comes_back_idle() {
     Testbed::run_with(cluster(Some(slow(1))), 1, async |bed| {
         bed.client("one").create(config_map("a", "v", "1")).await.unwrap();
         let read = async |number: usize| bed.client(&format!("client-{number}")).get::<ConfigMap>(&key("a")).await.map(drop);

@@ -17,6 +17,7 @@ mod late;
 mod list;
 mod list_pages;
 mod metadata;
+mod over_http;
 mod patch;
 mod quorum;
 mod recorded;

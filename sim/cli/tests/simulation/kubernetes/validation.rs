@@ -1,4 +1,4 @@
-//! Metadata that no API server takes (K §1.1), whichever way it comes.
+//! Metadata that no API server takes (K203), whichever way it comes.
 
 use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -20,7 +20,7 @@ fn causes(body: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_label_of_64_bytes_is_refused_in_every_write_of_every_type() {
+fn k203_a_label_of_64_bytes_is_refused_in_every_write_of_every_type() {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
         let long = "x".repeat(64);
@@ -71,12 +71,29 @@ fn k012_what_an_update_of_a_custom_resource_must_not_change_is_told_twice_as_a_c
 }
 
 #[test]
-fn a_finalizer_of_a_built_in_type_has_a_domain() {
+fn k203_a_finalizer_of_a_built_in_type_has_a_domain() {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
         let map = changed(&config_map("a", "v", "1"), |map| map.metadata.finalizers = Some(vec!["plain".to_owned()]));
         let told = "Invalid value: \"plain\": name is neither a standard finalizer name nor is it fully qualified";
         assert_eq!(causes(&refused(client.create(map).await)), [("metadata.finalizers[0]", told)]);
+    });
+}
+
+#[test]
+fn k203_an_owner_has_a_version_a_kind_a_name_and_a_uid() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        let whole = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u"});
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            let mut owner = whole.clone();
+            owner[field] = json!("");
+            let map: ConfigMap = from_json(json!({"metadata": {"name": "a", "namespace": "default", "ownerReferences": [owner]}}));
+            let body = refused(client.create(map).await);
+            assert_eq!((&body["code"], causes(&body)[0].0), (&json!(422), &*format!("metadata.ownerReferences.{field}")));
+        }
+        let map: ConfigMap = from_json(json!({"metadata": {"name": "a", "namespace": "default", "ownerReferences": [whole]}}));
+        client.create(map).await.unwrap();
     });
 }
 

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::ClientExt;
+use kube_machinery::api::WatchOptions;
 use kube_sim::testbed::{Testbed, config_map};
 
 use super::support::*;
@@ -44,6 +45,25 @@ fn k049_no_bookmarks_are_sent_to_whoever_did_not_ask() {
             assert!(hear_for(&bed, &mut stream, secs(90)).await.bookmarks().is_empty());
         }
     });
+}
+
+#[test]
+fn k049_no_bookmark_comes_before_the_timeout_if_nothing_happened_since_the_watch_began() {
+    for changes in [false, true] {
+        Testbed::run(1, async |bed| {
+            let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
+            writer.create(config_map("a", "v", "0")).await.unwrap();
+            bed.wait(secs(5)).await;
+            let options = WatchOptions { timeout_seconds: Some(6), ..after(bed.revision()) };
+            let mut stream = watch::<ConfigMap>(&reader, with_bookmarks(options)).await;
+            if changes {
+                set(&writer, "a", 1).await;
+            }
+            let heard = hear_for(&bed, &mut stream, secs(10)).await;
+            assert!(heard.ended_cleanly());
+            assert_eq!(heard.bookmarks().is_empty(), !changes);
+        });
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Nodes that fall silent, come back, go and come: heartbeats, the node lifecycle controller, taint eviction and pod garbage collection
 //! (K §6, K136 to K145), with real kubelets, and a plugin that records what it is called for.
 
+mod by_name;
 mod eviction;
 mod heartbeats;
 mod lifecycle;
@@ -24,6 +25,7 @@ use kube_sim::net::Delay;
 use kube_sim::node::ContainerRuntime;
 use kube_sim::node::heartbeat::LEASES;
 use kube_sim::node::taints::taints_of;
+use kube_sim::rt::ProcessId;
 use kube_sim::testbed::{Testbed, from_json, key};
 use serde_json::{Value, json};
 use sim_config::Probability;
@@ -42,6 +44,8 @@ struct Stage {
     bed: Testbed,
     user: SimClient,
     machines: Vec<Machine>,
+    /// The process of the controllers.
+    manager: ProcessId,
 }
 
 fn config(bed: &Testbed, number: usize) -> KubeletConfig {
@@ -88,10 +92,10 @@ impl Stage {
                 Machine { runtime, plugin }
             });
             let machines = machines.collect();
-            controller_manager::install(&bed.cluster, bed.seed, set);
+            let manager = controller_manager::install(&bed.cluster, bed.seed, set);
             scheduler::install(&bed.cluster, bed.seed);
             bed.wait(15 * SECOND).await;
-            test(Stage { bed, user, machines }).await
+            test(Stage { bed, user, machines, manager }).await
         })
     }
 

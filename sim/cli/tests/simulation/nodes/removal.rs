@@ -47,7 +47,7 @@ fn k139_on_return_sandboxes_of_pods_that_are_gone_are_stopped_without_any_event(
 }
 
 #[test]
-fn a_node_that_is_back_before_the_end_of_the_quarantine_keeps_its_pods_under_another_uid() {
+fn k145_a_node_that_is_back_before_the_end_of_the_quarantine_keeps_its_pods_under_another_uid() {
     Stage::run(1, 2, async |stage| {
         let pod = stage.running("web", "node-0", json!({})).await;
         let before = stage.node("node-0").unwrap();
@@ -58,7 +58,7 @@ fn a_node_that_is_back_before_the_end_of_the_quarantine_keeps_its_pods_under_ano
         stage.wait(120).await;
         let after = stage.pod("web").unwrap();
         assert_eq!((pod.metadata.uid.as_ref(), after.metadata.deletion_timestamp.as_ref()), (after.metadata.uid.as_ref(), None));
-        assert!(stage.lives(0, "web"), "K145: bound by the name of the node");
+        assert!(stage.lives(0, "web"), "bound by the name of the node");
     });
 }
 

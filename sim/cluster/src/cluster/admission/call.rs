@@ -181,7 +181,8 @@ impl Cluster {
         }
         if hitches.denies {
             let message = "the policy that this webhook goes by has expired".to_owned();
-            return Some(Err(Denial { code: 403, reason: None, message }));
+            // What controller-runtime answers where a handler says no.
+            return Some(Err(Denial { code: 403, reason: Some(Reason::Forbidden), message }));
         }
         self.in_process(endpoint, handler(review)).await
     }
@@ -220,7 +221,7 @@ fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>, limit: Duration) -> Re
             let (colon, why) = if message.is_empty() { ("", " without explanation") } else { (": ", &*message) };
             let text = ["admission webhook \"", &hook.name, "\" denied the request", colon, why].concat();
             let mut status = Status::new(Reason::Forbidden, text);
-            status.reason = reason.unwrap_or_else(|| reason_of(code));
+            status.reason = reason.unwrap_or(Reason::Unknown);
             status.code = code;
             Err(status.into())
         }
@@ -241,19 +242,5 @@ fn heed(hook: &Webhook, verdict: Result<Verdict, Failed>, limit: Duration) -> Re
             let cause = Cause { reason: "".into(), message: text.clone().into(), field: "".into() };
             Err(Status::new(Reason::InternalError, text).cause(cause).into())
         }
-    }
-}
-
-/// The reason that goes with the code of a denial.
-fn reason_of(code: u16) -> Reason {
-    match code {
-        400 => Reason::BadRequest,
-        401 => Reason::Unauthorized,
-        403 => Reason::Forbidden,
-        404 => Reason::NotFound,
-        409 => Reason::Conflict,
-        422 => Reason::Invalid,
-        429 => Reason::TooManyRequests,
-        _ => Reason::Unknown,
     }
 }

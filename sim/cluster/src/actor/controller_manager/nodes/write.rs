@@ -123,8 +123,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Patches the status of the pod with the UID of `pod`: a condition DisruptionTarget, and the phase if there is one. A simulated API
-    /// server takes no strategic merge patch, so the patch repeats the other conditions as they are in `pod`.
+    /// Patches the status of the pod with the UID of `pod`: a condition DisruptionTarget, and the phase if there is one.
+    ///
+    /// A merge patch, which repeats the other conditions as they are in `pod`: kube-controller-manager's strategic merge patch names only
+    /// the one, and leaves alone what a kubelet has written meanwhile. No system under test reads conditions of pods.
     pub(in super::super) async fn disrupt(&self, pod: &Pod, reason: &str, phase: Option<&str>) -> Result<(), ApiError> {
         let mut conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
         conditions.retain(|condition| condition.type_ != "DisruptionTarget");

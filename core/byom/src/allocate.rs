@@ -56,7 +56,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
         let policy = *self.policy();
         let mut ready: Option<Address> = None;
-        // The VMs that are not to be had: they do not answer, or serve another allocation.
+        // The VMs that are not to be had: they do not answer, serve another allocation, or have a record that its owner has to give up.
         let (mut skip, mut held) = (BTreeSet::new(), None);
         let mut guard = None;
         loop {
@@ -82,11 +82,11 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(Refusal::NoAvailable { predecessor }) => {
                     drop(guard.take());
-                    let Some(predecessor) = self.predecessor(predecessor, &snapshot, pod, &skip).await else {
+                    let Some((predecessor, vm)) = self.predecessor(predecessor, &snapshot, id, pod, &skip).await else {
                         return Err(held.unwrap_or(PoolError::NoAvailable));
                     };
-                    let begun = self.release_begun(Some(&predecessor), None, Releaser::Successor, effort);
-                    let released = Box::pin(self.release_within(&predecessor, None, budget, effort)).await;
+                    let begun = self.release_begun(Some(&predecessor), vm.as_ref(), Releaser::Successor, effort);
+                    let released = Box::pin(self.release_within(&predecessor, vm.as_ref(), budget, effort)).await;
                     self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
                     match released {
                         // Nobody gets that VM before whoever it serves is gone; the pod may have left another one.
@@ -96,6 +96,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                         }
                         released => drop(released?),
                     }
+                    skip.extend(vm.map(|vm| AddressKey::clone(vm.key())));
                     continue;
                 }
                 Ok(Answer::Allocated(address)) => Ok(address),
@@ -150,24 +151,32 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     }
 
     /// The allocation of an earlier sandbox of the pod. A record that an older version made does not say in which namespace its pod is:
-    /// then its owner does.
+    /// then its owner does. Where an older version has overwritten the record, the owner also says which VM it is.
     async fn predecessor(
         &self,
         known: Option<Arc<str>>,
         snapshot: &Snapshot,
+        id: &Arc<str>,
         pod: &PodName,
         skip: &BTreeSet<AddressKey>,
-    ) -> Option<Arc<str>> {
-        if known.is_some() {
-            return known;
+    ) -> Option<(Arc<str>, Option<Address>)> {
+        if let Some(known) = known {
+            return Some((known, None));
         }
         let Found::Document(document) = snapshot.found() else { return None };
         for record in self.setting().nameless_predecessors(document, pod).into_iter().filter(|record| !skip.contains(record.ip.key())) {
             if self.owners.namespace_of(&record).await.as_ref() == Some(&pod.namespace) {
-                return Some(record.allocation_id.clone());
+                return Some((record.allocation_id.clone(), None));
             }
         }
-        None
+        if self.policy().full_pool_restart {
+            return None;
+        }
+        // The VM that serves the pod's last sandbox refuses whoever it is recorded for, and nobody else has it boot.
+        let named = self.owners.named().await.ok()?.into_iter();
+        let lost = named.filter(|of| self.setting().is_lost_predecessor(document, of, pod));
+        let lost = lost.filter(|of| of.allocation_id != *id && !skip.contains(of.ip.key()));
+        lost.min_by_key(|of| of.allocated_at).map(|of| (of.allocation_id, Some(of.ip)))
     }
 
     /// Whether a VM answers: one try, because there are others; upstream makes four, whatever time is left (B A7).

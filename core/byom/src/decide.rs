@@ -255,15 +255,21 @@ impl Setting<'_> {
         if self.policy.full_pool_restart {
             return None;
         }
-        let node = self.node?;
-        let of_pod = |record: &IpAllocation| {
-            record.pod_name == pod.name
-                && record.pod_namespace.as_ref() == Some(&pod.namespace)
-                && record.node_name == *node
-                && !skip.contains(record.ip.key())
-        };
-        let mine = document.allocated.iter().filter(|(_, record)| of_pod(record));
+        let mine = document.allocated.iter().filter(|(_, record)| self.is_of_pod(record, pod) && !skip.contains(record.ip.key()));
         mine.min_by_key(|(_, record)| record.allocated_at).map(|(id, _)| id.clone())
+    }
+
+    /// Whether it is an allocation of the pod on this node.
+    fn is_of_pod(self, of: &IpAllocation, pod: &PodName) -> bool {
+        let here = self.node.is_some_and(|node| of.node_name == *node);
+        here && of.pod_name == pod.name && of.pod_namespace.as_ref() == Some(&pod.namespace)
+    }
+
+    /// Whether an owner's allocation is one of the pod on this node whose record is lost, and whose VM is recorded for another one, which
+    /// it refuses as long as it serves this one.
+    pub(super) fn is_lost_predecessor(self, document: &PoolDocument, owned: &IpAllocation, pod: &PodName) -> bool {
+        let lost = document.allocated.get(&owned.allocation_id).is_none() && document.allocated.holds(&owned.ip, false);
+        lost && self.is_of_pod(owned, pod)
     }
 
     /// The allocations of pods of this name on this node whose records do not say in which namespace, the oldest first: of the pod, or of

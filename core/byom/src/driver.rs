@@ -16,6 +16,7 @@ use super::error::PoolError;
 use super::outcome::{Context, Effort};
 use super::owners::Owners;
 use super::policy::Policy;
+use super::reclaim::Holders;
 use super::seconds::Seconds;
 use super::vm::VmAccess;
 use kube_machinery::api::{ApiError, Call, Dry, ObjectKey, Reply, Request, TransportError};
@@ -79,6 +80,7 @@ pub struct VmPool<C, V, M, O> {
     pub(super) vms: M,
     pub(super) owners: O,
     pub(super) settings: Arc<PoolSettings>,
+    pub(super) holders: Holders,
     mutex: Arc<Mutex<()>>,
 }
 
@@ -90,6 +92,7 @@ impl<C: Clone, V: Clone, M: Clone, O: Clone> Clone for VmPool<C, V, M, O> {
             vms: self.vms.clone(),
             owners: self.owners.clone(),
             settings: self.settings.clone(),
+            holders: self.holders.clone(),
             mutex: self.mutex.clone(),
         }
     }
@@ -131,7 +134,7 @@ impl Budget {
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// The pool of a process.
     pub fn new(client: C, env: V, vms: M, owners: O, settings: PoolSettings) -> Self {
-        Self { client, env, vms, owners, settings: Arc::new(settings), mutex: Arc::default() }
+        Self { client, env, vms, owners, settings: Arc::new(settings), holders: Holders::default(), mutex: Arc::default() }
     }
 
     /// The same process with other settings.

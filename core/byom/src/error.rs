@@ -59,7 +59,8 @@ pub enum PoolError {
     /// The document is lost and cannot be rebuilt.
     #[error(transparent)]
     Owners(#[from] OwnersUnknown),
-    /// The VM of a recorded allocation serves another one: the record is kept for somebody to look at.
+    /// The VM of a recorded allocation serves another one: the record is kept until the VM is given back, or reclaimed because nobody owns
+    /// the other one.
     #[error("VM {address} is held under allocation `{holder}`")]
     HeldByAnother {
         /// The VM.

@@ -22,6 +22,14 @@ pub trait Owners: Clone + Send + Sync + 'static {
     /// It cannot be told. Then nothing is rebuilt and nothing released.
     fn live(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send;
 
+    /// Every allocation that an owner names, also where another one of its VM is the one that [`live`](Self::live) has.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn named(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send {
+        self.live()
+    }
+
     /// The namespace of the pod that an allocation is for whose record does not say it; `None` = that cannot be told.
     fn namespace_of(&self, record: &IpAllocation) -> impl Future<Output = Option<Arc<str>>> + Send {
         let _ = record;

@@ -1,9 +1,11 @@
 //! Finding records that nobody owns any more (B W3, W5, W6), and releasing them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::address::Address;
+use super::allocation::IpAllocation;
 use super::allocations::Allocations;
 use super::driver::VmPool;
 use super::error::{PoolError, ReadError};
@@ -25,17 +27,54 @@ impl Suspects {
     /// Compares records with the IDs of live owners at monotonic time `now`; the IDs that have been without an owner for
     /// at least `grace` are returned.
     pub fn compare(&mut self, records: &Allocations, live: &BTreeSet<Arc<str>>, now: Duration, grace: Duration) -> Vec<Arc<str>> {
-        let unowned = records.iter().map(|(id, _)| id).filter(|id| !live.contains(*id));
+        self.due(records.iter().map(|(id, _)| id).filter(|id| !live.contains(*id)), now, grace)
+    }
+
+    /// Those of the `unowned` that have been so for at least `grace`.
+    fn due<'a>(&mut self, unowned: impl Iterator<Item = &'a Arc<str>>, now: Duration, grace: Duration) -> Vec<Arc<str>> {
         self.0 = unowned.map(|id| (id.clone(), self.0.get(id).copied().unwrap_or(now))).collect();
         let due = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= grace);
         due.map(|(id, _)| id.clone()).collect()
     }
 }
 
+/// Whom VMs serve that are recorded for another allocation and refused to boot for it. Where a record was overwritten, and its owner went
+/// without its VM, nobody else knows. Clones are the same memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holders(Arc<Mutex<BTreeMap<Arc<str>, Address>>>);
+
+impl Holders {
+    pub(super) fn learn(&self, error: &PoolError) {
+        if let PoolError::HeldByAnother { address, holder } = error {
+            self.0.lock().unwrap().insert(holder.clone(), address.clone());
+        }
+    }
+
+    fn vm(&self, holder: &str) -> Option<Address> {
+        self.0.lock().unwrap().get(holder).cloned()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+
+    /// Forgets those that are owned after all; who is left.
+    fn unowned(&self, named: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+        let mut holders = self.0.lock().unwrap();
+        holders.retain(|holder, _| !named.contains(holder));
+        holders.keys().cloned().collect()
+    }
+
+    fn forget(&self, holder: &str) {
+        self.0.lock().unwrap().remove(holder);
+    }
+}
+
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// Compares the records with the live owners once and releases those that are due, one after the other, each with an
-    /// operation's time. To be called again every few minutes by one process. The IDs released are returned; those whose
-    /// release failed stay suspect. A document that was lost is rebuilt. With `byom-leaks-kept` it does nothing.
+    /// operation's time; so it does with allocations that nobody owns whose VMs refuse to boot for those that are recorded for them. To be
+    /// called again every few minutes by one process. The IDs released are returned; those whose release failed stay suspect. A document
+    /// that was lost is rebuilt. With `byom-leaks-kept` it does nothing.
     ///
     /// # Errors
     /// The state is unknown, or the owners are.
@@ -56,9 +95,13 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(error) => return Err(error),
             };
-            let owners = self.live_owners().await?;
-            let live = owners.into_iter().map(|owner| owner.allocation_id).collect();
-            Ok(suspects.compare(&document.allocated, &live, self.env.monotonic(), self.settings.leak_grace))
+            let live = ids(self.live_owners().await?);
+            let mut unowned: BTreeSet<_> = document.allocated.iter().map(|(id, _)| id.clone()).filter(|id| !live.contains(id)).collect();
+            if !self.holders.is_empty() {
+                // By all owners: the live one of such a VM may be the one that it refuses.
+                unowned.extend(self.holders.unowned(&ids(self.owners.named().await?)));
+            }
+            Ok(suspects.due(unowned.iter(), self.env.monotonic(), self.settings.leak_grace))
         };
         let due = match self.within(budget.deadline, compare).await {
             Ok(due) => due,
@@ -67,13 +110,19 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         let mut released = Vec::new();
         for id in due {
             let budget = self.budget(Context::BACKGROUND);
-            let begun = self.release_begun(Some(&id), None, Releaser::Reclaim, &effort);
-            let result = self.within(budget.deadline, self.release_within(&id, None, budget, &mut effort)).await;
+            let vm = self.holders.vm(&id);
+            let begun = self.release_begun(Some(&id), vm.as_ref(), Releaser::Reclaim, &effort);
+            let result = self.within(budget.deadline, self.release_within(&id, vm.as_ref(), budget, &mut effort)).await;
             self.release_ended(Some(&id), Releaser::Reclaim, begun, &result, &effort);
             if result.is_ok() {
+                self.holders.forget(&id);
                 released.push(id);
             }
         }
         Outcome { result: Ok(released), effort }
     }
+}
+
+fn ids(owners: Vec<IpAllocation>) -> BTreeSet<Arc<str>> {
+    owners.into_iter().map(|owner| owner.allocation_id).collect()
 }

@@ -116,7 +116,9 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 return Ok(Released::NotHeld);
             }
             Answer::Released(address) if self.policy().free_before_reboot => drop(self.vms.reboot(&address, Some(id)).await),
-            Answer::Released(address) => self.wait_until_clean(&address, id, &budget).await?,
+            Answer::Released(address) => {
+                self.wait_until_clean(&address, id, &budget).await.inspect_err(|error| self.holders.learn(error))?
+            }
             other => unreachable!("{other:?} is no answer to a release"),
         }
         self.remove_record(id, budget, effort).await

@@ -58,6 +58,13 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         Some(self.peer_pods.env().monotonic() + self.limit)
     }
 
+    /// The PeerPods there are. A list may lack what its API server has lost; what this process has written it knows by itself.
+    async fn all(&self) -> Result<Vec<Arc<PeerPod>>, OwnersUnknown> {
+        let mut list = self.peer_pods.list(self.deadline()).await.map_err(|error| OwnersUnknown(error.to_string()))?;
+        list.extend(self.sandboxes().written());
+        Ok(list)
+    }
+
     fn wrote(&self, id: &Arc<str>, pod_uid: &Arc<str>, key: &ObjectKey, result: &Result<Arc<PeerPod>, ApiError>) {
         self.observer.observe(Step::PeerPodWritten { id, peer_pod: key, error: result.as_ref().err() });
         let Ok(peer_pod) = result else { return };
@@ -140,9 +147,7 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
 
 impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
     async fn live(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
-        let mut list = self.peer_pods.list(self.deadline()).await.map_err(|error| OwnersUnknown(error.to_string()))?;
-        // A list may lack what its API server has lost; what this process has written it knows by itself.
-        list.extend(self.sandboxes().written());
+        let list = self.all().await?;
         // A released VM may have its next owner before the PeerPod of the last one is gone. The VM booted in between, so their
         // PeerPods are seconds apart, by the clocks of the API servers.
         let mut of_vm: BTreeMap<AddressKey, (Option<i64>, IpAllocation)> = BTreeMap::new();
@@ -156,6 +161,10 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
             }
         }
         Ok(of_vm.into_values().map(|(_, allocation)| allocation).collect())
+    }
+
+    async fn named(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
+        Ok(self.all().await?.iter().filter_map(|peer_pod| peer_pod.allocation()).collect())
     }
 
     /// The namespace of the PeerPods that name its VM, for Pods of its name. Upstream's name no allocation; where they are in several

@@ -205,3 +205,28 @@ fn whoever_loses_the_election_does_nothing_more() {
     cloud.env.advance(10 * MINUTE);
     assert_eq!((cloud.holders(), cloud.peer_pods()), (vec!["shop-2".to_owned()], vec!["shop-2!".to_owned()]));
 }
+
+#[test]
+fn a_vm_that_serves_whom_nobody_owns_boots_once_the_grace_is_over() {
+    for owned in [false, true] {
+        let cloud = Cloud::recovered(Policy::hardened(), &ONE);
+        let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
+        orphan(&cloud, "web", "1");
+        // An older version overwrites what it has not read, and lets the PeerPod go without having the VM boot.
+        cloud.world.put(before);
+        if !owned {
+            cloud.world.vanish::<PeerPod>(&ObjectKey::of(&cloud.peer_pod("web-1")));
+        }
+        let _controller = cloud.controller();
+        cloud.env.advance(MINUTE);
+        assert!(cloud.start(&cloud.adaptor(), &sandbox("shop", "u2", "1")).is_err());
+        cloud.env.advance(MINUTE * 19);
+        assert_eq!((cloud.holder("10.0.0.1").as_deref(), cloud.holders()), (Some("web-1"), vec!["shop-1".to_owned()]));
+        cloud.env.advance(MINUTE * 60);
+        if owned {
+            assert_eq!((cloud.holders().len(), cloud.boots("10.0.0.1")), (1, 0), "it may be in use");
+        } else {
+            assert_eq!((cloud.holders().len(), cloud.peer_pods().len(), cloud.boots("10.0.0.1")), (0, 0, 1));
+        }
+    }
+}

@@ -194,3 +194,24 @@ fn after_an_upgrade_a_predecessor_is_told_by_its_peer_pod() {
         }
     }
 }
+
+#[test]
+fn a_predecessor_whose_record_was_overwritten_is_told_by_its_peer_pod() {
+    let cloud = Cloud::recovered(Policy::hardened(), &ONE);
+    let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
+    cloud.start(&cloud.adaptor(), &sandbox("web", "u1", "1")).unwrap();
+    // An older version overwrites what it has not read; the VM that serves the pod is recorded for another one, and refuses it.
+    cloud.world.put(before);
+    let adaptor = cloud.adaptor();
+    let refused = StartError::Instance(PoolError::UserData(VmError::Held("web-1".into())));
+    assert_eq!(cloud.start(&adaptor, &sandbox("shop", "u2", "1")), Err(refused));
+    let full = Err(StartError::Instance(PoolError::NoAvailable));
+    assert_eq!(cloud.start(&adaptor, &sandbox("api", "u3", "1")), full);
+    assert_eq!((cloud.holder("10.0.0.1").as_deref(), cloud.holders()), (Some("web-1"), vec!["shop-1".to_owned()]), "it is not its own");
+    assert_eq!(cloud.start(&adaptor, &sandbox("web", "u1", "2")), full);
+    assert_eq!((cloud.holder("10.0.0.1"), cloud.boots("10.0.0.1")), (None, 1));
+    let _controller = cloud.controller();
+    cloud.env.advance(Duration::from_secs(60));
+    cloud.start(&adaptor, &sandbox("web", "u1", "3")).unwrap();
+    assert_eq!(cloud.holders(), ["web-3"]);
+}

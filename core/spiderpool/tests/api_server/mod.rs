@@ -1,9 +1,15 @@
 //! An API server in memory for tests: objects of all kinds as JSON, finalizers, preconditions, the status subresource and
 //! optimistic locking. No admission.
 //!
-//! A script may decide what becomes of each request. Caches of an agent are the server's state, or a state that was frozen.
+//! A script may decide what becomes of each request: that the third write hangs, or commits when the test says so, at that request and no
+//! other. That is why there is this small one beside the simulated cluster, whose faults are drawn and take their time, and which nothing
+//! of `core` may need. It is held by that one: `core_server.rs` of the simulation's tests asks both the same, and no answer, error, object
+//! or event may differ but in what is named there.
+//!
+//! Caches of an agent are the server's state, or a state that was frozen.
 
-use std::collections::BTreeMap;
+mod db;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
@@ -19,14 +25,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube_machinery::api::{
-    ApiError, Call, DeleteOptions, List, Object, ObjectKey, Patch, PatchKind, Reason, Reply, Request, Status, Subresource, TransportError,
-    WatchEvent, WatchOptions,
-};
+use kube_machinery::api::{ApiError, Call, Object, ObjectKey, Reason, Reply, Request, Status, TransportError, WatchEvent, WatchOptions};
 use kube_machinery::client::{Client, WatchStream};
 use kube_machinery::env::{Env, Task};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
+
+use db::{Db, Happened, What, key_of, kind, read};
 
 /// What the server does with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,31 +64,6 @@ pub(crate) struct Fault {
 type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
 type Delayed = Box<dyn FnOnce(&World) + Send>;
 
-#[derive(Default)]
-struct Db {
-    objects: BTreeMap<(String, ObjectKey), Value>,
-    revision: u64,
-    /// What has happened, and who watches.
-    history: Vec<Happened>,
-    watchers: Vec<mpsc::UnboundedSender<Happened>>,
-}
-
-/// A change of an object.
-#[derive(Clone, Debug)]
-pub(crate) struct Happened {
-    revision: u64,
-    kind: String,
-    what: What,
-    value: Value,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Added,
-    Modified,
-    Deleted,
-}
-
 /// The server. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct World {
@@ -102,163 +82,8 @@ impl fmt::Debug for World {
     }
 }
 
-fn kind<K: Object>() -> String {
-    K::kind(&()).into_owned()
-}
-
 fn error(reason: Reason) -> ApiError {
     Status::new(reason, "").into()
-}
-
-fn read<K: Object>(value: &Value) -> K {
-    serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"))
-}
-
-fn key_of(value: &Value) -> ObjectKey {
-    let name = value["metadata"]["name"].as_str().unwrap_or_default();
-    match value["metadata"]["namespace"].as_str() {
-        Some(namespace) => ObjectKey::namespaced(namespace, name),
-        None => ObjectKey::cluster(name),
-    }
-}
-
-fn has_finalizer(value: &Value) -> bool {
-    value["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
-}
-
-fn is_terminating(value: &Value) -> bool {
-    !value["metadata"]["deletionTimestamp"].is_null()
-}
-
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(members) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (name, member) in members {
-        if member.is_null() {
-            into.as_object_mut().unwrap().remove(name);
-        } else {
-            merge(&mut into[name], member);
-        }
-    }
-}
-
-impl Db {
-    fn tell(&mut self, kind: &str, what: What, value: &Value) {
-        let happened = Happened { revision: self.revision, kind: kind.to_owned(), what, value: value.clone() };
-        self.watchers.retain(|watcher| watcher.send(happened.clone()).is_ok());
-        self.history.push(happened);
-    }
-
-    /// Takes an object away.
-    fn remove(&mut self, kind: &str, key: &ObjectKey) {
-        let Some(mut value) = self.objects.remove(&(kind.to_owned(), key.clone())) else { return };
-        self.revision += 1;
-        value["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        self.tell(kind, What::Deleted, &value);
-    }
-
-    /// Stores an object; one that is marked for deletion and has no finalizer vanishes.
-    fn store(&mut self, kind: &str, key: &ObjectKey, mut value: Value) -> Value {
-        let place = (kind.to_owned(), key.clone());
-        let before = self.objects.get(&place);
-        let what = if before.is_some() { What::Modified } else { What::Added };
-        if let Some(before) = before {
-            value["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
-            if *before == value {
-                return value;
-            }
-        }
-        self.revision += 1;
-        value["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        // The pods of tests stay until they are taken away.
-        if is_terminating(&value) && !has_finalizer(&value) && kind != "Pod" {
-            self.objects.remove(&place);
-            self.tell(kind, What::Deleted, &value);
-        } else {
-            self.objects.insert(place, value.clone());
-            self.tell(kind, what, &value);
-        }
-        value
-    }
-
-    fn check_version(stored: &Value, body: &Value) -> Result<(), ApiError> {
-        let version = &body["metadata"]["resourceVersion"];
-        if version.is_null() || *version == stored["metadata"]["resourceVersion"] { Ok(()) } else { Err(error(Reason::Conflict)) }
-    }
-
-    fn serve<K: Object>(&mut self, call: &Call<K>) -> Result<Reply<K>, ApiError> {
-        let kind = kind::<K>();
-        let stored =
-            |db: &Self, key: &ObjectKey| db.objects.get(&(kind.clone(), key.clone())).cloned().ok_or_else(|| error(Reason::NotFound));
-        let object = |value: &Value| Ok(Reply::Object(Arc::new(read(value))));
-        match call {
-            Call::Get { key, .. } => object(&stored(self, key)?),
-            Call::List { .. } => {
-                let items = self.objects.iter().filter(|((of, _), _)| *of == kind).map(|(_, value)| Arc::new(read(value))).collect();
-                Ok(Reply::List(List { resource_version: self.revision.to_string(), items, continue_token: None, remaining: None }))
-            }
-            Call::Create { body, .. } => {
-                let key = ObjectKey::of(&**body);
-                if stored(self, &key).is_ok() {
-                    return Err(error(Reason::AlreadyExists));
-                }
-                let mut value = serde_json::to_value(&**body).unwrap();
-                value["metadata"]["uid"] = json!(format!("uid-{}", self.revision + 1));
-                object(&self.store(&kind, &key, value))
-            }
-            Call::Update { key, body, subresource, .. } => {
-                let before = stored(self, key)?;
-                let body = serde_json::to_value(&**body).unwrap();
-                Self::check_version(&before, &body)?;
-                let value = match subresource {
-                    Some(Subresource::Status) => {
-                        let mut value = before;
-                        value["status"] = body["status"].clone();
-                        value
-                    }
-                    Some(Subresource::Binding | Subresource::Finalize) => unreachable!("agents bind no pod and end no namespace"),
-                    None => {
-                        let mut value = body;
-                        value["metadata"]["uid"] = before["metadata"]["uid"].clone();
-                        value["metadata"]["deletionTimestamp"] = before["metadata"]["deletionTimestamp"].clone();
-                        if value["metadata"]["deletionTimestamp"].is_null() {
-                            value["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
-                        }
-                        value
-                    }
-                };
-                // As stored objects are written.
-                let value = serde_json::to_value(read::<K>(&value)).unwrap();
-                object(&self.store(&kind, key, value))
-            }
-            Call::Patch { key, patch: Patch { kind: PatchKind::Merge, body, .. }, .. } => {
-                let mut value = stored(self, key)?;
-                Self::check_version(&value, body)?;
-                merge(&mut value, body);
-                object(&self.store(&kind, key, value))
-            }
-            Call::Patch { .. } => unreachable!("a merge patch"),
-            Call::Delete { key, options } => {
-                let DeleteOptions { preconditions, .. } = options;
-                let mut value = stored(self, key)?;
-                let differs =
-                    |wanted: &Option<String>, name: &str| wanted.as_ref().is_some_and(|wanted| value["metadata"][name] != json!(wanted));
-                if differs(&preconditions.uid, "uid") || differs(&preconditions.resource_version, "resourceVersion") {
-                    return Err(error(Reason::Conflict));
-                }
-                if !is_terminating(&value) {
-                    value["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-                }
-                let value = self.store(&kind, key, value);
-                if has_finalizer(&value) { object(&value) } else { Ok(Reply::Deleted { uid: String::new() }) }
-            }
-        }
-    }
 }
 
 #[allow(dead_code, reason = "each test has its own needs")]

@@ -1,342 +1,334 @@
-//! K §2 as a whole: what several clients are answered who do anything at the same time is what a few rules of their own give, in the
+//! K §2 as a whole: what several clients are answered who do anything at the same time is what a few [`rules`] of their own give, in the
 //! order of the revisions. Whatever wrote was right to, on what there was just before; whatever did not was right at some moment while
-//! it was under way.
+//! it was under way; and who watches is told of these changes, each once and in their order.
+
+pub(crate) mod objects;
+pub(crate) mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::api::{DeleteOptions, ListOptions, Preconditions};
-use kube_machinery::{ApiError, ClientExt, Reason};
-use kube_sim::cluster::{ClusterConfig, Knobs, SimClient};
-use kube_sim::testbed::{Testbed, config_map, key};
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Call, DeleteOptions, Dry, ListOptions, Patch, Preconditions, Reply, Subresource, WatchEvent};
+use kube_machinery::{ApiError, Client, Object};
+use kube_sim::cluster::{ClusterConfig, Knobs};
+use kube_sim::testbed::Testbed;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 
-use super::expect::{millis, secs};
-
-const NAMES: [&str; 2] = ["a", "b"];
-
-/// An object, as far as the rules go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
-    uid: String,
-    version: u64,
-    value: String,
-    finalizers: BTreeSet<String>,
-    deleting: bool,
-}
-
-type State = BTreeMap<String, Known>;
-
-impl Known {
-    fn of(object: &ConfigMap) -> Self {
-        let meta = &object.metadata;
-        Self {
-            uid: meta.uid.clone().unwrap(),
-            version: meta.resource_version.as_ref().unwrap().parse().unwrap(),
-            value: object.data.as_ref().map_or(String::new(), |data| data["v"].clone()),
-            finalizers: meta.finalizers.iter().flatten().cloned().collect(),
-            deleting: meta.deletion_timestamp.is_some(),
-        }
-    }
-}
+use super::support::{after, hear, millis, secs, watch};
+use objects::{key_of, known, patch, whole};
+use rules::{Answer, Asked, Body, Guard, Kind, Known, PLACES, Part, Place, State, What, judge};
 
 /// Which of the states that a client has seen of an object it names in a request.
 #[derive(Clone, Copy, Debug)]
-enum Which {
+pub(crate) enum Which {
     None,
     First,
     Last,
 }
 
-/// What a client is to do, by what it will know then.
-#[derive(Clone, Debug)]
-enum Op {
-    Create { name: &'static str, value: u8, held: u8 },
-    Update { name: &'static str, value: u8, held: Option<u8>, version: Which, uid: Which },
-    Delete { name: &'static str, version: Which, uid: Which },
-    Get { name: &'static str },
-    List,
-}
-
-/// What a client asked of the API, with what it knew by then.
-#[derive(Clone, Debug)]
-enum Asked {
-    Create { name: &'static str, value: String, finalizers: BTreeSet<String> },
-    Update { name: &'static str, value: String, finalizers: BTreeSet<String>, version: Option<u64>, uid: Option<String> },
-    Delete { name: &'static str, version: Option<u64>, uid: Option<String> },
-    Get { name: &'static str },
-    List,
-}
-
-/// What it was answered: an object, nothing that is left of one, all objects, or an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
-    Object(Known),
-    Gone,
-    All(State),
-    Refused(u16, Reason),
-}
+/// What a client is to do, by what it will know then: whose version and whose uid its request names.
+pub(crate) type Op = (Place, Asked<(Which, Which)>);
 
 /// A request that is over: the revisions when it was sent and when its answer was there.
 #[derive(Debug)]
 struct Done {
     sent: u64,
     over: u64,
-    asked: Asked,
+    place: Place,
+    asked: Asked<Guard>,
     answer: Answer,
 }
 
-/// What the rules make of a request.
-#[derive(Debug)]
-enum Verdict {
-    Answers(Answer),
-    /// The object becomes this; its version is that of the change, and so is the uid of a new one.
-    Puts(&'static str, Known),
-    Removes(&'static str),
-}
-
-/// The rules: what a server that has `state` makes of a request.
-fn judge(state: &State, asked: &Asked) -> Verdict {
-    let refused = |code, reason| Verdict::Answers(Answer::Refused(code, reason));
-    let mismatch = |current: &Known, version: &Option<u64>, uid: &Option<String>| {
-        version.is_some_and(|version| version != current.version) || uid.as_ref().is_some_and(|uid| *uid != current.uid)
-    };
-    match asked {
-        Asked::Create { name, .. } if state.contains_key(*name) => refused(409, Reason::AlreadyExists),
-        Asked::Create { name, value, finalizers } => {
-            let (value, finalizers) = (value.clone(), finalizers.clone());
-            Verdict::Puts(name, Known { uid: String::new(), version: 0, value, finalizers, deleting: false })
-        }
-        Asked::Get { name } => match state.get(*name) {
-            Some(known) => Verdict::Answers(Answer::Object(known.clone())),
-            None => refused(404, Reason::NotFound),
-        },
-        Asked::List => Verdict::Answers(Answer::All(state.clone())),
-        Asked::Update { name, uid, version, value, finalizers } => {
-            let Some(current) = state.get(*name) else {
-                return refused(404, Reason::NotFound);
-            };
-            if mismatch(current, version, uid) {
-                return refused(409, Reason::Conflict);
-            }
-            if current.deleting && !finalizers.is_subset(&current.finalizers) {
-                return refused(422, Reason::Invalid);
-            }
-            let next = Known { value: value.clone(), finalizers: finalizers.clone(), ..current.clone() };
-            match next {
-                next if next.deleting && next.finalizers.is_empty() => Verdict::Removes(name),
-                next if next == *current => Verdict::Answers(Answer::Object(next)),
-                next => Verdict::Puts(name, next),
-            }
-        }
-        Asked::Delete { name, version, uid } => match state.get(*name) {
-            None => refused(404, Reason::NotFound),
-            Some(current) if mismatch(current, version, uid) => refused(409, Reason::Conflict),
-            Some(current) if current.finalizers.is_empty() => Verdict::Removes(name),
-            Some(current) if current.deleting => Verdict::Answers(Answer::Object(current.clone())),
-            Some(current) => Verdict::Puts(name, Known { deleting: true, ..current.clone() }),
-        },
-    }
-}
-
-/// So many finalizers, the same ones each time.
-fn finalizers(held: u8) -> BTreeSet<String> {
-    (0..held).map(|number| format!("example.com/held-{number}")).collect()
-}
-
 /// A client that does one thing after the other.
-struct Asker {
-    client: SimClient,
-    seen: BTreeMap<&'static str, Vec<Known>>,
+pub(crate) struct Asker<C> {
+    pub(crate) client: C,
+    seen: BTreeMap<Place, Vec<Known>>,
 }
 
-impl Asker {
-    fn pick<T>(&self, name: &str, which: Which, of: impl Fn(&Known) -> T) -> Option<T> {
-        let seen = self.seen.get(name)?;
-        match which {
+impl<C: Client> Asker<C> {
+    pub(crate) fn of(client: C) -> Self {
+        Self { client, seen: BTreeMap::new() }
+    }
+
+    pub(crate) fn saw(&mut self, place: Place, known: Known) {
+        self.seen.entry(place).or_default().push(known);
+    }
+
+    fn guard(&self, place: Place, (version, uid): (Which, Which)) -> Guard {
+        let seen = self.seen.get(&place).map(Vec::as_slice).unwrap_or_default();
+        let pick = |which| match which {
             Which::None => None,
-            Which::First => seen.first().map(of),
-            Which::Last => seen.last().map(of),
+            Which::First => seen.first(),
+            Which::Last => seen.last(),
+        };
+        Guard { version: pick(version).map(|known| known.version), uid: pick(uid).map(|known| known.uid.clone()) }
+    }
+
+    pub(crate) fn asked(&self, (place, asked): &Op) -> Asked<Guard> {
+        match asked.clone() {
+            Asked::Create(body, guard) => Asked::Create(body, self.guard(*place, guard)),
+            Asked::Update(part, body, guard) => Asked::Update(part, body, self.guard(*place, guard)),
+            Asked::Patch(part, body, guard) => Asked::Patch(part, body, self.guard(*place, guard)),
+            Asked::Delete(grace, guard) => Asked::Delete(grace, self.guard(*place, guard)),
+            Asked::Get => Asked::Get,
+            Asked::List(label) => Asked::List(label),
         }
     }
 
-    fn asked(&self, op: &Op) -> Asked {
-        match *op {
-            Op::Create { name, value, held } => Asked::Create { name, value: value.to_string(), finalizers: finalizers(held) },
-            Op::Update { name, value, held, version, uid } => Asked::Update {
-                name,
-                value: value.to_string(),
-                finalizers: held
-                    .map_or_else(|| self.pick(name, Which::Last, |known| known.finalizers.clone()).unwrap_or_default(), finalizers),
-                version: self.pick(name, version, |known| known.version),
-                uid: self.pick(name, uid, |known| known.uid.clone()),
-            },
-            Op::Delete { name, version, uid } => Asked::Delete {
-                name,
-                version: self.pick(name, version, |known| known.version),
-                uid: self.pick(name, uid, |known| known.uid.clone()),
-            },
-            Op::Get { name } => Asked::Get { name },
-            Op::List => Asked::List,
+    async fn ask(&mut self, place: Place, asked: &Asked<Guard>) -> Answer {
+        let answer = match place.0 {
+            Kind::Map => self.ask_of::<ConfigMap>(place, asked).await,
+            Kind::Pod => self.ask_of::<Pod>(place, asked).await,
+            Kind::Pool => self.ask_of::<SpiderIPPool>(place, asked).await,
+            Kind::Endpoint => self.ask_of::<SpiderEndpoint>(place, asked).await,
+        };
+        if let Answer::Object(known) = &answer {
+            self.saw(place, known.clone());
         }
+        answer
     }
 
-    async fn ask(&mut self, asked: &Asked) -> Answer {
-        let body = |name: &str, value: &str, finalizers: &BTreeSet<String>| {
-            let mut body = config_map(name, "v", value);
-            body.metadata.finalizers = Some(finalizers.iter().cloned().collect());
-            body
-        };
-        let client = &self.client;
-        let object = match asked {
-            Asked::Create { name, value, finalizers } => client.create(body(name, value, finalizers)).await.map(Some),
-            Asked::Update { name, value, finalizers, version, uid } => {
-                let mut body = body(name, value, finalizers);
-                (body.metadata.resource_version, body.metadata.uid) = (version.map(|version| version.to_string()), uid.clone());
-                client.update(body).await.map(Some)
-            }
-            Asked::Delete { name, version, uid } => {
-                let preconditions = Preconditions { uid: uid.clone(), resource_version: version.map(|version| version.to_string()) };
-                client.delete::<ConfigMap>(&key(name), DeleteOptions { preconditions, ..DeleteOptions::default() }).await
-            }
-            Asked::Get { name } => client.get::<ConfigMap>(&key(name)).await.map(Some),
-            Asked::List => {
-                let list = client.list::<ConfigMap>(Some("default"), ListOptions::default()).await.unwrap();
-                let all = list.items.iter().map(|item| (item.metadata.name.clone().unwrap(), Known::of(item)));
-                return Answer::All(all.collect());
-            }
-        };
-        match object {
-            Ok(Some(object)) => {
-                let known = Known::of(&object);
-                let name = NAMES.into_iter().find(|name| object.metadata.name.as_deref() == Some(*name)).unwrap();
-                self.seen.entry(name).or_default().push(known.clone());
+    async fn ask_of<K: Object>(&self, place: Place, asked: &Asked<Guard>) -> Answer {
+        match self.client.send(call::<K>(place, asked).into()).await {
+            Ok(Reply::Object(object)) => {
+                let (of, known) = known(place.0, &*object);
+                assert_eq!(of, place);
                 Answer::Object(known)
             }
-            Ok(None) => Answer::Gone,
+            Ok(Reply::Deleted { uid }) => Answer::Gone(uid),
+            Ok(Reply::List(list)) => {
+                let all = list.items.iter().map(|item| known(place.0, &**item));
+                Answer::All(all.map(|((_, name), known)| (name, known)).collect())
+            }
             Err(ApiError::Status(status)) => Answer::Refused(status.code, status.reason),
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-/// A change of the store: its revision, the object, and whether it is there after it.
-type Change = (u64, String, bool);
+pub(crate) fn call<K: Object>(place: Place, asked: &Asked<Guard>) -> Call<K> {
+    let key = key_of(place);
+    let subresource = |part: Part| (part == Part::Status).then_some(Subresource::Status);
+    match asked {
+        Asked::Create(body, guard) => Call::create(whole::<K>(place, body, guard)),
+        Asked::Update(part, body, guard) => {
+            Call::Update { key, body: whole::<K>(place, body, guard).into(), subresource: subresource(*part), dry: Dry::No }
+        }
+        Asked::Patch(part, body, guard) => {
+            Call::Patch { key, patch: Patch::merge(patch(place, body, guard)), subresource: subresource(*part), dry: Dry::No }
+        }
+        Asked::Delete(grace, Guard { version, uid }) => {
+            let preconditions = Preconditions { uid: uid.clone(), resource_version: version.map(|version| version.to_string()) };
+            let options = DeleteOptions { grace_period_seconds: *grace, preconditions, ..DeleteOptions::default() };
+            Call::Delete { key, options }
+        }
+        Asked::Get => Call::get(&key),
+        Asked::List(label) => {
+            let options = ListOptions { label_selector: label.map(|label| format!("v={label}")), ..ListOptions::default() };
+            Call::List { namespace: key.namespace().map(Into::into), options }
+        }
+    }
+}
 
-/// Does what the clients are to do, each with pauses of so many milliseconds.
-fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>]) -> (Vec<Done>, Vec<Change>) {
+/// A change of the store: its revision, the object, and whether it is there after it.
+type Change = (u64, Place, bool);
+
+/// What a watch is told of.
+type Event = (What, Place, Known);
+
+/// All that came of what clients did.
+struct Run {
+    done: Vec<Done>,
+    changes: Vec<Change>,
+    /// What the watches of each type heard.
+    heard: Vec<(Kind, Vec<Event>)>,
+}
+
+/// What a watch hears that opens a while after `revision`, of all that came after it.
+async fn heard<K: Object>(bed: &Testbed, kind: Kind, (server, pause): (usize, u64), revision: u64) -> (Kind, Vec<Event>) {
+    bed.wait(millis(pause)).await;
+    let mut stream = watch::<K>(&bed.client_on("watcher", server), after(revision)).await;
+    let heard = hear(bed, &mut stream, secs(5)).await;
+    assert!(heard.is_open(), "{:?}", heard.end);
+    let event = |event: &WatchEvent<K>| {
+        let (what, object) = match event {
+            WatchEvent::Added(object) => (What::Added, object),
+            WatchEvent::Modified(object) => (What::Modified, object),
+            WatchEvent::Deleted(object) => (What::Deleted, object),
+            other => panic!("{other:?}"),
+        };
+        let (place, known) = known(kind, &**object);
+        (what, place, known)
+    };
+    (kind, heard.events.iter().map(event).collect())
+}
+
+/// Does what the clients are to do, each with pauses of so many milliseconds, while watches open at a server after so many.
+fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>], watches: &[(usize, u64)]) -> Run {
     let knobs = Knobs { consistent_list_from_cache: from_cache, ..Knobs::default() };
     Testbed::run_with(ClusterConfig { seed, knobs, ..ClusterConfig::default() }, 2, async |bed| {
         let bed = &bed;
+        let began = bed.revision();
         let of = |(number, ops): (usize, &Vec<(Op, u64)>)| {
             let ops = ops.clone();
             async move {
-                let mut asker = Asker { client: bed.client(&format!("client-{number}")), seen: BTreeMap::new() };
+                let mut asker = Asker::of(bed.client(&format!("client-{number}")));
                 let mut done = Vec::new();
                 for (op, pause) in ops {
                     bed.wait(millis(pause)).await;
                     let (sent, asked) = (bed.revision(), asker.asked(&op));
-                    let answer = asker.ask(&asked).await;
-                    done.push(Done { sent, over: bed.revision(), asked, answer });
+                    let answer = asker.ask(op.0, &asked).await;
+                    done.push(Done { sent, over: bed.revision(), place: op.0, asked, answer });
                 }
                 done
             }
         };
-        let done = futures_util::future::join_all(clients.iter().enumerate().map(of)).await;
-        bed.wait(secs(1)).await;
-        let kind = bed.kind::<ConfigMap>();
-        let changes = bed.cluster.store(|store| {
-            let all = store.table(kind).changes_after(0);
-            all.map(|change| (change.revision, change.key.name().to_owned(), change.after.is_some())).collect()
+        let listen = |&watch: &(usize, u64)| async move {
+            futures_util::join!(
+                heard::<ConfigMap>(bed, Kind::Map, watch, began),
+                heard::<Pod>(bed, Kind::Pod, watch, began),
+                heard::<SpiderIPPool>(bed, Kind::Pool, watch, began),
+                heard::<SpiderEndpoint>(bed, Kind::Endpoint, watch, began),
+            )
+        };
+        let doing = futures_util::future::join_all(clients.iter().enumerate().map(of));
+        let (done, heard) = futures_util::join!(doing, futures_util::future::join_all(watches.iter().map(listen)));
+        let kinds = [
+            (Kind::Map, bed.kind::<ConfigMap>()),
+            (Kind::Pod, bed.kind::<Pod>()),
+            (Kind::Pool, bed.kind::<SpiderIPPool>()),
+            (Kind::Endpoint, bed.kind::<SpiderEndpoint>()),
+        ];
+        let mut changes = bed.cluster.store(|store| {
+            let place = |kind, name: &str| PLACES.into_iter().find(|place| *place == (kind, name)).unwrap();
+            let of = |&(kind, id)| {
+                let all = store.table(id).changes_after(began);
+                all.map(move |change| (change.revision, place(kind, change.key.name()), change.after.is_some()))
+            };
+            kinds.iter().flat_map(of).collect::<Vec<_>>()
         });
-        (done.into_iter().flatten().collect(), changes)
+        changes.sort();
+        let heard = heard.into_iter().flat_map(|(maps, pods, pools, endpoints)| [maps, pods, pools, endpoints]).collect();
+        Run { done: done.into_iter().flatten().collect(), changes, heard }
     })
 }
 
-/// The object after `change` of `state`, if the answer of `done` says that it made the change, and the rules agree; unset = it is gone.
-fn made(done: &Done, (revision, name, stays): &Change, state: &State) -> Option<Option<Known>> {
-    if done.sent >= *revision || done.over < *revision {
+/// What `done` did to the object, if its answer says that it made the next of the `changes` of `state`, and the rules agree.
+fn made(done: &Done, changes: &[Change], state: &State) -> Option<Vec<(What, Known)>> {
+    let (revision, place, _) = changes[0];
+    if done.place != place || done.sent >= revision || done.over < revision {
         return None;
     }
-    match (judge(state, &done.asked), &done.answer) {
-        (Verdict::Puts(of, mut known), Answer::Object(answered)) if of == name && *stays => {
-            known.version = *revision;
-            if known.uid.is_empty() {
-                known.uid.clone_from(&answered.uid);
-            }
-            (known == *answered).then_some(Some(known))
-        }
-        (Verdict::Removes(of), Answer::Gone) if of == name && !stays => Some(None),
-        // The update that takes the last finalizer is answered with the object as it was to be.
-        (Verdict::Removes(of), Answer::Object(last)) if of == name && !stays => {
-            (last.deleting && last.finalizers.is_empty()).then_some(None)
-        }
-        _ => None,
-    }
+    let uid = if let Answer::Object(answered) = &done.answer { &*answered.uid } else { "" };
+    let outcome = judge(state, place, &done.asked, revision, uid);
+    let is_as_stored = |((what, known), change): (&(What, Known), &Change)| (known.version, place, *what != What::Deleted) == *change;
+    let agrees = !outcome.changes.is_empty()
+        && outcome.changes.len() <= changes.len()
+        && outcome.changes.iter().zip(changes).all(is_as_stored)
+        && outcome.answer == done.answer;
+    agrees.then_some(outcome.changes)
 }
 
-/// Holds the answers against the rules.
-fn check(done: &[Done], changes: &[Change]) {
+/// Holds the answers, and what watches heard, against the rules.
+fn check(run: &Run) {
+    let Run { done, changes, heard } = run;
     let mut states = vec![(0, State::new())];
     let mut writers = BTreeSet::new();
     let mut uids = BTreeSet::new();
-    for change in changes {
-        let (revision, name, _) = change;
+    let mut events: Vec<Event> = Vec::new();
+    let mut left = &changes[..];
+    while let Some((_, place, _)) = left.first() {
         let state = &states[states.len() - 1].1;
         let right = done.iter().enumerate().filter(|(number, _)| !writers.contains(number));
-        let right = right.filter_map(|(number, done)| Some((number, done, made(done, change, state)?)));
-        // Several may say so. Who asked for what is so by then is answered alike and has changed nothing; of those who removed an object of
-        // this name, each its own, the one who was answered first comes first.
-        let changed_nothing = |done: &Done, after: &Option<Known>| {
-            let after = after.iter().map(|known| (name.clone(), known.clone())).collect();
-            matches!(judge(&after, &done.asked), Verdict::Answers(answer) if answer == done.answer)
+        let right = right.filter_map(|(number, done)| Some((number, done, made(done, left, state)?)));
+        // Several may say so. Who asked for what is so by then is answered alike and has changed nothing.
+        let changed_nothing = |done: &Done, made: &[(What, Known)]| {
+            let there = made.iter().filter(|(what, _)| *what != What::Deleted).map(|(_, known)| (*place, known.clone()));
+            let outcome = judge(&there.collect(), *place, &done.asked, 0, "");
+            outcome.changes.is_empty() && outcome.answer == done.answer
         };
-        let Some((number, _, after)) = right.min_by_key(|(number, done, after)| (changed_nothing(done, after), done.over, *number)) else {
-            panic!("nobody was right to make {change:?} of {state:?}: {done:#?}");
+        let Some((number, _, made)) = right.min_by_key(|(number, done, made)| (changed_nothing(done, made), done.over, *number)) else {
+            panic!("nobody was right to make {:?} of {state:?}: {done:#?}", left[0]);
         };
         writers.insert(number);
-        let mut next = state.clone();
-        match after {
-            Some(known) => {
-                assert!(state.contains_key(name) || uids.insert(known.uid.clone()), "{known:?} is new, and its uid is not");
-                next.insert(name.clone(), known);
+        left = &left[made.len()..];
+        for (what, known) in made {
+            let mut next = states[states.len() - 1].1.clone();
+            match what {
+                What::Added => assert!(uids.insert(known.uid.clone()), "{known:?} is new, and its uid is not"),
+                What::Modified | What::Deleted => {}
             }
-            None => drop(next.remove(name)),
+            let before = if what == What::Deleted { next.remove(place) } else { next.insert(*place, known.clone()) };
+            assert_eq!(before.is_none(), what == What::Added);
+            states.push((known.version, next));
+            events.push((what, *place, known));
         }
-        states.push((*revision, next));
     }
     for (_, read) in done.iter().enumerate().filter(|(number, _)| !writers.contains(number)) {
         let first = states.partition_point(|(revision, _)| *revision <= read.sent) - 1;
         let last = states.partition_point(|(revision, _)| *revision <= read.over) - 1;
-        let fits = |(_, state): &(u64, State)| matches!(judge(state, &read.asked), Verdict::Answers(answer) if answer == read.answer);
+        let fits = |(_, state): &(u64, State)| {
+            let outcome = judge(state, read.place, &read.asked, 0, "");
+            outcome.changes.is_empty() && outcome.answer == read.answer
+        };
         assert!(states[first..=last].iter().any(fits), "no state explains {read:?}: {:#?}", &states[first..=last]);
+    }
+    for (kind, heard) in heard {
+        let told: Vec<_> = events.iter().filter(|(_, (of, _), _)| of == kind).collect();
+        assert_eq!(heard.iter().collect::<Vec<_>>(), told, "a watch was told of what did not happen");
     }
 }
 
-fn ops() -> impl Strategy<Value = Vec<(Op, u64)>> {
-    let name = || prop::sample::select(&NAMES[..]);
+/// What clients are to do to a few objects, so that they meet, each with the pause before.
+pub(crate) fn clients(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<(Op, u64)>>> {
+    let places = prop::sample::subsequence(PLACES.to_vec(), 1..4);
+    places.prop_flat_map(move |places| vec(ops(places), count.clone()))
+}
+
+fn ops(places: Vec<Place>) -> impl Strategy<Value = Vec<(Op, u64)>> {
+    let place = || prop::sample::select(places.clone());
     let which = || prop::sample::select(vec![Which::None, Which::First, Which::Last, Which::Last]);
-    let held = || prop::option::of(0..3u8);
+    let guard = || (which(), which());
+    // Who makes a new one of what it has seen may forget to take the version out.
+    let created = (prop::sample::select(vec![Which::None, Which::None, Which::None, Which::None, Which::Last]), Just(Which::None));
+    let part = || prop::sample::select(vec![Part::Main, Part::Main, Part::Status]);
+    let held = || prop::sample::select(vec![0u8, 0, 1, 2]);
+    let all = (0..3u8, 0..3u8, 0..3u8, held());
+    let body =
+        all.prop_map(|(spec, label, status, held)| Body { spec: Some(spec), label: Some(label), status: Some(status), held: Some(held) });
+    let some = (prop::option::of(0..3u8), prop::option::of(0..3u8), prop::option::of(0..3u8), prop::option::of(held()));
+    let change = some.prop_map(|(spec, label, status, held)| Body { spec, label, status, held });
+    let grace = || prop::sample::select(vec![None, None, Some(-1), Some(0), Some(10), Some(60)]);
     let op = prop_oneof![
-        3 => (name(), 0..3u8, 0..2u8).prop_map(|(name, value, held)| Op::Create { name, value, held }),
-        5 => (name(), 0..3u8, held(), which(), which())
-            .prop_map(|(name, value, held, version, uid)| Op::Update { name, value, held, version, uid }),
-        3 => (name(), which(), which()).prop_map(|(name, version, uid)| Op::Delete { name, version, uid }),
-        2 => name().prop_map(|name| Op::Get { name }),
-        1 => Just(Op::List),
+        6 => (place(), body.clone(), created).prop_map(|(place, body, guard)| (place, Asked::Create(body, guard))),
+        3 => (place(), part(), body, guard()).prop_map(|(place, part, body, guard)| (place, Asked::Update(part, body, guard))),
+        4 => (place(), part(), change, guard()).prop_map(|(place, part, change, guard)| (place, Asked::Patch(part, change, guard))),
+        3 => (place(), grace(), guard()).prop_map(|(place, grace, guard)| (place, Asked::Delete(grace, guard))),
+        2 => place().prop_map(|place| (place, Asked::Get)),
+        1 => (place(), prop::option::of(1..3u8)).prop_map(|(place, label)| (place, Asked::List(label))),
     ];
-    vec((op, prop::sample::select(vec![0, 0, 1, 5, 20])), 1..15)
+    vec((op, prop::sample::select(vec![0, 0, 1, 5, 20])), 1..25)
+}
+
+/// The servers of watches, and after how many milliseconds each opens.
+fn watches() -> impl Strategy<Value = Vec<(usize, u64)>> {
+    vec((0..2usize, prop::sample::select(vec![0, 5, 50, 1_000])), 1..3)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_clients_are_answered_is_what_the_rules_give(seed in 0..1_000u64, from_cache: bool, clients in vec(ops(), 1..5)) {
-        let (done, changes) = ran(seed, from_cache, &clients);
-        check(&done, &changes);
+    fn what_clients_are_answered_is_what_the_rules_give(
+        seed in 0..1_000u64,
+        from_cache: bool,
+        clients in clients(1..5),
+        watches in watches(),
+    ) {
+        check(&ran(seed, from_cache, &clients, &watches));
     }
 }
 
@@ -345,21 +337,63 @@ proptest! {
 fn the_rules_are_asked_for_everything_they_say() {
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    for seed in 0..100 {
-        let clients = vec(ops(), 3).new_tree(&mut runner).unwrap().current();
-        let (done, changes) = ran(seed, seed % 2 == 0, &clients);
-        check(&done, &changes);
-        for done in done {
-            let kind = match done.answer {
-                Answer::Object(known) if known.deleting => "terminating".to_owned(),
+    for seed in 0..150 {
+        let clients = clients(3..4).new_tree(&mut runner).unwrap().current();
+        let run = ran(seed, seed % 2 == 0, &clients, &[(0, 0)]);
+        check(&run);
+        for done in &run.done {
+            let (asked, guard) = match &done.asked {
+                Asked::Create(_, guard) => ("create", Some(guard)),
+                Asked::Update(Part::Main, _, guard) => ("update", Some(guard)),
+                Asked::Update(Part::Status, _, guard) => ("update status", Some(guard)),
+                Asked::Patch(Part::Main, _, guard) => ("patch", Some(guard)),
+                Asked::Patch(Part::Status, _, guard) => ("patch status", Some(guard)),
+                Asked::Delete(_, guard) => ("delete", Some(guard)),
+                Asked::Get => ("get", None),
+                Asked::List(_) => ("list", None),
+            };
+            let of = if guard.is_some_and(|guard| guard.version.is_some()) { " at a version" } else { "" };
+            let answer = match &done.answer {
+                Answer::Object(known) if known.grace.is_some_and(|grace| grace > 0) => "terminating with grace".to_owned(),
+                Answer::Object(known) if known.grace.is_some() && known.held > 0 => "terminating".to_owned(),
+                Answer::Object(known) if known.grace.is_some() => "gone".to_owned(),
                 Answer::Object(_) => "object".to_owned(),
-                Answer::Gone => "gone".to_owned(),
+                Answer::Gone(_) => "gone".to_owned(),
                 Answer::All(_) => "list".to_owned(),
                 Answer::Refused(code, reason) => format!("{code} {reason:?}"),
             };
-            *answers.entry(kind).or_default() += 1;
+            *answers.entry(format!("{:?} {asked}{of}: {answer}", done.place.0)).or_default() += 1;
         }
     }
-    let expected = ["404 NotFound", "409 AlreadyExists", "409 Conflict", "422 Invalid", "gone", "list", "object", "terminating"];
-    assert!(expected.iter().all(|kind| answers.get(*kind).is_some_and(|times| *times >= 10)), "{answers:?}");
+    let expected = [
+        "Map create: 409 AlreadyExists",
+        "Pool create at a version: 500 Unknown",
+        "Map update: object",
+        "Map update: gone",
+        "Endpoint update: 422 Invalid",
+        "Pool update at a version: 409 Conflict",
+        "Pool update at a version: object",
+        "Pod update status: object",
+        "Pool update status: 422 Invalid",
+        "Pool update status at a version: object",
+        "Map patch: gone",
+        "Pod patch: 422 Invalid",
+        "Pool patch: 422 Invalid",
+        "Pod patch: terminating with grace",
+        "Map patch at a version: 409 Conflict",
+        "Endpoint patch at a version: object",
+        "Map patch status: 404 NotFound",
+        "Pod patch status: object",
+        "Pool patch status: object",
+        "Map delete: gone",
+        "Map delete: terminating",
+        "Pod delete: gone",
+        "Pod delete: terminating",
+        "Pod delete: terminating with grace",
+        "Endpoint delete at a version: 409 Conflict",
+        "Pod get: terminating with grace",
+        "Endpoint list: list",
+    ];
+    let rare: Vec<_> = expected.iter().filter(|kind| answers.get(**kind).is_none_or(|times| *times < 5)).collect();
+    assert!(rare.is_empty(), "{rare:?} of {answers:#?}");
 }

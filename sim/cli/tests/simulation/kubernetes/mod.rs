@@ -8,6 +8,7 @@ mod apply;
 mod capacity;
 mod config_map;
 mod connection;
+mod core_server;
 mod create;
 mod delete;
 mod errors;

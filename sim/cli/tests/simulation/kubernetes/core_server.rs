@@ -1,0 +1,177 @@
+//! The API server in memory that `core`'s tests use, beside the simulated one: whatever one client asks, both answer alike. What they do
+//! not have in common is left out: times, what their uids and versions are called, and deletes of pods, whose end is for `core`'s tests
+//! to say.
+
+use std::collections::BTreeMap;
+
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Reply, WatchEvent, WatchOptions};
+use kube_machinery::{ApiError, Client, Object, WatchStream};
+use kube_sim::testbed::Testbed;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use serde_json::{Value, json};
+
+use super::against_rules::objects::known;
+use super::against_rules::rules::{Asked, Guard, Kind, Place};
+use super::against_rules::{Asker, Op, call, clients};
+use super::support::{after, secs, within};
+use api_server::World;
+
+#[path = "../../../../../core/spiderpool/tests/api_server/mod.rs"]
+#[allow(dead_code, reason = "its scripts, caches and clock are for others")]
+mod api_server;
+
+/// One of the servers, with all that it called something.
+struct Side<C> {
+    asker: Asker<C>,
+    uids: Vec<String>,
+    versions: Vec<String>,
+}
+
+/// What stands for a name: when it was first heard.
+fn number(names: &mut Vec<String>, name: &str) -> usize {
+    names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}
+
+impl<C: Client> Side<C> {
+    fn of(client: C) -> Self {
+        Self { asker: Asker::of(client), uids: Vec::new(), versions: Vec::new() }
+    }
+
+    fn object<K: Object>(&mut self, object: &K) -> Value {
+        let mut value = serde_json::to_value(object).unwrap();
+        let meta = value["metadata"].as_object_mut().unwrap();
+        meta.remove("creationTimestamp");
+        if let Some(time) = meta.get_mut("deletionTimestamp") {
+            *time = json!(true);
+        }
+        meta["uid"] = json!(number(&mut self.uids, meta["uid"].as_str().unwrap()));
+        meta["resourceVersion"] = json!(number(&mut self.versions, meta["resourceVersion"].as_str().unwrap()));
+        value
+    }
+
+    /// A text in which uids and versions may stand.
+    fn text(&self, text: &str) -> String {
+        let mut uids: Vec<_> = self.uids.iter().enumerate().collect();
+        // One may begin as another.
+        uids.sort_by_key(|(_, uid)| std::cmp::Reverse(uid.len()));
+        let text = uids.into_iter().fold(text.to_owned(), |text, (number, uid)| text.replace(uid, &format!("<uid {number}>")));
+        let versions = self.versions.iter().enumerate();
+        versions.fold(text, |text, (number, version)| text.replace(&format!("({version})"), &format!("(<version {number}>)")))
+    }
+
+    async fn ask(&mut self, op: &Op) -> (Asked<Guard>, Value) {
+        let asked = self.asker.asked(op);
+        let answer = match op.0.0 {
+            Kind::Map => self.ask_of::<ConfigMap>(op.0, &asked).await,
+            Kind::Pod => self.ask_of::<Pod>(op.0, &asked).await,
+            Kind::Pool => self.ask_of::<SpiderIPPool>(op.0, &asked).await,
+            Kind::Endpoint => self.ask_of::<SpiderEndpoint>(op.0, &asked).await,
+        };
+        (asked, answer)
+    }
+
+    async fn ask_of<K: Object>(&mut self, place: Place, asked: &Asked<Guard>) -> Value {
+        match self.asker.client.send(call::<K>(place, asked).into()).await {
+            Ok(Reply::Object(object)) => {
+                self.asker.saw(place, known(place.0, &*object).1);
+                json!({"object": self.object(&*object)})
+            }
+            Ok(Reply::Deleted { uid }) => json!({"gone": number(&mut self.uids, &uid)}),
+            Ok(Reply::List(list)) => json!({"list": list.items.iter().map(|item| self.object(&**item)).collect::<Vec<_>>()}),
+            Err(ApiError::Status(status)) => {
+                let body = serde_json::to_string(&status.to_wire()).unwrap();
+                json!({"refused": serde_json::from_str::<Value>(&self.text(&body)).unwrap()})
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// What a watch of this type has to tell.
+    async fn heard<K: Object>(&mut self, bed: &Testbed, options: WatchOptions) -> Vec<Value> {
+        let mut stream = self.asker.client.watch::<K>(None, options).await.unwrap();
+        let mut heard = Vec::new();
+        while let Some(event) = within(bed, secs(5), stream.next()).await {
+            heard.push(match event.expect("the watch goes on").unwrap() {
+                WatchEvent::Added(object) => json!({"added": self.object(&*object)}),
+                WatchEvent::Modified(object) => json!({"modified": self.object(&*object)}),
+                WatchEvent::Deleted(object) => json!({"deleted": self.object(&*object)}),
+                other => panic!("{other:?}"),
+            });
+        }
+        heard
+    }
+
+    async fn all_heard(&mut self, bed: &Testbed, since: u64) -> [Vec<Value>; 4] {
+        [
+            self.heard::<ConfigMap>(bed, after(since)).await,
+            self.heard::<Pod>(bed, after(since)).await,
+            self.heard::<SpiderIPPool>(bed, after(since)).await,
+            self.heard::<SpiderEndpoint>(bed, after(since)).await,
+        ]
+    }
+}
+
+/// Asks both servers for the same, and returns what they answered.
+fn played(clients: &[Vec<(Op, u64)>]) -> Vec<Value> {
+    let is_left_out = |(place, asked): &Op| matches!((place.0, asked), (Kind::Pod, Asked::Delete(..)));
+    Testbed::run(1, async |bed| {
+        let began = bed.revision();
+        let (mut simulated, mut of_core) = (Side::of(bed.client("client")), Side::of(World::default()));
+        let mut answers = Vec::new();
+        for op in clients.iter().flatten().map(|(op, _)| op).filter(|op| !is_left_out(op)) {
+            let (asked, expected) = simulated.ask(op).await;
+            let (_, answer) = of_core.ask(op).await;
+            assert_eq!(answer, expected, "{op:?}: {asked:?}");
+            answers.push(answer);
+        }
+        let expected = simulated.all_heard(&bed, began).await;
+        assert_eq!(of_core.all_heard(&bed, 0).await, expected);
+        answers
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_api_server_of_cores_tests_answers_as_the_simulated_one(clients in clients(1..4)) {
+        played(&clients);
+    }
+}
+
+/// How often each kind of answer was given: the property is about something.
+#[test]
+fn the_api_servers_are_asked_for_every_error() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut told = BTreeMap::<String, usize>::new();
+    for _ in 0..100 {
+        for answer in played(&clients(3..4).new_tree(&mut runner).unwrap().current()) {
+            let refused = &answer["refused"];
+            let kind = match refused["reason"].as_str() {
+                Some(reason) => format!("{reason} {}", refused["details"]["causes"][0]["field"].as_str().unwrap_or_default()),
+                None => answer.as_object().unwrap().keys().next().unwrap().clone(),
+            };
+            *told.entry(kind.trim_end().to_owned()).or_default() += 1;
+        }
+    }
+    let expected = [
+        "object",
+        "list",
+        "gone",
+        "NotFound",
+        "AlreadyExists",
+        "Conflict",
+        "Invalid metadata.resourceVersion",
+        "Invalid metadata.uid",
+        "Invalid metadata.finalizers",
+        // Without a reason: a create that names a version.
+        "refused",
+    ];
+    assert!(expected.iter().all(|kind| told.get(*kind).is_some_and(|times| *times >= 5)), "{told:#?}");
+}

@@ -180,7 +180,7 @@ impl Frontend {
                 body::check_size(asked.body).map_err(ApiError::Status)?;
                 let eviction = serde_json::from_slice(asked.body).map_err(|error| ApiError::Status(body::bad(error.to_string())))?;
                 let dry = asked.query.dry("CreateOptions").map_err(ApiError::Status)?;
-                eviction::evict(&self.client, asked.kind, Self::key(asked, name), &eviction, dry).await
+                eviction::evict(&self.client, Self::key(asked, name), &eviction, dry).await
             }
             (_, "finalize") if asked.def.plural == "namespaces" => Ok(not_allowed()),
             (_, "binding" | "eviction") if asked.def.plural == "pods" => Ok(not_allowed()),

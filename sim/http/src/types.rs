@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_machinery::api::Cause;
 use kube_sim::kinds::{Stored, TypeDef};
@@ -28,12 +27,6 @@ impl Stored<Here> for Secret {
 impl Stored<Here> for Service {
     const HAS_GENERATION: bool = false;
     const RETURNS_DELETED: bool = true;
-
-    kube_sim::status_subresource!(initial: None);
-}
-
-impl Stored<Here> for PodDisruptionBudget {
-    const UNCONDITIONAL_UPDATE: bool = false;
 
     kube_sim::status_subresource!(initial: None);
 }
@@ -85,7 +78,6 @@ pub fn types() -> Vec<TypeDef> {
         TypeDef::by::<Here, ServiceAccount>(),
         TypeDef::by::<Here, Secret>(),
         TypeDef::by::<Here, Service>(),
-        TypeDef::by::<Here, PodDisruptionBudget>(),
         TypeDef::by::<Here, CustomResourceDefinition>(),
         TypeDef::by::<Here, MutatingWebhookConfiguration>(),
         TypeDef::by::<Here, ValidatingWebhookConfiguration>(),

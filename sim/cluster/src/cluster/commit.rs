@@ -43,7 +43,7 @@ impl Intent {
     pub(super) fn of(request: &ApiRequest) -> Self {
         let dry = match &request.op {
             Op::Create { dry, .. } | Op::Update { dry, .. } | Op::Patch { dry, .. } => *dry,
-            Op::Delete { options, .. } => options.dry,
+            Op::Delete { options, .. } | Op::Evict { options, .. } => options.dry,
             Op::Get { .. } | Op::List { .. } => Dry::No,
         };
         let ApiRequest { client, kind, op, call, .. } = request;
@@ -61,6 +61,11 @@ pub(super) struct Transaction {
     pub base: Option<String>,
     /// How often etcd had been restored from a backup: what was sent before that is gone.
     pub restores: u32,
+}
+
+/// The name of an object; empty if it has none yet.
+fn name_of(body: &Obj) -> &str {
+    body.meta().name.as_deref().unwrap_or_default()
 }
 
 impl Loaded {
@@ -114,7 +119,7 @@ impl State {
                 write::load_create(def, namespace.as_deref(), &mut body)?;
                 write::track(def, everywhere, None, None, &mut body, || by(None));
                 if let Some(namespace) = &namespace {
-                    self.check_namespace(def, namespace, &body)?;
+                    self.check_namespace(def, namespace, name_of(&body))?;
                 }
                 Ok(Loaded::Create { namespace, body })
             }
@@ -126,7 +131,7 @@ impl State {
             Op::Update { key, mut body, subresource, .. } => {
                 // A binding is a POST: it creates something in the namespace (K066).
                 if let Some(namespace) = key.namespace().filter(|_| subresource == Some(Subresource::Binding)) {
-                    self.check_namespace(def, namespace, &body)?;
+                    self.check_namespace(def, namespace, name_of(&body))?;
                 }
                 let current = table.get(&key);
                 if write::load_update(def, &self.knobs, &key, &body, current)? {
@@ -141,7 +146,7 @@ impl State {
                 make_mut(&mut body).meta_mut().resource_version = None;
                 write::track(def, everywhere, None, None, &mut body, || by(None));
                 if let Some(namespace) = key.namespace() {
-                    self.check_namespace(def, namespace, &body)?;
+                    self.check_namespace(def, namespace, name_of(&body))?;
                 }
                 Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
             }
@@ -168,6 +173,7 @@ impl State {
                 Ok(Loaded::Delete { key, current, options })
             }
             Op::Get { .. } | Op::List { .. } => unreachable!("reads are not loaded"),
+            Op::Evict { .. } => unreachable!("an eviction is carried out step by step"),
         }
     }
 
@@ -193,19 +199,19 @@ impl State {
         // A version is passed over, as by a PUT that creates.
         make_mut(&mut body).meta_mut().resource_version = None;
         if let Some(namespace) = key.namespace() {
-            self.check_namespace(def, namespace, &body)?;
+            self.check_namespace(def, namespace, name_of(&body))?;
         }
         Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
     }
 
-    /// The NamespaceLifecycle plugin (K066).
-    fn check_namespace(&self, def: &TypeDef, namespace: &str, body: &Obj) -> write::Answer<()> {
+    /// The NamespaceLifecycle plugin (K066), for a POST about the object of this name.
+    pub(super) fn check_namespace(&self, def: &TypeDef, namespace: &str, name: &str) -> write::Answer<()> {
         let Some(kind) = self.namespaces else { return Ok(()) };
         let key = ObjectKey::cluster(namespace);
         match self.store.table(kind).get(&key) {
             None => Err(Box::new(Status::about(Reason::NotFound, "", "namespaces", &key, ""))),
             Some(found) if found.meta().deletion_timestamp.is_some() => {
-                let own = ObjectKey::cluster(body.meta().name.as_deref().unwrap_or(""));
+                let own = ObjectKey::cluster(name);
                 let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
                 let cause = kube_machinery::api::Cause {
                     reason: "NamespaceTerminating".into(),

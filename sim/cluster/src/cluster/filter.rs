@@ -1,7 +1,7 @@
 //! What every request and watch passes first (K §8.1): whose it is, overload, then permission, and the faults that answer in the
 //! server's place.
 
-use kube_machinery::api::{Reason, Subresource, Verb};
+use kube_machinery::api::{Reason, Verb};
 use kube_machinery::{ApiError, ObjectKey, Status};
 use sim_config::draw::unit;
 use sim_config::time::SimTime;
@@ -25,7 +25,7 @@ pub(super) struct Asked<'a> {
     pub verb: Verb,
     pub key: Option<&'a ObjectKey>,
     pub namespace: Option<&'a str>,
-    pub subresource: Option<Subresource>,
+    pub subresource: Option<&'static str>,
     /// Unset for a watch.
     pub call: Option<u64>,
     /// The number of the call in any case.
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
             verb: op.verb(),
             key: op.key(),
             namespace: op.namespace(),
-            subresource: op.subresource(),
+            subresource: op.subresource_name(),
             call: Some(*call),
             sent: *call,
         }
@@ -135,7 +135,7 @@ fn forbidden(cluster: &Cluster, asked: &Asked<'_>) -> ApiError {
     let user = cluster.rt.process_name(asked.client);
     let verb = asked.verb;
     let resource = match asked.subresource {
-        Some(subresource) => format!("{}/{}", def.plural, subresource.as_str()),
+        Some(subresource) => format!("{}/{subresource}", def.plural),
         None => def.plural.to_owned(),
     };
     let place = match asked.namespace {

@@ -26,6 +26,8 @@ pub enum Op {
     Patch { key: ObjectKey, patch: Patch, subresource: Option<Subresource>, dry: Dry },
     /// See [`Call::Delete`].
     Delete { key: ObjectKey, options: Box<DeleteOptions> },
+    /// A POST of an Eviction to a pod: a delete that asks disruption budgets first (K110).
+    Evict { key: ObjectKey, options: Box<DeleteOptions> },
 }
 
 impl Op {
@@ -46,7 +48,7 @@ impl Op {
         match self {
             Op::Get { .. } => Verb::Get,
             Op::List { .. } => Verb::List,
-            Op::Create { .. } => Verb::Create,
+            Op::Create { .. } | Op::Evict { .. } => Verb::Create,
             Op::Update { .. } => Verb::Update,
             Op::Patch { .. } => Verb::Patch,
             Op::Delete { .. } => Verb::Delete,
@@ -57,7 +59,9 @@ impl Op {
     pub fn namespace(&self) -> Option<&str> {
         match self {
             Op::List { namespace, .. } | Op::Create { namespace, .. } => namespace.as_deref(),
-            Op::Get { key, .. } | Op::Update { key, .. } | Op::Patch { key, .. } | Op::Delete { key, .. } => key.namespace(),
+            Op::Get { key, .. } | Op::Update { key, .. } | Op::Patch { key, .. } | Op::Delete { key, .. } | Op::Evict { key, .. } => {
+                key.namespace()
+            }
         }
     }
 
@@ -73,14 +77,24 @@ impl Op {
     pub fn subresource(&self) -> Option<Subresource> {
         match self {
             Op::Update { subresource, .. } | Op::Patch { subresource, .. } => *subresource,
-            Op::Get { .. } | Op::List { .. } | Op::Create { .. } | Op::Delete { .. } => None,
+            Op::Get { .. } | Op::List { .. } | Op::Create { .. } | Op::Delete { .. } | Op::Evict { .. } => None,
+        }
+    }
+
+    /// What follows the name in its URL.
+    pub(super) fn subresource_name(&self) -> Option<&'static str> {
+        match self {
+            Op::Evict { .. } => Some("eviction"),
+            op => op.subresource().map(Subresource::as_str),
         }
     }
 
     /// The object it names; unset for lists and creates.
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
-            Op::Get { key, .. } | Op::Update { key, .. } | Op::Patch { key, .. } | Op::Delete { key, .. } => Some(key),
+            Op::Get { key, .. } | Op::Update { key, .. } | Op::Patch { key, .. } | Op::Delete { key, .. } | Op::Evict { key, .. } => {
+                Some(key)
+            }
             Op::List { .. } | Op::Create { .. } => None,
         }
     }

@@ -200,6 +200,8 @@ impl State {
                 },
                 Err(_) => false,
             },
+            // It is several writes.
+            Op::Evict { .. } => true,
             _ => !self.reaches_etcd(server) || self.is_hooked(request),
         }
     }
@@ -276,7 +278,7 @@ impl Cluster {
     }
 
     /// Waits for what the request needs and answers it.
-    async fn work(self: &Arc<Self>, work: &Work, request: ApiRequest) -> Result<ApiReply, ApiError> {
+    pub(super) async fn work(self: &Arc<Self>, work: &Work, request: ApiRequest) -> Result<ApiReply, ApiError> {
         let (server, asked_at) = (work.server, self.rt.now());
         let def = self.registry.get(request.kind);
         match &request.op {
@@ -288,6 +290,7 @@ impl Cluster {
                 let plan = plan_list(def, options).map_err(ApiError::Status)?;
                 self.wait_for(server, request.kind, &plan.freshness).await?;
             }
+            Op::Evict { .. } => return self.evict(work, request).await,
             _ => {
                 let hooked = self.lock().is_hooked(&request);
                 if hooked {

@@ -45,6 +45,13 @@ impl State {
         }
     }
 
+    /// How long one more transaction of a request takes that needs several, by the choices of the world.
+    pub(super) fn next_transaction(&mut self, server: usize) -> Duration {
+        let degraded = self.servers[server].degraded || self.etcd.is_degraded();
+        let samplers = if degraded { &self.degraded_samplers } else { &self.samplers };
+        samplers.commit.sample(self.choices.unit())
+    }
+
     /// How long the steps of a request take on `server`, by the draws of its message.
     pub(super) fn server_time(&self, server: usize, op: &Op, block: &Block) -> ServerTime {
         let degraded = self.servers[server].degraded;

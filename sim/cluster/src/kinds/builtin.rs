@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodCondition, PodStatus, PodTemplateSpec,
 };
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
@@ -37,7 +38,7 @@ pub fn builtin() -> Vec<TypeDef> {
 
 /// The registrations of types that came later than those of others: digests of kept plans count on the numbers of types.
 pub fn latecomers() -> Vec<TypeDef> {
-    vec![TypeDef::of::<ControllerRevision>(), TypeDef::of::<CloneSet>()]
+    vec![TypeDef::of::<ControllerRevision>(), TypeDef::of::<CloneSet>(), TypeDef::of::<PodDisruptionBudget>()]
 }
 
 fn cause(reason: &'static str, field: &str, message: &str) -> Cause {
@@ -355,6 +356,19 @@ impl Stored for ControllerRevision {
 
     fn content(&self) -> u64 {
         self.revision.unwrap_or(0) as u64
+    }
+}
+
+impl Stored for PodDisruptionBudget {
+    const UNCONDITIONAL_UPDATE: bool = false;
+
+    status_subresource!(initial: None);
+
+    fn content(&self) -> u64 {
+        let Some(status) = &self.status else { return 0 };
+        let numbers = [status.disruptions_allowed, status.current_healthy, status.desired_healthy, status.expected_pods];
+        let disrupted = status.disrupted_pods.as_ref().map_or(0, |pods| pods.len() as u64);
+        numbers.into_iter().fold(WordHash::new(), |hash, number| hash.word(count(number))).word(disrupted).finish()
     }
 }
 

@@ -9,6 +9,8 @@ pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// On a node of which somebody promises that it is off (KEP-2268).
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+/// On a node that is cordoned.
+pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// The effect that evicts.
 pub const NO_EXECUTE: &str = "NoExecute";
 /// The effect that only keeps new pods away.

@@ -42,8 +42,8 @@ use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
-    DeleteSubnet, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, Reserve,
-    RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, Unreserve,
+    DeleteSubnet, DrainNode, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm,
+    Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, UncordonNode, Unreserve,
 };
 
 /// Spiderpool in a cluster.
@@ -92,6 +92,10 @@ kinds! {
         "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
         /// Changes the labels of a node.
         "label-node" => LabelNode(LabelNode),
+        /// Drains a node: cordons it, and evicts its pods but for those of DaemonSets.
+        "drain-node" => DrainNode(DrainNode),
+        /// Lets a node take new pods again.
+        "uncordon-node" => UncordonNode(UncordonNode),
         /// Changes the labels of a namespace.
         "label-namespace" => LabelNamespace(LabelNamespace),
         /// Changes settings of Spiderpool, and restarts its agents.

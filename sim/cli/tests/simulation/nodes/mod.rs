@@ -2,6 +2,7 @@
 //! (K §6, K136 to K145), with real kubelets, and a plugin that records what it is called for.
 
 mod by_name;
+mod drain;
 mod eviction;
 mod heartbeats;
 mod lifecycle;

@@ -25,7 +25,7 @@ use super::replica_set::available_in;
 use super::shared::Shared;
 use super::template;
 use super::view::{label, node_of};
-use crate::node::taints::{taints_of, tolerates};
+use crate::node::taints::{UNSCHEDULABLE, taints_of, tolerates};
 
 /// The taints that every pod of a DaemonSet bears, and the effect of each.
 const BORNE: [(&str, &str); 6] = [
@@ -34,7 +34,7 @@ const BORNE: [(&str, &str); 6] = [
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
     ("node.kubernetes.io/memory-pressure", "NoSchedule"),
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    (UNSCHEDULABLE, "NoSchedule"),
 ];
 
 pub(super) struct DaemonSets {

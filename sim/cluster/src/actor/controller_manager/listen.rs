@@ -1,21 +1,24 @@
 //! Which changes make which controllers look at what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube_machinery::Object;
 use kube_machinery::ObjectKey;
 use kube_machinery::informer::{Index, Notification};
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use parking_lot::Mutex;
 
+use super::disruption::is_covered;
 use super::families::controller_of;
 use super::kubevirt::BY_INSTANCE;
 use super::shared::Shared;
 use super::stateful_set::{self, ORPHANS};
+use super::view::View;
 use super::{Controller, Item, Kind, OWNER, Set};
 use crate::actor::garbage_collector::Collected;
 use crate::actor::informers::Informers;
@@ -31,7 +34,7 @@ pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
             Controller::Deployment => types.push(Collected::of::<Deployment>()),
             Controller::DaemonSet => types.push(Collected::of::<DaemonSet>()),
             Controller::Job => types.push(Collected::of::<Job>()),
-            Controller::Namespace | Controller::NodeLifecycle | Controller::PodGc => {}
+            Controller::Namespace | Controller::NodeLifecycle | Controller::PodGc | Controller::Disruption => {}
             Controller::CronJob => types.push(Collected::of::<CronJob>()),
             Controller::CloneSet => types.push(Collected::of::<CloneSet>()),
             Controller::KubeVirt => types.extend([
@@ -113,6 +116,7 @@ pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
             Controller::KubeVirt => kubevirt(shared, informers),
             Controller::CronJob => cron_jobs(shared, informers),
             Controller::CloneSet => shared.hear_of::<CloneSet>(informers, |key| Kind::CloneSet.item(key)),
+            Controller::Disruption => budgets(shared, informers),
             // They listen for themselves.
             Controller::NodeLifecycle | Controller::PodGc => {}
         }
@@ -174,6 +178,37 @@ fn daemon_sets(shared: &Arc<Shared>, informers: &mut Informers) {
         }
         for key in known.lock().iter() {
             shared.queue.add(Kind::DaemonSet.item(key.clone()));
+        }
+    });
+}
+
+/// A budget is looked at when it changes, and when a pod that it selects comes, goes, or is another one to those who count.
+fn budgets(shared: &Arc<Shared>, informers: &mut Informers) {
+    let known: Arc<Mutex<BTreeMap<ObjectKey, Arc<PodDisruptionBudget>>>> = Arc::default();
+    let (budgets, told) = (known.clone(), shared.clone());
+    // Also when an eviction has changed its status.
+    informers.tell::<PodDisruptionBudget>(move |notification| {
+        let key = notification.key();
+        match notification {
+            Notification::Added { object, .. } | Notification::Updated { new: object, .. } => {
+                budgets.lock().insert(key.clone(), object.clone());
+            }
+            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => drop(budgets.lock().remove(&key)),
+        }
+        told.queue.add(Kind::Budget.item(key));
+    });
+    let shared = shared.clone();
+    informers.tell::<Pod>(move |notification| {
+        if let Notification::Updated { old, new } = notification
+            && (&old.metadata.uid, &old.metadata.labels, View::of(old)) == (&new.metadata.uid, &new.metadata.labels, View::of(new))
+        {
+            return;
+        }
+        let before = if let Notification::Updated { old, .. } = notification { Some(old) } else { None };
+        for (key, budget) in known.lock().iter() {
+            if before.into_iter().chain([notification.object()]).any(|pod| is_covered(budget, pod)) {
+                shared.queue.add(Kind::Budget.item(key.clone()));
+            }
         }
     });
 }

@@ -34,6 +34,7 @@ mod clone_set;
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod disruption;
 mod expectations;
 mod families;
 mod job;
@@ -58,6 +59,7 @@ use clone_set::CloneSets;
 use cron_job::CronJobs;
 use daemon_set::DaemonSets;
 use deployment::Deployments;
+use disruption::Disruptions;
 use job::Jobs;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_machinery::Object;
@@ -108,6 +110,8 @@ pub enum Controller {
     CronJob,
     /// Pods of a kind of workload that Spiderpool does not know (A §6.1).
     CloneSet,
+    /// How many pods evictions may take away (K §6.5).
+    Disruption,
 }
 
 impl Controller {
@@ -195,6 +199,7 @@ enum Kind {
     Instance,
     CronJob,
     CloneSet,
+    Budget,
 }
 
 impl Kind {
@@ -223,6 +228,7 @@ impl Kind {
             Kind::Machine | Kind::Instance => Controller::KubeVirt,
             Kind::CronJob => Controller::CronJob,
             Kind::CloneSet => Controller::CloneSet,
+            Kind::Budget => Controller::Disruption,
         }
     }
 
@@ -257,6 +263,7 @@ struct Controllers {
     instances: Option<Instances>,
     cron_jobs: Option<CronJobs>,
     clone_sets: Option<CloneSets>,
+    disruptions: Option<Disruptions>,
 }
 
 /// One life of the process.
@@ -291,6 +298,7 @@ async fn run(cluster: &Arc<Cluster>, process: ProcessId, seed: u64, set: &Arc<Se
 impl Controllers {
     fn new(shared: Arc<Shared>, informers: &Started, registry: &Registry) -> Self {
         let of = |controller| shared.set.controllers.contains(&controller).then(|| shared.clone());
+        let runs_budgets = shared.set.controllers.contains(&Controller::Disruption);
         Self {
             stateful_sets: of(Controller::StatefulSet).map(|shared| StatefulSets {
                 shared,
@@ -309,7 +317,7 @@ impl Controllers {
             namespaces: of(Controller::Namespace).map(|shared| Namespaces {
                 shared,
                 namespaces: informers.store(),
-                content: namespace::content(registry),
+                content: namespace::content(registry, runs_budgets),
             }),
             machines: of(Controller::KubeVirt).map(|shared| Machines { shared, machines: informers.store(), instances: informers.store() }),
             instances: of(Controller::KubeVirt).map(|shared| Instances {
@@ -319,6 +327,11 @@ impl Controllers {
             }),
             cron_jobs: of(Controller::CronJob).map(|shared| CronJobs { shared, cron_jobs: informers.store(), jobs: informers.store() }),
             clone_sets: of(Controller::CloneSet).map(|shared| CloneSets { shared, sets: informers.store() }),
+            disruptions: of(Controller::Disruption).map(|shared| Disruptions {
+                shared,
+                budgets: informers.store(),
+                pods: informers.store(),
+            }),
             shared,
         }
     }
@@ -352,6 +365,7 @@ impl Controllers {
             Kind::Instance => with!(instances),
             Kind::CronJob => with!(cron_jobs),
             Kind::CloneSet => with!(clone_sets),
+            Kind::Budget => with!(disruptions),
         }
     }
 }

@@ -12,6 +12,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, Repl
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube_machinery::Object;
 use kube_machinery::api::{Call, DeleteOptions, Dry, ListOptions, Subresource, ignore_not_found};
 use kube_machinery::informer::StoreReader;
@@ -59,6 +60,9 @@ const BUILTIN: [(&str, Empty); 11] = [
     ("controllerrevisions", |client, namespace| Box::pin(empty::<ControllerRevision>(client, namespace))),
 ];
 
+/// That of a type that is there only where somebody looks after it.
+const BUDGETS: (&str, Empty) = ("poddisruptionbudgets", |client, namespace| Box::pin(empty::<PodDisruptionBudget>(client, namespace)));
+
 /// The operators' types that come last.
 const OPERATORS: [(&str, Empty); 3] = [
     ("virtualmachines", |client, namespace| Box::pin(empty::<VirtualMachine>(client, namespace))),
@@ -102,10 +106,11 @@ impl Namespaces {
     }
 }
 
-/// How a namespace is emptied, type by type.
-pub(super) fn content(registry: &Registry) -> Vec<Empty> {
+/// How a namespace is emptied, type by type. `budgets`: whether there may be disruption budgets.
+pub(super) fn content(registry: &Registry, budgets: bool) -> Vec<Empty> {
     let extended = registry.iter().filter_map(|(_, def)| def.extension::<NamespaceContent>()).map(|content| content.0);
-    BUILTIN.iter().map(|(_, empty)| *empty).chain(extended).chain(OPERATORS.iter().map(|(_, empty)| *empty)).collect()
+    let builtin = BUILTIN.iter().chain(budgets.then_some(&BUDGETS)).map(|(_, empty)| *empty);
+    builtin.chain(extended).chain(OPERATORS.iter().map(|(_, empty)| *empty)).collect()
 }
 
 /// Deletes everything of one type.
@@ -144,7 +149,7 @@ mod tests {
     #[test]
     fn every_type_in_namespaces_is_deleted_with_its_namespace() {
         let mut served: Vec<&str> = kinds::all([]).iter().filter(|def| def.namespaced).map(|def| def.plural).collect();
-        let mut emptied: Vec<&str> = BUILTIN.iter().chain(&OPERATORS).map(|(plural, _)| *plural).collect();
+        let mut emptied: Vec<&str> = BUILTIN.iter().chain([&BUDGETS]).chain(&OPERATORS).map(|(plural, _)| *plural).collect();
         served.sort_unstable();
         emptied.sort_unstable();
         assert_eq!(emptied, served);

@@ -28,14 +28,15 @@ pub(super) fn fits(pod: &Pod, node: &Node) -> bool {
 }
 
 /// A node without the condition Ready counts as ready: that is how people write manifests. Kubernetes' own scheduler does not look at that
-/// condition, only at the taint that follows from it a moment later; who bears that taint comes to the node all the same.
+/// condition, only at the taint that follows from it a moment later; who bears that taint comes to the node all the same. Who bears the
+/// taint of a cordoned node comes there, too, as pods of DaemonSets do.
 fn takes_pods(node: &Node, pod: &Pod) -> bool {
     let bears = |key: &str| {
         let taint = Taint { key: key.to_owned(), effect: taints::NO_SCHEDULE.to_owned(), ..Taint::default() };
         !taints::repels(&taint, taints::tolerations_of(pod))
     };
     (taints::is_ready(node) != Some(false) || bears(taints::NOT_READY) && bears(taints::UNREACHABLE))
-        && node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true)
+        && (node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) || bears(taints::UNSCHEDULABLE))
         && node.metadata.deletion_timestamp.is_none()
 }
 
@@ -94,7 +95,10 @@ mod tests {
             let status = json!({"conditions": [{"type": "Ready", "status": status}]});
             assert_eq!(fits(&web, &node(json!({}), status)), takes);
         }
-        assert!(!fits(&web, &node(json!({"unschedulable": true}), json!({}))));
+        let cordoned = node(json!({"unschedulable": true}), json!({}));
+        let of_daemon_set =
+            pod(json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]}));
+        assert!(!fits(&web, &cordoned) && fits(&of_daemon_set, &cordoned));
     }
 
     #[test]

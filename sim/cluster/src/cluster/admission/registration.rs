@@ -86,7 +86,9 @@ pub struct Rule {
 
 impl Rule {
     fn contains(&self, kind: KindId, op: &Op, operation: Verb) -> bool {
-        (self.kinds.is_empty() || self.kinds.contains(&kind))
+        // Of an eviction its steps are looked at, each as what it is.
+        !matches!(op, Op::Evict { .. })
+            && (self.kinds.is_empty() || self.kinds.contains(&kind))
             && self.part.contains(op.subresource())
             && (self.operations.is_empty() || self.operations.contains(&operation))
     }

@@ -34,6 +34,8 @@ pub(crate) enum Coverage {
     AnAnswerHasSeveralNics,
     /// An address is given up because somebody outside uses it.
     AnOutsideConflictIsFound,
+    /// A static pod that was evicted is followed on another node by one with its address.
+    AnEvictedPodKeepsItsAddress,
 }
 
 impl IpamClaim for Coverage {
@@ -43,6 +45,7 @@ impl IpamClaim for Coverage {
             Coverage::AnAddIsRolledBack | Coverage::AnOutsideConflictIsFound | Coverage::ADeleteComesLate => EventMask::RELEASE,
             Coverage::ALaterPoolServes => EventMask::CHOICE,
             Coverage::AStaticAddressIsKept
+            | Coverage::AnEvictedPodKeepsItsAddress
             | Coverage::AnEndpointAnswers
             | Coverage::AnAnswerHasBothFamilies
             | Coverage::AnAnswerHasSeveralNics => EventMask::ANSWER,
@@ -79,6 +82,7 @@ impl Coverage {
                 _ => false,
             },
             Coverage::AStaticAddressIsKept
+            | Coverage::AnEvictedPodKeepsItsAddress
             | Coverage::AnEndpointAnswers
             | Coverage::AnAnswerHasBothFamilies
             | Coverage::AnAnswerHasSeveralNics => Answered::of(seen).is_some_and(|answer| self.is_in_answer(&answer, view)),
@@ -96,14 +100,21 @@ impl Coverage {
                 differs(|one, other| one.nic == other.nic && one.address.is_ipv4() != other.address.is_ipv4())
             }
             Coverage::AnAnswerHasSeveralNics => differs(|one, other| one.nic != other.nic),
-            Coverage::AStaticAddressIsKept => {
-                let name = view.pods.get(answer.uid).and_then(|pod| pod.static_name());
-                let kept = name.map_or(&[][..], |name| view.ledger.kept(name));
-                kept.iter().any(|before| before.uid != *answer.uid && answer.given.contains(&before.given))
+            Coverage::AStaticAddressIsKept => kept_from(answer, view).next().is_some(),
+            Coverage::AnEvictedPodKeepsItsAddress => {
+                let node = view.pods.get(answer.uid).and_then(|pod| pod.node());
+                kept_from(answer, view).filter_map(|uid| view.pods.get(uid)).any(|before| before.is_evicted() && before.node() != node)
             }
             _ => false,
         }
     }
+}
+
+/// The predecessors of the same place whose addresses an answer has.
+fn kept_from<'a>(answer: &'a Answered<'_>, view: &'a View) -> impl Iterator<Item = &'a Arc<str>> {
+    let name = view.pods.get(answer.uid).and_then(|pod| pod.static_name());
+    let kept = name.map_or(&[][..], |name| view.ledger.kept(name));
+    kept.iter().filter(|before| before.uid != *answer.uid && answer.given.contains(&before.given)).map(|before| &before.uid)
 }
 
 /// An address goes from one pod to a pod of another name.
@@ -129,6 +140,10 @@ impl IpamClaim for AnAddressChangesHands {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::{Pod, PodCondition};
+    use kube_machinery::ObjectKey;
+    use kube_sim::cluster::{DISRUPTION_TARGET, EVICTED_BY_API};
+
     use super::super::testing::{Stage, on_stage};
     use super::*;
     use crate::oracle::Opinion;
@@ -219,6 +234,37 @@ mod tests {
             },
             |stage| stage.answer("ns/web-0", "new", "eth0", FIRST),
         );
+    }
+
+    #[test]
+    fn an_evicted_pod_keeps_its_address_on_another_node_only() {
+        let moved = |evicted: bool, node: &'static str| {
+            let (mut held, web) = (false, ObjectKey::namespaced("ns", "web-0"));
+            on_stage("an-evicted-pod-keeps-its-address", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.stateful_set("ns/web", 1);
+                stage.static_pod("ns/web-0", "old");
+                stage.change::<Pod>(stage.kubelet, &web, |pod| pod.spec.get_or_insert_default().node_name = Some("node-0".to_owned()));
+                stage.answer("ns/web-0", "old", "eth0", FIRST);
+                if evicted {
+                    let condition = PodCondition {
+                        type_: DISRUPTION_TARGET.to_owned(),
+                        reason: Some(EVICTED_BY_API.to_owned()),
+                        ..PodCondition::default()
+                    };
+                    let mark = |pod: &mut Pod| pod.status.get_or_insert_default().conditions = Some(vec![condition]);
+                    stage.change::<Pod>(stage.person, &web, mark);
+                }
+                stage.pod_gone("ns/web-0");
+                stage.static_pod("ns/web-0", "new");
+                stage.change::<Pod>(stage.kubelet, &web, |pod| pod.spec.get_or_insert_default().node_name = Some(node.to_owned()));
+                stage.answer("ns/web-0", "new", "eth0", FIRST);
+                held = stage.held();
+            });
+            held
+        };
+        assert!(moved(true, "node-1"));
+        assert!(!moved(true, "node-0") && !moved(false, "node-1"));
     }
 
     #[test]

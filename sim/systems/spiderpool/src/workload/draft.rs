@@ -186,9 +186,13 @@ pub struct SpiderDraft {
     pub subnet_changes: Choice<u32>,
     /// What they do.
     pub subnet_change: Choice<SubnetChange>,
-    /// For how long pools and subnets are changed.
+    /// How often people drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
+    pub drains: Choice<u32>,
+    /// How many applications of several pods have a disruption budget, by which one of their pods may be evicted at a time.
+    pub budgeted: Probability,
+    /// For how long pools and subnets are changed, and nodes drained.
     pub changed_for: Choice<Span>,
-    /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets.
+    /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets, drains.
     pub events: Choice<Span>,
     /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs; `-` = standard
     /// input. Times are seconds from the start of the trace, or dates of RFC 3339, of which the first creation is the start. Of the time at
@@ -289,6 +293,8 @@ impl Default for SpiderDraft {
             overlapping: Choice::Is(0),
             subnet_changes: Choice::Is(0),
             subnet_change: Choice::Is(SubnetChange::Exclude),
+            drains: Choice::Is(0),
+            budgeted: probability(0.0),
             changed_for: Choice::Between(secs(5), secs(30)),
             events: Choice::Between(secs(10), secs(60)),
             trace: None,
@@ -350,7 +356,7 @@ impl Draft for SpiderDraft {
         let by_hand = if self.on_delete.get() > 0.0 { most(&self.replicas) } else { 0 };
         let mended = if self.mistaken.get() > 0.0 { 2 + most(&self.replicas) } else { 0 };
         let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand + mended)
-            + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
+            + 2 * (most(&self.pool_changes) + most(&self.subnet_changes) + most(&self.drains))
             + most(&self.leaked)
             + most(&self.overlapping);
         for (key, what, value, limit) in [
@@ -455,6 +461,12 @@ impl Draft for SpiderDraft {
         if !subnets.is_empty() {
             for _ in 0..self.subnet_changes.draw(draw) {
                 drawn.subnet_change(draw);
+            }
+        }
+        // Drawn for those only who ask for it: what others draw stays as it was.
+        if *self.drains.bounds().1 > 0 {
+            for _ in 0..self.drains.draw(draw) {
+                drawn.drain(draw, &names, plan.nodes);
             }
         }
         if self.has_zones() {

@@ -13,6 +13,7 @@ mod agent;
 mod apps;
 mod controller;
 mod draft;
+mod drain;
 mod first_use;
 mod hook_note;
 mod hooks;
@@ -64,9 +65,9 @@ pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
-    AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool,
-    EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings,
-    Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DrainNode,
+    EditPool, EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp,
+    SetSettings, UncordonNode, Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -152,7 +153,8 @@ impl Work for SpiderPlan {
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, \
                  `create-pool`, `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, \
-                 `garble-records`, `reserve`, `unreserve`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`",
+                 `garble-records`, `reserve`, `unreserve`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`, \
+                 `label-node`, `label-namespace`, `drain-node`, `uncordon-node`",
             )
         };
         match op.get().ok_or_else(invalid)? {
@@ -180,6 +182,8 @@ impl Work for SpiderPlan {
             | Operation::CreateNamespace(_)
             | Operation::AnnotateNamespace(_)
             | Operation::LabelNode(_)
+            | Operation::DrainNode(_)
+            | Operation::UncordonNode(_)
             | Operation::LabelNamespace(_)
             | Operation::DeleteNamespace(_) => Ok(()),
         }
@@ -280,6 +284,9 @@ impl Work for SpiderPlan {
         let mut controllers = self.controllers_of_kubernetes();
         if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {
             controllers.push(Controller::Namespace);
+        }
+        if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::ApplyApp(ApplyApp { min_available: Some(_), .. }))) {
+            controllers.push(Controller::Disruption);
         }
         let mut set = Set::of(controllers).collecting::<SpiderEndpoint>();
         if self.serves_subnets() {

@@ -47,7 +47,7 @@ const HOLDER: &str = "example.com/backup";
 pub(super) struct Operator {
     pub(super) site: Arc<Site>,
     pub(super) client: SimClient,
-    env: SimEnv,
+    pub(super) env: SimEnv,
     /// The kind of each application, by namespace and name.
     kinds: Arc<BTreeMap<ObjectKey, AppKind>>,
 }
@@ -111,6 +111,8 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::LabelNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::LabelNode(op) => Some(format!("node {}", op.node)),
+        Operation::DrainNode(op) => Some(format!("node {}", op.node)),
+        Operation::UncordonNode(op) => Some(format!("node {}", op.node)),
     }
 }
 
@@ -118,17 +120,10 @@ impl Operator {
     /// One attempt at an operation.
     async fn ask(&self, number: usize, op: &Operation) -> Result<(), ApiError> {
         match op {
-            Operation::ApplyApp(apply) => match self.app_object(apply, number) {
-                App::Pod(object) => Box::pin(self.create(*object, number)).await,
-                App::StatefulSet(object) => Box::pin(self.create(*object, number)).await,
-                App::Deployment(object) => Box::pin(self.create(*object, number)).await,
-                App::ReplicaSet(object) => Box::pin(self.create(*object, number)).await,
-                App::DaemonSet(object) => Box::pin(self.create(*object, number)).await,
-                App::Job(object) => Box::pin(self.create(*object, number)).await,
-                App::VirtualMachine(object) => Box::pin(self.create(*object, number)).await,
-                App::CronJob(object) => Box::pin(self.create(*object, number)).await,
-                App::CloneSet(object) => Box::pin(self.create(*object, number)).await,
-            },
+            Operation::ApplyApp(apply) => {
+                self.apply_app(apply, number).await?;
+                self.create_budget(apply).await
+            }
             Operation::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
             Operation::RollOutApp(op) => self.patch_app(&op.namespace, &op.app, roll_out(op, number)).await,
             Operation::EditStatefulSet(op) => self.edit_stateful_set(op).await,
@@ -177,6 +172,22 @@ impl Operator {
                 let patch = Patch::merge(json!({"metadata": {"labels": changed(&op.labels)}}));
                 ignore_not_found(self.client.patch::<Node>(&ObjectKey::cluster(&op.node), patch).await)
             }
+            Operation::DrainNode(op) => Box::pin(self.drain(op)).await,
+            Operation::UncordonNode(op) => self.cordon(&op.node, false).await,
+        }
+    }
+
+    async fn apply_app(&self, apply: &ApplyApp, number: usize) -> Result<(), ApiError> {
+        match self.app_object(apply, number) {
+            App::Pod(object) => Box::pin(self.create(*object, number)).await,
+            App::StatefulSet(object) => Box::pin(self.create(*object, number)).await,
+            App::Deployment(object) => Box::pin(self.create(*object, number)).await,
+            App::ReplicaSet(object) => Box::pin(self.create(*object, number)).await,
+            App::DaemonSet(object) => Box::pin(self.create(*object, number)).await,
+            App::Job(object) => Box::pin(self.create(*object, number)).await,
+            App::VirtualMachine(object) => Box::pin(self.create(*object, number)).await,
+            App::CronJob(object) => Box::pin(self.create(*object, number)).await,
+            App::CloneSet(object) => Box::pin(self.create(*object, number)).await,
         }
     }
 

@@ -20,6 +20,10 @@ fn one() -> u32 {
     1
 }
 
+fn drain_timeout() -> Span {
+    Span::secs(120)
+}
+
 /// A UID that no pod has.
 fn no_uid() -> String {
     "00000000-0000-0000-0000-000000000000".to_owned()
@@ -115,6 +119,9 @@ pub struct ApplyApp {
     /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<u32>,
+    /// How many of its pods evictions leave ready in any case: `minAvailable` of a PodDisruptionBudget of its name, which outlives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_available: Option<u32>,
     /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a
     /// namesake, too, as likely as not among 1,200 workloads of one name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -386,6 +393,26 @@ pub struct LabelNode {
     pub node: String,
     /// The labels; an empty text takes one away.
     pub labels: BTreeMap<String, String>,
+}
+
+/// Somebody drains a node, as `kubectl drain --ignore-daemonsets --force` does: it takes no new pods, and those that it has are evicted but
+/// for those of DaemonSets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DrainNode {
+    /// The node that is drained, by its name.
+    pub node: String,
+    /// After this time whoever drains it gives up, and what is left there stays (`--timeout`).
+    #[serde(default = "drain_timeout")]
+    pub timeout: Span,
+}
+
+/// Somebody lets a node take new pods again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UncordonNode {
+    /// The node that is uncordoned, by its name.
+    pub node: String,
 }
 
 /// Somebody changes the labels of a namespace.

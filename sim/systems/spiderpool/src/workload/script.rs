@@ -163,6 +163,8 @@ pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)
             Operation::AnnotateNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
             Operation::LabelNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
             Operation::LabelNode(op) => all.extend(nodes.judge(at, "node", &op.node, "")),
+            Operation::DrainNode(op) => all.extend(nodes.judge(at, "node", &op.node, "")),
+            Operation::UncordonNode(op) => all.extend(nodes.judge(at, "node", &op.node, "")),
             Operation::DeleteNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
             _ => {}
         }
@@ -217,6 +219,8 @@ mod tests {
             ("\"edit-subnet\", subnet = \"s4-0\"", "subnet", "s4-0"),
             ("\"delete-subnet\", subnet = \"s4-0\"", "subnet", "s4-0"),
             ("\"unreserve\", name = \"nope\"", "name", "nope"),
+            ("\"drain-node\", node = \"node-3\"", "node", "node-3"),
+            ("\"uncordon-node\", node = \"node-3\"", "node", "node-3"),
             ("\"annotate-namespace\", namespace = \"kube-node-lease\", annotations = {}", "namespace", "kube-node-lease"),
             ("\"delete-namespace\", namespace = \"nope\"", "namespace", "nope"),
         ] {

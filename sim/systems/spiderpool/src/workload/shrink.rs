@@ -8,7 +8,7 @@ use sim_config::time::{SimTime, Span};
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
-use super::ops::{AppKind, ApplyApp, Cascade, EditPool, EditStatefulSet, PoolPlan, RollOutApp};
+use super::ops::{AppKind, ApplyApp, Cascade, DrainNode, EditPool, EditStatefulSet, PoolPlan, RollOutApp, UncordonNode};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
 use crate::Operation;
@@ -71,6 +71,11 @@ fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     let moved = ops.iter().cloned().map(|mut op| {
         op.kind = op.kind.changed(|op| match op {
             Operation::ApplyApp(ApplyApp { node: Some(node), .. }) if *node >= nodes => *node = 0,
+            Operation::DrainNode(DrainNode { node, .. }) | Operation::UncordonNode(UncordonNode { node })
+                if (nodes..plan.nodes).any(|gone| plan.node_name(gone) == *node) =>
+            {
+                *node = plan.node_name(0);
+            }
             Operation::EditPool(EditPool { nodes: Some(names), .. }) => {
                 for name in names.iter_mut().filter(|name| (nodes..plan.nodes).any(|gone| plan.node_name(gone) == **name)) {
                     *name = plan.node_name(0);
@@ -137,6 +142,7 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
                     with(index, Operation::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
                 }
                 with(index, Operation::ApplyApp(ApplyApp { start: 0, ..apply.clone() }));
+                with(index, Operation::ApplyApp(ApplyApp { min_available: None, ..apply.clone() }));
                 with(index, Operation::ApplyApp(ApplyApp { partition: 0, on_delete: false, ..apply.clone() }));
                 for key in apply.annotations.keys() {
                     let mut simpler = apply.clone();
@@ -192,7 +198,7 @@ fn pools_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
 /// An application is created once until somebody deletes it, not at once, and nobody does anything to one that was never there.
-/// What is created last is not waited for by a pool that never comes back.
+/// What is created last is not waited for by a pool that never comes back, nor by a node that stays cordoned.
 pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
     let mut in_order: Vec<&Op> = ops.iter().collect();
     in_order.sort_by_key(|op| op.common.at);
@@ -201,6 +207,7 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
     let mut pools: BTreeMap<&str, bool> = BTreeMap::new();
     let mut subnets: BTreeMap<&str, bool> = BTreeMap::new();
     let mut reserved: BTreeSet<&str> = BTreeSet::new();
+    let mut cordoned: BTreeSet<&str> = BTreeSet::new();
     let apps = in_order.iter().all(|op| match op.kind.own() {
         Operation::ApplyApp(apply) => there.insert((&apply.namespace, &apply.app), op.common.at).is_none(),
         Operation::DeleteApp(delete) => {
@@ -249,11 +256,20 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
             subnets.insert(subnet, serves);
             true
         }
+        Operation::DrainNode(op) => {
+            cordoned.insert(&op.node);
+            true
+        }
+        Operation::UncordonNode(op) => {
+            cordoned.remove(op.node.as_str());
+            true
+        }
         Operation::Reserve(op) => reserved.insert(&op.name),
         Operation::Unreserve(op) => reserved.remove(op.name.as_str()),
         _ => true,
     });
-    apps && cron_jobs_end(ops) && pools.values().chain(subnets.values()).all(|serves| *serves) && reserved.is_empty()
+    let serve = pools.values().chain(subnets.values()).all(|serves| *serves);
+    apps && cron_jobs_end(ops) && serve && reserved.is_empty() && cordoned.is_empty()
 }
 
 /// Whether every CronJob is deleted in the end, so that no pod is left to wait for at any time.

@@ -197,6 +197,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::AStaticAddressIsKept)),
     },
     ClaimDef {
+        name: "an-evicted-pod-keeps-its-address",
+        kind: Kind::Sometimes,
+        about: "a pod is given the address of its predecessor of the same place, which was evicted from another node",
+        reference: Some("A S10"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::AnEvictedPodKeepsItsAddress)),
+    },
+    ClaimDef {
         name: "agents-conflict",
         kind: Kind::Sometimes,
         about: "an agent writes a pool and is refused because it changed since it was read",

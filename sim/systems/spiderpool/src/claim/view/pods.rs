@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_machinery::kubevirt;
 use kube_machinery::{FxHashMap, ObjectKey};
+use kube_sim::cluster::{DISRUPTION_TARGET, EVICTED_BY_API};
 use sim_config::time::SimTime;
 
 use super::pod_state::{has_ended, runs_without_ips};
@@ -128,6 +129,12 @@ impl Pod {
     /// Whether it is being deleted.
     pub(in super::super) fn is_terminating(&self) -> bool {
         self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether somebody has evicted it by the API.
+    pub(in super::super) fn is_evicted(&self) -> bool {
+        let conditions = self.object.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        conditions.iter().any(|condition| condition.type_ == DISRUPTION_TARGET && condition.reason.as_deref() == Some(EVICTED_BY_API))
     }
 
     /// Under which names its addresses may be recorded, the likelier one first: for a VM it depends on a setting.

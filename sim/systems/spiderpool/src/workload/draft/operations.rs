@@ -14,8 +14,9 @@ use sim_config::{Choice, Open, Probability, With};
 use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
-    AnnotateNamespace, AppKind, ApplyApp, Cascade, CreateNamespace, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord,
-    EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, Cascade, CreateNamespace, CreatePool, DeleteApp, DeletePodOf, DeletePool, DrainNode, EditPool,
+    EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp,
+    UncordonNode, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
@@ -60,6 +61,11 @@ pub(super) struct Drawn<'a> {
     pub(super) namespaces: &'a [String],
     pub(super) nodes: u32,
     pub(super) ops: Vec<Op>,
+}
+
+/// Whether people say how many pods an application of this kind has.
+fn scales(kind: AppKind) -> bool {
+    matches!(kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet)
 }
 
 /// How many mistakes are mended.
@@ -181,6 +187,10 @@ impl Drawn<'_> {
         } else if kind == AppKind::CronJob {
             let every = draft.every.draw(draw);
             (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
+        }
+        // A budget that lets none go would keep a node from being drained for ever.
+        if scales(kind) && apply.replicas > 1 && chance(draw, draft.budgeted) {
+            apply.min_available = Some(apply.replicas - 1);
         }
         if draft.has_zones() {
             apply.labels.insert(ZONE.to_owned(), (*draw.pick(&ZONES)).to_owned());
@@ -311,7 +321,7 @@ impl Drawn<'_> {
     pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
         let mut events: Vec<(Duration, Operation)> = Vec::new();
-        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet);
+        let scales = scales(apply.kind);
         let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
         let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
         let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));
@@ -422,6 +432,14 @@ impl Drawn<'_> {
                 }
             }
         }
+    }
+
+    /// The operator drains a node, and uncordons it.
+    pub(super) fn drain(&mut self, draw: &mut Draw, node_names: &dyn Fn(u32) -> String, nodes: u32) {
+        let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw));
+        let node = node_names(draw.below(u64::from(nodes)) as u32);
+        self.add(at, Operation::DrainNode(DrainNode { node: node.clone(), timeout: lasts }));
+        self.add(at + lasts.0, Operation::UncordonNode(UncordonNode { node }));
     }
 
     /// The operator changes a subnet, and changes it back.

@@ -32,9 +32,9 @@ const UNSEEN_RETRY: u32 = 10;
 const TRIES: u32 = 20;
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
-/// The condition of a pod that is being evicted, and its reason.
+/// The condition of a pod that is being evicted.
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
-/// See [`DISRUPTION_TARGET`].
+/// The reason of that condition where the eviction API set it.
 pub const EVICTED_BY_API: &str = "EvictionByEvictionAPI";
 
 impl SimClient {

@@ -56,8 +56,9 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
         let policy = *self.policy();
         let mut ready: Option<Address> = None;
-        // The VMs that are not to be had: they do not answer, serve another allocation, or have a record that its owner has to give up.
+        // The VMs that are not to be had: they do not answer, or serve another allocation.
         let (mut skip, mut held) = (BTreeSet::new(), None);
+        let mut gave_way = BTreeSet::new();
         let mut guard = None;
         loop {
             if guard.is_none() {
@@ -82,9 +83,14 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(Refusal::NoAvailable { predecessor }) => {
                     drop(guard.take());
-                    let Some((predecessor, vm)) = self.predecessor(predecessor, &snapshot, id, pod, &skip).await else {
+                    let Some((predecessor, vm)) = self.predecessor(predecessor, &snapshot, id, pod, &skip, &gave_way).await else {
                         return Err(held.unwrap_or(PoolError::NoAvailable));
                     };
+                    if let Some(vm) = &vm {
+                        // Whoever is recorded for it may give way, too, once it has booted.
+                        gave_way.insert(predecessor.clone());
+                        skip.remove(vm.key());
+                    }
                     let begun = self.release_begun(Some(&predecessor), vm.as_ref(), Releaser::Successor, effort);
                     let released = Box::pin(self.release_within(&predecessor, vm.as_ref(), budget, effort)).await;
                     self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
@@ -96,7 +102,6 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                         }
                         released => drop(released?),
                     }
-                    skip.extend(vm.map(|vm| AddressKey::clone(vm.key())));
                     continue;
                 }
                 Ok(Answer::Allocated(address)) => Ok(address),
@@ -159,6 +164,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         id: &Arc<str>,
         pod: &PodName,
         skip: &BTreeSet<AddressKey>,
+        gave_way: &BTreeSet<Arc<str>>,
     ) -> Option<(Arc<str>, Option<Address>)> {
         if let Some(known) = known {
             return Some((known, None));
@@ -173,9 +179,9 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             return None;
         }
         // The VM that serves the pod's last sandbox refuses whoever it is recorded for, and nobody else has it boot.
-        let named = self.owners.named().await.ok()?.into_iter();
+        let named = self.owners.named().await.ok()?.allocations.into_iter();
         let lost = named.filter(|of| self.setting().is_lost_predecessor(document, of, pod));
-        let lost = lost.filter(|of| of.allocation_id != *id && !skip.contains(of.ip.key()));
+        let lost = lost.filter(|of| of.allocation_id != *id && !gave_way.contains(&of.allocation_id));
         lost.min_by_key(|of| of.allocated_at).map(|of| (of.allocation_id, Some(of.ip)))
     }
 

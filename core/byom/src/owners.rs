@@ -1,12 +1,23 @@
 //! Who may still be using an address, according to something else than the pool document.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
+use super::address::AddressKey;
 use super::allocation::IpAllocation;
 use super::error::{NotOwned, OwnersUnknown};
 use super::observer::Step;
 use super::outcome::Context;
+
+/// What the owners of addresses name.
+#[derive(Clone, Debug, Default)]
+pub struct Named {
+    /// The allocations that they name.
+    pub allocations: Vec<IpAllocation>,
+    /// The VMs of those that name no allocation, as an older version's do: whoever such a VM serves may be theirs.
+    pub vms: BTreeSet<AddressKey>,
+}
 
 /// The live owners of addresses: in reality the PeerPod objects.
 ///
@@ -22,12 +33,12 @@ pub trait Owners: Clone + Send + Sync + 'static {
     /// It cannot be told. Then nothing is rebuilt and nothing released.
     fn live(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send;
 
-    /// Every allocation that an owner names, also where another one of its VM is the one that [`live`](Self::live) has.
+    /// What owners name, also where another allocation of a VM is the one that [`live`](Self::live) has.
     ///
     /// # Errors
     /// It cannot be told.
-    fn named(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send {
-        self.live()
+    fn named(&self) -> impl Future<Output = Result<Named, OwnersUnknown>> + Send {
+        async { Ok(Named { allocations: self.live().await?, vms: BTreeSet::new() }) }
     }
 
     /// The namespace of the pod that an allocation is for whose record does not say it; `None` = that cannot be told.

@@ -11,7 +11,7 @@ use super::driver::VmPool;
 use super::error::{PoolError, ReadError};
 use super::observer::Releaser;
 use super::outcome::{Context, Effort, Outcome};
-use super::owners::Owners;
+use super::owners::{Named, Owners};
 use super::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -58,10 +58,11 @@ impl Holders {
         self.0.lock().unwrap().is_empty()
     }
 
-    /// Forgets those that are owned after all; who is left.
-    fn unowned(&self, named: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+    /// Forgets those that are owned after all, or may be; who is left.
+    fn unowned(&self, named: Named) -> BTreeSet<Arc<str>> {
         let mut holders = self.0.lock().unwrap();
-        holders.retain(|holder, _| !named.contains(holder));
+        let owned = ids(named.allocations);
+        holders.retain(|holder, vm| !owned.contains(holder) && !named.vms.contains(vm.key()));
         holders.keys().cloned().collect()
     }
 
@@ -99,7 +100,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             let mut unowned: BTreeSet<_> = document.allocated.iter().map(|(id, _)| id.clone()).filter(|id| !live.contains(id)).collect();
             if !self.holders.is_empty() {
                 // By all owners: the live one of such a VM may be the one that it refuses.
-                unowned.extend(self.holders.unowned(&ids(self.owners.named().await?)));
+                unowned.extend(self.holders.unowned(self.owners.named().await?));
             }
             Ok(suspects.due(unowned.iter(), self.env.monotonic(), self.settings.leak_grace))
         };

@@ -16,7 +16,7 @@ use crate::driver::PoolSettings;
 use crate::error::{NotOwned, OwnersUnknown};
 use crate::observer::{Observer, Step};
 use crate::outcome::Context;
-use crate::owners::Owners;
+use crate::owners::{Named, Owners};
 use crate::policy::Policy;
 use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
@@ -163,8 +163,15 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
         Ok(of_vm.into_values().map(|(_, allocation)| allocation).collect())
     }
 
-    async fn named(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
-        Ok(self.all().await?.iter().filter_map(|peer_pod| peer_pod.allocation()).collect())
+    async fn named(&self) -> Result<Named, OwnersUnknown> {
+        let mut named = Named::default();
+        for peer_pod in self.all().await? {
+            match peer_pod.allocation() {
+                Some(allocation) => named.allocations.push(allocation),
+                None => named.vms.extend(peer_pod.vm().map(|vm| AddressKey::clone(vm.key()))),
+            }
+        }
+        Ok(named)
     }
 
     /// The namespace of the PeerPods that name its VM, for Pods of its name. Upstream's name no allocation; where they are in several

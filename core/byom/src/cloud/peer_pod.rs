@@ -114,10 +114,14 @@ impl PeerPod {
         self.spec.allocation_id.as_deref().filter(|id| !id.is_empty())
     }
 
+    /// The VM that it names.
+    pub fn vm(&self) -> Option<Address> {
+        Address::new(self.spec.instance_id.as_str()).canonical()
+    }
+
     /// The record that belongs to it; `None` = it names no allocation or no address.
     pub fn allocation(&self) -> Option<IpAllocation> {
-        let id = self.allocation_id()?;
-        let ip = Address::new(self.spec.instance_id.as_str()).canonical()?;
+        let (id, ip) = (self.allocation_id()?, self.vm()?);
         let text = |text: &Option<String>| Arc::from(text.as_deref().unwrap_or(""));
         Some(IpAllocation {
             allocation_id: id.into(),

@@ -212,8 +212,10 @@ pub(super) enum Fate {
     Made,
     /// The record is missing, and somebody has to see first whether the pod is alive.
     Missing,
-    /// It is not recorded for the new pod, which cannot have it.
+    /// It is not recorded for anybody, and the pool may not give it away now.
     Lost,
+    /// Another pod has it.
+    OfAnotherPod,
     /// Another NIC of the new pod has it.
     OfAnotherNic,
     /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
@@ -265,7 +267,7 @@ pub(super) fn reown(
                 if policy.foreign_record_blocks {
                     return Err(PoolError::DataBroken { ip: *ip, holder: known.pod.clone() });
                 }
-                kept.push(Fate::Lost);
+                kept.push(Fate::OfAnotherPod);
             }
             // Another NIC of this very pod has it.
             Some(known) if !policy.one_record_per_pod && known.pod_uid == new_owner.uid && is_of_another_nic(known, nic) => {

@@ -197,3 +197,19 @@ fn the_endpoint_of_nics_without_names_goes_on_naming_all_that_they_had_or_nothin
     assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.3", "10.0.0.4"]);
     agrees(&scene, "a", "u");
 }
+
+#[test]
+fn an_endpoint_goes_on_naming_what_nobody_has_and_the_pool_may_not_give_now() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+    let first = scene.add("a", "u", "eth0").unwrap();
+    scene.forget_record("p4", "10.0.0.1");
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    for last in 2..=6 {
+        scene.record("p4", &format!("10.0.0.{last}"), "ns/b", "b");
+    }
+    scene.add("a", "u", "eth0").unwrap_err();
+    assert_eq!(scene.stored("a"), addresses(&first));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!([]));
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), addresses(&first));
+}

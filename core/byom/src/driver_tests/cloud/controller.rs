@@ -208,14 +208,19 @@ fn whoever_loses_the_election_does_nothing_more() {
 
 #[test]
 fn a_vm_that_serves_whom_nobody_owns_boots_once_the_grace_is_over() {
-    for owned in [false, true] {
+    // Its owner is gone, is of a version that names no allocations, or is there.
+    for (owned, names_it) in [(false, false), (true, false), (true, true)] {
         let cloud = Cloud::recovered(Policy::hardened(), &ONE);
         let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
         orphan(&cloud, "web", "1");
         // An older version overwrites what it has not read, and lets the PeerPod go without having the VM boot.
         cloud.world.put(before);
+        let mut owner = cloud.peer_pod("web-1");
         if !owned {
-            cloud.world.vanish::<PeerPod>(&ObjectKey::of(&cloud.peer_pod("web-1")));
+            cloud.world.vanish::<PeerPod>(&ObjectKey::of(&owner));
+        } else if !names_it {
+            owner.spec.allocation_id = None;
+            cloud.world.put(owner);
         }
         let _controller = cloud.controller();
         cloud.env.advance(MINUTE);

@@ -215,3 +215,17 @@ fn a_predecessor_whose_record_was_overwritten_is_told_by_its_peer_pod() {
     cloud.start(&adaptor, &sandbox("web", "u1", "3")).unwrap();
     assert_eq!(cloud.holders(), ["web-3"]);
 }
+
+#[test]
+fn a_predecessor_whose_record_was_overwritten_gives_way_also_where_its_vm_is_recorded_for_the_same_pod() {
+    let cloud = Cloud::recovered(Policy::hardened(), &ONE);
+    let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
+    cloud.start(&cloud.adaptor(), &sandbox("web", "u1", "1")).unwrap();
+    cloud.world.put(before);
+    let adaptor = cloud.adaptor();
+    let refused = StartError::Instance(PoolError::UserData(VmError::Held("web-1".into())));
+    assert_eq!(cloud.start(&adaptor, &sandbox("web", "u1", "2")), Err(refused));
+    assert_eq!(cloud.holders(), ["web-2"]);
+    cloud.start(&adaptor, &sandbox("web", "u1", "3")).unwrap();
+    assert_eq!((cloud.holders(), cloud.boots("10.0.0.1")), (vec!["web-3".to_owned()], 1));
+}

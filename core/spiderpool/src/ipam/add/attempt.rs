@@ -45,8 +45,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) taken_over: Vec<(Arc<str>, ReusedIp)>,
     /// Whether records that an endpoint named were missing, and were made anew.
     pub(super) made_records: bool,
-    /// Addresses that the endpoint of this round names, and that are neither recorded for the pod nor to be had.
-    pub(super) unrecorded: Vec<(Arc<str>, IpAddr)>,
+    /// Addresses that the endpoint of this round names, and that other pods have.
+    pub(super) taken: Vec<(Arc<str>, IpAddr)>,
 }
 
 /// Why a round did not end the ADD well.

@@ -109,7 +109,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             forgets_conflicts: false,
             taken_over: Vec::new(),
             made_records: false,
-            unrecorded: Vec::new(),
+            taken: Vec::new(),
         };
         add.run().await
     }
@@ -183,14 +183,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod
     /// that waits for more than there is would keep for ever from others what it cannot use. What its endpoint names by now, by a write
-    /// whose answer was lost, is the pod's, and the next ADD is answered with it, unless it is known not to be recorded for the pod.
+    /// whose answer was lost, is the pod's, and the next ADD is answered with it, unless another pod is known to have it.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
         if self.policy().partial_failure_keeps_records {
             return Err(error);
         }
         let own_time = self.op.with_time();
-        self.drop_unrecorded(&own_time).await;
+        self.drop_taken(&own_time).await;
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         if ledger.may_be_named && !what.is_empty() {
             let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else {
@@ -213,15 +213,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(error)
     }
 
-    /// Takes out of the pod's endpoint what it names without a record (A L3): an earlier life of this process sent it, and it came when
-    /// that had been given back. While nothing is left that the pod could have instead, it would go on naming what is another pod's.
-    async fn drop_unrecorded(&self, own_time: &Op<'_, C, V, K, O>) {
-        if self.unrecorded.is_empty() {
+    /// Takes out of the pod's endpoint what another pod has (A L3): an earlier life of this process sent it, and it came when that had been
+    /// given back. While nothing is left that the pod could have instead, it would go on naming what is another's.
+    async fn drop_taken(&self, own_time: &Op<'_, C, V, K, O>) {
+        if self.taken.is_empty() {
             return;
         }
         let Ok(Some(endpoint)) = own_time.get::<SpiderEndpoint>(&self.key).await else { return };
         let is_own = uid_of(&endpoint) == &*self.uid && !is_terminating(&endpoint);
-        if let Some(rest) = without_addresses(&endpoint, &self.unrecorded, self.nameless).filter(|_| is_own) {
+        if let Some(rest) = without_addresses(&endpoint, &self.taken, self.nameless).filter(|_| is_own) {
             // What stays now goes with the next ADD that fails.
             let _ = own_time.update(rest).await;
         }
@@ -282,7 +282,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
-        self.unrecorded.clear();
+        self.taken.clear();
         let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A A4.

@@ -321,15 +321,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| fate.is_kept();
                     let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.clone()));
                     self.taken_over.extend(kept);
-                    let is_lost = |(_, fate): &(&(usize, ReusedIp), &Fate)| **fate == Fate::Lost;
-                    let unrecorded = reused.iter().zip(&fates).filter(is_lost);
-                    self.unrecorded.extend(unrecorded.map(|((_, reused_ip), _)| (pool.clone(), reused_ip.ip)));
+                    // What nobody has may be permitted again tomorrow.
+                    let is_taken = |(_, fate): &(&(usize, ReusedIp), &Fate)| **fate == Fate::OfAnotherPod;
+                    let taken = reused.iter().zip(&fates).filter(is_taken);
+                    self.taken.extend(taken.map(|((_, reused_ip), _)| (pool.clone(), reused_ip.ip)));
                     lost.extend(places.zip(fates).filter(|(_, fate)| !fate.is_kept()).map(|(place, _)| place));
                 }
-                Err(PoolError::NotFound) if !policy.foreign_record_blocks => {
-                    self.unrecorded.extend(reused.iter().map(|(_, reused_ip)| (pool.clone(), reused_ip.ip)));
-                    lost.extend(places);
-                }
+                Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
                 Err(PoolError::EndpointUnknown) => {
                     strayed = true;
                     // The next round reads the pool itself, whatever the cache shows.

@@ -188,7 +188,7 @@ proptest! {
         for (last, fate) in what.iter().zip(&decision.outcome) {
             let expected = match records.get(last) {
                 None => Fate::Made,
-                Some((key, ..)) if key != KEY => Fate::Lost,
+                Some((key, ..)) if key != KEY => Fate::OfAnotherPod,
                 Some((_, uid, _)) if uid == "u1" => Fate::Kept,
                 Some((_, uid, _)) => Fate::Of(uid.clone()),
             };

@@ -84,6 +84,9 @@ pub(in super::super) struct Last {
     pub(in super::super) said: Said,
 }
 
+/// An address of a pool that an agent recorded, and what it had surely been shown.
+type Recorded = (Arc<str>, IpAddr, ShownUpTo);
+
 /// The whole ledger.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ledger {
@@ -91,7 +94,7 @@ pub(in super::super) struct Ledger {
     /// By static name: the last answer for each NIC and family, whichever pod it was for.
     kept: FxHashMap<Arc<str>, Vec<Answer>>,
     /// By UID: what agents recorded for it last, and what they had surely been shown.
-    recorded: FxHashMap<Arc<str>, Vec<(Arc<str>, IpAddr, ShownUpTo)>>,
+    recorded: FxHashMap<Arc<str>, Vec<Recorded>>,
     releases: FxHashMap<Arc<str>, Vec<Release>>,
     last: FxHashMap<Arc<str>, Last>,
 }

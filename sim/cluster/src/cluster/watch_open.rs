@@ -72,24 +72,32 @@ impl SimClient {
             cluster.rt.sleep(after).await;
             return Err(TransportError::Refused.into());
         }
+        let incarnation = cluster.rt.incarnation(to);
         let size = cluster.lock().size;
         if let Some(size) = size {
             cluster.open_with(size, server, high(block[2])).await;
-            if !cluster.lock().servers[server].up {
-                return Err(TransportError::Reset.into());
-            }
+            self.still_runs(server, incarnation)?;
         }
-        let opened = self.accept(server, kind, namespace, (options, call), &block).await;
+        let opened = self.accept(server, incarnation, kind, namespace, (options, call), &block).await;
         if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened {
             self.hear_from(server, attached).await?;
         }
         opened
     }
 
+    /// Whether the server is in the life in which it took the request. One that crashed while the request waited answers nothing: not with
+    /// an error, and not with a stream, which would be deaf to what happened while the server was down (K §9.2 B7).
+    fn still_runs(&self, server: usize, incarnation: u32) -> Result<(), ApiError> {
+        let cluster = &self.cluster;
+        let runs = cluster.lock().servers[server].up && cluster.rt.incarnation(cluster.server_process(server)) == incarnation;
+        if runs { Ok(()) } else { Err(TransportError::Reset.into()) }
+    }
+
     /// What the server does with the request for a watch.
     async fn accept(
         &self,
         server: usize,
+        incarnation: u32,
         kind: KindId,
         namespace: Option<Arc<str>>,
         (options, sent): (&WatchOptions, u64),
@@ -110,7 +118,9 @@ impl SimClient {
         cluster.lock().filter(cluster, server, asked, block, cluster.rt.now())?;
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
         let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
-        let from = self.watch_start(server, kind, options).await?;
+        let from = self.watch_start(server, incarnation, kind, options).await;
+        self.still_runs(server, incarnation)?;
+        let from = from?;
         // A time-out of 0 is none (K §2.5).
         let life = match options.timeout_seconds.filter(|&seconds| seconds > 0) {
             Some(seconds) => Duration::from_secs(u64::from(seconds)),
@@ -122,7 +132,7 @@ impl SimClient {
     }
 
     /// Where the stream starts: after a revision, or with the cache's state.
-    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
+    async fn watch_start(&self, server: usize, incarnation: u32, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
         let cluster = &self.cluster;
         let invalid = |field, message| ApiError::Status(invalid_options(field, message));
         let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
@@ -167,6 +177,7 @@ impl SimClient {
         };
         let give_up = cluster.rt.now() + Duration::from_secs(3);
         loop {
+            self.still_runs(server, incarnation)?;
             let now = cluster.rt.now();
             let reaches = cluster.lock().cache_reaches(server, kind, wanted, now);
             match reaches {

@@ -76,6 +76,40 @@ fn a_write_in_the_hands_of_a_crashing_server_ends_without_an_answer() {
 }
 
 #[test]
+fn a_watch_that_a_crashing_server_had_not_opened_yet_breaks_also_if_the_server_is_back() {
+    for down in [1, 20] {
+        Testbed::run(1, async |bed| {
+            let client = bed.client_on("client", 0);
+            create(&bed.client_on("other", 1), "a").await.unwrap();
+            bed.wait(SECOND).await;
+            // How new the initial state has to be only etcd can tell, and that stands still while the server crashes.
+            strike(&bed, 5 * SECOND, FaultKind::EtcdPause(kube_sim::fault::EtcdPause {})).await;
+            let options = WatchOptions {
+                send_initial_events: true,
+                resource_version_match: Some(VersionMatch::NotOlderThan),
+                ..WatchOptions::default()
+            };
+            let (opened, watcher) = (Arc::new(parking_lot::Mutex::new(None)), client.clone());
+            let result = opened.clone();
+            bed.rt.spawn(client.process(), async move {
+                let watch = watcher.watch::<ConfigMap>(None, options).await;
+                let first = match watch {
+                    Ok(mut watch) => watch.next().await,
+                    Err(error) => Some(Err(error)),
+                };
+                *result.lock() = first;
+            });
+            bed.wait(SECOND).await;
+            let crash = ApiServerCrash { server: target("apiserver-0"), initializing: Span::millis(0) };
+            strike(&bed, down * SECOND, FaultKind::ApiServerCrash(crash)).await;
+            bed.wait(10 * SECOND).await;
+            let first = opened.lock().take();
+            assert_eq!(first.expect("it is told").unwrap_err(), TransportError::Reset.into(), "down for {down} s");
+        });
+    }
+}
+
+#[test]
 fn a_frozen_server_answers_cached_reads_from_the_past() {
     Testbed::run(1, async |bed| {
         let (frozen, fresh) = (bed.client_on("frozen", 0), bed.client_on("fresh", 1));

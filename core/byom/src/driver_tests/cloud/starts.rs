@@ -195,13 +195,19 @@ fn after_an_upgrade_a_predecessor_is_told_by_its_peer_pod() {
     }
 }
 
-#[test]
-fn a_predecessor_whose_record_was_overwritten_is_told_by_its_peer_pod() {
+/// The only VM serves `web-1`, whose record an older version has overwritten: it writes what it has not read.
+fn serving_without_a_record() -> Cloud {
     let cloud = Cloud::recovered(Policy::hardened(), &ONE);
     let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
     cloud.start(&cloud.adaptor(), &sandbox("web", "u1", "1")).unwrap();
-    // An older version overwrites what it has not read; the VM that serves the pod is recorded for another one, and refuses it.
     cloud.world.put(before);
+    cloud
+}
+
+#[test]
+fn a_predecessor_whose_record_was_overwritten_is_told_by_its_peer_pod() {
+    let cloud = serving_without_a_record();
+    // The VM that serves the pod is recorded for another one, and refuses it.
     let adaptor = cloud.adaptor();
     let refused = StartError::Instance(PoolError::UserData(VmError::Held("web-1".into())));
     assert_eq!(cloud.start(&adaptor, &sandbox("shop", "u2", "1")), Err(refused));
@@ -218,10 +224,7 @@ fn a_predecessor_whose_record_was_overwritten_is_told_by_its_peer_pod() {
 
 #[test]
 fn a_predecessor_whose_record_was_overwritten_gives_way_also_where_its_vm_is_recorded_for_the_same_pod() {
-    let cloud = Cloud::recovered(Policy::hardened(), &ONE);
-    let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
-    cloud.start(&cloud.adaptor(), &sandbox("web", "u1", "1")).unwrap();
-    cloud.world.put(before);
+    let cloud = serving_without_a_record();
     let adaptor = cloud.adaptor();
     let refused = StartError::Instance(PoolError::UserData(VmError::Held("web-1".into())));
     assert_eq!(cloud.start(&adaptor, &sandbox("web", "u1", "2")), Err(refused));

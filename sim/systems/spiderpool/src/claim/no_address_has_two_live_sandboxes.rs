@@ -20,7 +20,8 @@ use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 ///
 /// A successor that was forced on a pod of a StatefulSet or a VM (`forced-successor`) has the address by right, and gives it back by right:
 /// when it ends, or at once, where its pools are others now. Whoever draws it then meets the same sandbox of the older pod, by the same
-/// hazard: that is excused until its node must have ended it.
+/// hazard: that is excused until its node must have ended it. So it is where the successor came as the target of a live migration, and the
+/// source was deleted by force while both answered.
 ///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
 /// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
@@ -53,8 +54,11 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
             Seen::Pod(_, PodNote::SandboxGone { sandbox }) => return self.forget(view, sandbox, None),
             Seen::Pool(change) if change.by_agent => {
                 for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
-                    let answers = view.sandboxes.answering(address).find(|(_, sandbox)| *sandbox.uid == *before.pod_uid);
-                    let forced = answers.filter(|(_, sandbox)| view.is_succeeded(&sandbox.uid));
+                    let answers = view.sandboxes.answering(address);
+                    let forced = answers.filter(|(_, sandbox)| match *sandbox.uid == *before.pod_uid {
+                        true => view.is_succeeded(&sandbox.uid),
+                        false => view.succeeds(&before.pod_uid, &sandbox.uid),
+                    });
                     self.outlived.extend(forced.map(|(id, _)| (id.clone(), address)));
                 }
                 return;
@@ -264,6 +268,30 @@ mod tests {
                 stage.pass(Duration::from_secs(seconds));
                 answers(stage, "ns/b", "b");
                 assert_eq!(stage.excuses(), [excuse], "successor: {successor}, by an agent: {by_agent}, after {seconds} s");
+            });
+        }
+    }
+
+    #[test]
+    fn what_the_target_of_a_migration_gives_back_is_excused_where_the_source_was_deleted_by_force() {
+        for (forced, seconds, excuse) in [(true, 34, Some(FORCED_SUCCESSOR)), (true, 36, None), (false, 1, None)] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                for (pod, uid) in [("ns/virt-1", "source"), ("ns/virt-2", "target")] {
+                    stage.vm_pod(pod, uid, "vm");
+                    stage.pod_is_shown(pod);
+                    stage.sandbox(uid, pod, uid);
+                    stage.attach(uid, "eth0", &["10.0.0.1"]);
+                }
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "target");
+                if forced {
+                    stage.pod_gone("ns/virt-1");
+                }
+                stage.node(PodNote::DelAsked { sandbox: "target".into(), nic: "eth0".into(), netns: true });
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                stage.pass(Duration::from_secs(seconds));
+                answers(stage, "ns/b", "b");
+                assert_eq!(stage.excuses(), [excuse], "forced: {forced}, after {seconds} s");
             });
         }
     }

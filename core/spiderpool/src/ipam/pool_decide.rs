@@ -206,8 +206,10 @@ pub(super) struct ReusedIp {
 /// What becomes of an address that is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The new pod has it.
+    /// The new pod has it, and had it.
     Kept,
+    /// It has it, and another pod of the name had it until now.
+    TakenOver,
     /// It has it by a record that was missing.
     Made,
     /// The record is missing, and somebody has to see first whether the pod is alive.
@@ -225,7 +227,7 @@ pub(super) enum Fate {
 impl Fate {
     /// Whether the new pod has it.
     pub(super) fn is_kept(&self) -> bool {
-        matches!(self, Self::Kept | Self::Made)
+        matches!(self, Self::Kept | Self::TakenOver | Self::Made)
     }
 }
 
@@ -277,11 +279,12 @@ pub(super) fn reown(
                 kept.push(Fate::Of(known.pod_uid.clone()));
             }
             Some(known) => {
-                if known.pod_uid != new_owner.uid || (!policy.one_record_per_pod && *known != new) {
+                let is_own = known.pod_uid == new_owner.uid;
+                if !is_own || (!policy.one_record_per_pod && *known != new) {
                     records.insert(*ip, new);
                     changed = true;
                 }
-                kept.push(Fate::Kept);
+                kept.push(if is_own { Fate::Kept } else { Fate::TakenOver });
             }
             None if policy.reown_missing_record => kept.push(Fate::Kept),
             None if !new_owner.makes => kept.push(Fate::Missing),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::api_server::Deed;
+use crate::api_server::{Deed, World};
 use crate::faults::agrees;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::{Policy, SpiderIPPool};
@@ -121,6 +121,43 @@ fn a_vm_that_moves_keeps_the_address_that_its_other_pod_answers_on() {
     scene.change("Pod", "virt-2", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
     let second = scene.add("virt-2", "u2", "eth0").unwrap();
     assert_eq!(addresses(&second), addresses(&first));
+}
+
+/// The record in `p4` becomes that of `u1`, whoever has it.
+fn the_source_takes_the_record(world: &World) {
+    world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
+        let records = pool["status"]["allocatedIPs"].as_str().unwrap().replace("\"u2\"", "\"u1\"");
+        pool["status"]["allocatedIPs"] = json!(records);
+    });
+}
+
+#[test]
+fn when_both_pods_of_a_migration_ask_endpoint_and_records_are_left_to_the_same_one() {
+    // The source takes over the endpoint while the target takes back the record, and the other way round.
+    for (request, of_endpoint) in [("update SpiderIPPool/status", true), ("update SpiderEndpoint", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.add("virt-1", "u1", "eth0").unwrap();
+        scene.vm_pod("virt-2", "u2", "vm");
+        if of_endpoint {
+            scene.add("virt-2", "u2", "eth0").unwrap();
+            the_source_takes_the_record(&scene.world);
+        }
+        let mut asked = false;
+        scene.world.script(move |name, world| {
+            if name == request && !std::mem::replace(&mut asked, true) {
+                if of_endpoint {
+                    world.change("SpiderEndpoint", &key("vm"), |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
+                } else {
+                    the_source_takes_the_record(world);
+                }
+            }
+            Deed::Serve
+        });
+        scene.add("virt-2", "u2", "eth0").unwrap();
+        let endpoint = scene.endpoint("vm").and_then(|endpoint| Some(endpoint.status.as_ref()?.current.uid.clone()));
+        assert_eq!((endpoint.as_deref(), scene.of("u1").len(), scene.of("u2").len()), (Some("u2"), 0, 1), "at {request}");
+    }
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) forgets_conflicts: bool,
     /// Addresses of a predecessor whose records this ADD has made its own, in an earlier round at the latest.
     pub(super) taken_over: Vec<(Arc<str>, ReusedIp)>,
+    /// Whether a record was another pod's until this round.
+    pub(super) takes_over: bool,
     /// Whether records that an endpoint named were missing, and were made anew.
     pub(super) made_records: bool,
     /// Addresses that the endpoint of this round names, and that other pods have.

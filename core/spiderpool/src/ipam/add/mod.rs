@@ -108,6 +108,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             nameless,
             forgets_conflicts: false,
             taken_over: Vec::new(),
+            takes_over: false,
             made_records: false,
             taken: Vec::new(),
         };
@@ -283,6 +284,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let policy = *self.policy();
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
         self.taken.clear();
+        self.takes_over = false;
         let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A A4.

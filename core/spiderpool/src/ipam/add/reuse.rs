@@ -252,6 +252,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Arc::new(endpoint.clone())
         };
         self.release_given_up(endpoint, static_reuse, entries(&written)).await;
+        // The two pods of a VM's live migration may ask at the same time, and each takes over what the other one has just made its own.
+        // Whoever changes something looks once more, so that endpoint and records are left to the same pod.
+        if self.keeper == Keeper::Vm && (!own || self.takes_over) && !policy.unrecorded_answer {
+            return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
+        }
         Ok(Some(self.answer_of(&written, how)))
     }
 
@@ -317,6 +322,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
             match result {
                 Ok(fates) => {
+                    self.takes_over |= fates.contains(&Fate::TakenOver);
                     self.made_records |= fates.contains(&Fate::Made);
                     let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| fate.is_kept();
                     let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.clone()));

@@ -189,7 +189,7 @@ proptest! {
             let expected = match records.get(last) {
                 None => Fate::Made,
                 Some((key, ..)) if key != KEY => Fate::OfAnotherPod,
-                Some((_, uid, _)) if uid == "u1" => Fate::Kept,
+                Some((_, uid, _)) if uid == "u1" => Fate::TakenOver,
                 Some((_, uid, _)) => Fate::Of(uid.clone()),
             };
             prop_assert_eq!(fate, &expected);
@@ -233,9 +233,9 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
         let decision = reown(&pool, &new_owner, &what, || addresses(&pool, &[])).unwrap();
         (decision.outcome, after(&pool, decision.write.as_ref()).len())
     };
-    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::OfAnotherNic, Fate::Kept, Fate::Made, Fate::Lost], 3));
+    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::OfAnotherNic, Fate::TakenOver, Fate::Made, Fate::Lost], 3));
     // There are as many records as there may be.
-    assert_eq!(fates(2, &[2, 3]), (vec![Fate::Kept, Fate::Lost], 2));
+    assert_eq!(fates(2, &[2, 3]), (vec![Fate::TakenOver, Fate::Lost], 2));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn nothing_is_taken_over_beside_what_an_earlier_life_of_the_agent_recorded_for_t
     for (stray, beside) in
         [((KEY, "net1"), Some(&[][..])), (("ns/b", "eth0"), Some(&[])), ((KEY, "eth0"), Some(&[ip(2)])), ((KEY, "eth0"), None)]
     {
-        assert_eq!(fates(stray, beside), Ok(vec![Fate::Kept]), "{stray:?} {beside:?}");
+        assert_eq!(fates(stray, beside), Ok(vec![Fate::TakenOver]), "{stray:?} {beside:?}");
     }
 }
 

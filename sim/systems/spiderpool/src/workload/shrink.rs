@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ipam_spiderpool::IPPoolSpec;
+use ipam_spiderpool::{IPPoolSpec, names};
 use sim_config::time::{SimTime, Span};
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
@@ -125,6 +125,14 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
         })
 }
 
+/// The annotations but for one. Without its networks a pod has one NIC, and what names pools for others would be another story: addresses
+/// are recorded for them, and nobody ever asks.
+fn without(annotations: &BTreeMap<String, String>, key: &str) -> BTreeMap<String, String> {
+    let of_nics = [names::ANNOTATION_IPPOOLS, names::ANNOTATION_SUBNETS];
+    let goes = |name: &str| name == key || (key == names::ANNOTATION_MULTUS_NETWORKS && of_nics.contains(&name));
+    annotations.iter().filter(|(name, _)| !goes(name)).map(|(name, text)| (name.clone(), text.clone())).collect()
+}
+
 /// One operation in a simpler form.
 fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = Vec::new();
@@ -142,19 +150,15 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
                     with(index, Operation::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
                 }
                 with(index, Operation::ApplyApp(ApplyApp { start: 0, ..apply.clone() }));
-                with(index, Operation::ApplyApp(ApplyApp { min_available: None, ..apply.clone() }));
+                with(index, Operation::ApplyApp(ApplyApp { min_available: None, max_unavailable: None, ..apply.clone() }));
                 with(index, Operation::ApplyApp(ApplyApp { partition: 0, on_delete: false, ..apply.clone() }));
                 for key in apply.annotations.keys() {
-                    let mut simpler = apply.clone();
-                    simpler.annotations.remove(key);
-                    with(index, Operation::ApplyApp(simpler));
+                    with(index, Operation::ApplyApp(ApplyApp { annotations: without(&apply.annotations, key), ..apply.clone() }));
                 }
             }
             Operation::RollOutApp(op) => {
                 for key in op.annotations.keys() {
-                    let mut simpler: RollOutApp = op.clone();
-                    simpler.annotations.remove(key);
-                    with(index, Operation::RollOutApp(simpler));
+                    with(index, Operation::RollOutApp(RollOutApp { annotations: without(&op.annotations, key), ..op.clone() }));
                 }
             }
             Operation::EditStatefulSet(op) => {
@@ -321,6 +325,15 @@ mod tests {
 
     fn drawn(seed: u64) -> (SpiderPlan, Vec<Op>) {
         SpiderDraft::default().draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
+    #[test]
+    fn pods_that_lose_their_networks_name_no_pools_for_them() {
+        let all = [names::ANNOTATION_MULTUS_NETWORKS, names::ANNOTATION_IPPOOLS, names::ANNOTATION_IPPOOL];
+        let all: BTreeMap<String, String> = all.map(|name| (name.to_owned(), String::new())).into();
+        let left = |key| without(&all, key).into_keys().collect::<Vec<_>>();
+        assert_eq!(left(names::ANNOTATION_MULTUS_NETWORKS), [names::ANNOTATION_IPPOOL]);
+        assert_eq!(left(names::ANNOTATION_IPPOOLS), [names::ANNOTATION_IPPOOL, names::ANNOTATION_MULTUS_NETWORKS]);
     }
 
     fn drawn_with_subnets(seed: u64) -> (SpiderPlan, Vec<Op>) {

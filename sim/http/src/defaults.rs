@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::definition;
+
 /// Sets `name` unless something stands there.
 fn default(fields: &mut Map<String, Value>, name: &str, value: Value) {
     if fields.get(name).is_none_or(Value::is_null) {
@@ -45,6 +47,11 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
         "StatefulSet" => stateful_set(fields),
         "Deployment" => deployment(fields),
         "Namespace" => namespace(fields),
+        "CustomResourceDefinition" => {
+            if let Some(spec) = child(fields, "spec") {
+                definition::complete(spec);
+            }
+        }
         "MutatingWebhookConfiguration" => webhooks(fields, true),
         "ValidatingWebhookConfiguration" => webhooks(fields, false),
         "ConfigMap" => ["data", "binaryData"].iter().for_each(|name| drop_if_empty(fields, name)),

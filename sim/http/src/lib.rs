@@ -31,6 +31,7 @@
 mod body;
 pub mod custom;
 mod defaults;
+mod definition;
 mod delete_options;
 mod discovery;
 mod eviction;

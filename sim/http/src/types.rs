@@ -6,6 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube_machinery::api::Cause;
 use kube_sim::kinds::{Stored, TypeDef};
 
+use crate::definition;
+
 /// Says that this crate declares the rules.
 struct Here;
 
@@ -36,6 +38,10 @@ impl Stored<Here> for CustomResourceDefinition {
     const RETURNS_DELETED: bool = true;
 
     kube_sim::status_subresource!(initial: None);
+
+    fn validate(&self) -> Vec<Cause> {
+        definition::faults(self)
+    }
 }
 
 impl Stored<Here> for MutatingWebhookConfiguration {

@@ -109,6 +109,11 @@ impl Informers {
         self.wanted::<K>().handlers.push(Box::new(handler));
     }
 
+    /// Has an informer of `K`, whose store is all that is asked for.
+    pub(super) fn want<K: Object>(&mut self) {
+        self.wanted::<K>();
+    }
+
     /// Starts them all, in the order in which the types were first wanted.
     pub(super) fn start(self, client: &ApiClient, env: &SimEnv) -> Started {
         Started { running: self.wanted.into_iter().map(|(_, wanted)| wanted.start(client, env)).collect() }

@@ -359,21 +359,8 @@ impl Stored for ControllerRevision {
     }
 }
 
-impl Stored for PodDisruptionBudget {
-    const UNCONDITIONAL_UPDATE: bool = false;
-
-    status_subresource!(initial: None);
-
-    fn content(&self) -> u64 {
-        let Some(status) = &self.status else { return 0 };
-        let numbers = [status.disruptions_allowed, status.current_healthy, status.desired_healthy, status.expected_pods];
-        let disrupted = status.disrupted_pods.as_ref().map_or(0, |pods| pods.len() as u64);
-        numbers.into_iter().fold(WordHash::new(), |hash, number| hash.word(count(number))).word(disrupted).finish()
-    }
-}
-
 /// A number of a spec or a status, which may be missing.
-fn count(number: Option<i32>) -> u64 {
+pub(super) fn count(number: Option<i32>) -> u64 {
     number.map_or(u64::MAX, |number| number as u64)
 }
 

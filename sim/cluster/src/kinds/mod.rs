@@ -7,6 +7,7 @@
 mod status;
 
 mod applied;
+mod budget;
 mod builtin;
 mod config_map;
 mod content;

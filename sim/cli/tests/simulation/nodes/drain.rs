@@ -1,6 +1,6 @@
 //! Nodes that people drain: cordons, evictions, and the budgets that refuse them (K §6.5, K110).
 
-use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube_machinery::api::{DeleteOptions, Dry, Patch, Preconditions, Reason};
@@ -9,7 +9,7 @@ use kube_sim::actor::controller_manager::{Controller, Set};
 use kube_sim::cluster::server::Failure;
 use kube_sim::fault::{FaultKind, LostReply};
 use kube_sim::testbed::{from_json, key};
-use serde_json::json;
+use serde_json::{Value, json};
 use sim_config::Probability;
 use sim_config::time::Span;
 
@@ -56,10 +56,12 @@ async fn stateful_set(stage: &Stage, replicas: u32) {
 }
 
 async fn budget(stage: &Stage, stay: u32) {
-    let budget = json!({
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"minAvailable": stay, "selector": {"matchLabels": {"app": "web"}}},
-    });
+    budget_of(stage, json!({"minAvailable": stay})).await;
+}
+
+async fn budget_of(stage: &Stage, mut spec: Value) {
+    spec["selector"] = json!({"matchLabels": {"app": "web"}});
+    let budget = json!({"metadata": {"name": "web", "namespace": "default"}, "spec": spec});
     stage.user.create(from_json::<PodDisruptionBudget>(budget)).await.unwrap();
     stage.until("somebody has counted", 10, || allowed(stage).is_some()).await;
 }
@@ -126,6 +128,45 @@ fn k110_a_budget_lets_one_pod_go_at_a_time() {
         stage.until("the first is back", 90, || allowed(&stage) == Some(1)).await;
         assert!(is_ready(&stage, "web-1"));
         evict(&stage, "web-0").await.unwrap();
+    });
+}
+
+#[test]
+fn a_share_that_may_be_missing_is_of_the_pods_that_the_deployment_of_a_replica_set_asks_for() {
+    stage(3, async |stage| {
+        let deployment = json!({
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {
+                "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}},
+            },
+        });
+        stage.user.create(from_json::<Deployment>(deployment)).await.unwrap();
+        budget_of(&stage, json!({"maxUnavailable": "34%"})).await;
+        stage.until("a third of three, rounded up, may go", 120, || allowed(&stage) == Some(2)).await;
+        let status = stage.stored::<PodDisruptionBudget>(&key("web")).unwrap().status.unwrap();
+        assert_eq!((status.expected_pods, status.desired_healthy), (Some(3), Some(1)));
+    });
+}
+
+#[test]
+fn nobody_goes_while_one_of_the_pods_has_a_controller_that_says_no_number() {
+    stage(2, async |stage| {
+        let set = json!({
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}},
+            },
+        });
+        stage.user.create(from_json::<DaemonSet>(set)).await.unwrap();
+        let ready = || stage.pods().iter().filter(|pod| is_ready(&stage, pod.metadata.name.as_ref().unwrap())).count();
+        stage.until("both run", 60, || ready() == 2).await;
+        budget_of(&stage, json!({"maxUnavailable": 1})).await;
+        stage.wait(10).await;
+        let pod = stage.pods()[0].metadata.name.clone().unwrap();
+        let refused = evict(&stage, &pod).await.unwrap_err();
+        assert_eq!((allowed(&stage), refused.reason()), (Some(0), Some(Reason::TooManyRequests)));
     });
 }
 

@@ -11,14 +11,14 @@ use sim_harness::world::{Outcome, Stage, run};
 use super::scenario;
 
 /// Two of three nodes are drained at the same time, which have two of the three pods of a StatefulSet.
-fn drained(stay: u32) -> String {
+fn drained(budget: &str) -> String {
     format!(
         r#"
         name = "drained"
         why = "Does a drain move what it may?"
         phases = {{ safety = "5m", liveness = "3m" }}
         op = [
-            {{ at = "5s", actor = "people", kind = "apply-app", app = "web", type = "stateful-set", replicas = 3, min_available = {stay} }},
+            {{ at = "5s", actor = "people", kind = "apply-app", app = "web", type = "stateful-set", replicas = 3, {budget} }},
             {{ at = "5s", actor = "people", kind = "apply-app", app = "each", type = "daemon-set" }},
             {{ at = "60s", actor = "people", kind = "drain-node", node = "node-0", timeout = "100s" }},
             {{ at = "60s", actor = "people", kind = "drain-node", node = "node-1", timeout = "100s" }},
@@ -37,8 +37,8 @@ fn drained(stay: u32) -> String {
     )
 }
 
-fn after(stay: u32, seconds: u64) -> Outcome {
-    let plan = scenario(&format!("drained-{stay}"), &drained(stay)).draw(1);
+fn after(budget: &str, seconds: u64) -> Outcome {
+    let plan = scenario("drained", &drained(budget)).draw(1);
     let until = Some(SimTime::from_secs(seconds));
     let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions { dump: true, until, ..RunOptions::default() });
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
@@ -48,6 +48,9 @@ fn after(stay: u32, seconds: u64) -> Outcome {
 fn all<K: Object>(outcome: &Outcome) -> Vec<&K> {
     outcome.objects.iter().filter_map(|(_, object)| object.as_any().downcast_ref()).collect()
 }
+
+/// A budget by which one pod may be missing.
+const ONE_GOES: &str = "max_unavailable = \"1%\"";
 
 /// The UIDs and the nodes of the pods whose names begin so.
 fn pods(outcome: &Outcome, prefix: &str) -> BTreeSet<(String, String)> {
@@ -65,7 +68,7 @@ fn cordoned(outcome: &Outcome) -> usize {
 
 #[test]
 fn a_drain_asks_again_until_the_budget_has_let_every_pod_go_and_leaves_daemon_sets_alone() {
-    let (before, drained, after) = (after(2, 59), after(2, 190), after(2, 220));
+    let (before, drained, after) = (after(ONE_GOES, 59), after(ONE_GOES, 190), after(ONE_GOES, 220));
     assert_eq!(nodes(&pods(&before, "web-")).len(), 3);
     assert_eq!(nodes(&pods(&drained, "web-")), ["node-2"].into());
     assert_eq!(pods(&drained, "web-").intersection(&pods(&before, "web-")).count(), 1, "whoever was there already stays as it was");
@@ -75,7 +78,9 @@ fn a_drain_asks_again_until_the_budget_has_let_every_pod_go_and_leaves_daemon_se
 
 #[test]
 fn a_drain_that_no_budget_allows_is_given_up_and_takes_nothing_away() {
-    let (before, drained) = (after(3, 59), after(3, 190));
-    assert_eq!(pods(&drained, "web-"), pods(&before, "web-"));
-    assert_eq!(cordoned(&drained), 2);
+    for budget in ["min_available = 3", "min_available = \"100%\"", "max_unavailable = 0"] {
+        let (before, drained) = (after(budget, 59), after(budget, 190));
+        assert_eq!(pods(&drained, "web-"), pods(&before, "web-"), "{budget}");
+        assert_eq!(cordoned(&drained), 2);
+    }
 }

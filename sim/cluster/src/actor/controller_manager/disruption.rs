@@ -1,22 +1,26 @@
 //! Disruption budgets: how many of the pods that a budget selects may be evicted (K §6.5).
 //!
-//! Of the ways to say how many have to stay there is `minAvailable` as a whole number. A budget that says it otherwise is never looked at,
-//! and an eviction that it has a say in is refused.
+//! `minAvailable` as a whole number counts the pods that are there. `maxUnavailable` and percentages are about how many pods there shall
+//! be, which their controllers say: StatefulSets, ReplicaSets, and Deployments by their ReplicaSets. While one of the pods has a controller
+//! without such a number (a DaemonSet, say), nobody may be evicted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
 use kube_machinery::informer::StoreReader;
 use kube_machinery::label_selector::selects;
-use kube_machinery::{ApiError, Env};
+use kube_machinery::{ApiError, Env, Object, ObjectKey};
 
 use super::Item;
+use super::deployment::share;
+use super::families::controller_of;
 use super::shared::Shared;
 use super::view::{View, name_of};
 
@@ -27,6 +31,14 @@ pub(super) struct Disruptions {
     pub(super) shared: Arc<Shared>,
     pub(super) budgets: StoreReader<PodDisruptionBudget>,
     pub(super) pods: StoreReader<Pod>,
+    pub(super) scales: Scales,
+}
+
+/// Those who say how many pods there shall be.
+pub(super) struct Scales {
+    pub(super) stateful_sets: StoreReader<StatefulSet>,
+    pub(super) replica_sets: StoreReader<ReplicaSet>,
+    pub(super) deployments: StoreReader<Deployment>,
 }
 
 impl Disruptions {
@@ -41,7 +53,13 @@ impl Disruptions {
                 pods.push(pod.clone());
             }
         });
-        let Some((status, again)) = status_of(&budget, &pods, self.shared.env.wall()) else { return Ok(()) };
+        let (status, again) = match desired(&budget, &pods, &|owner, namespace| self.scales.of(owner, namespace)) {
+            Some(desired) => status_of(&budget, &pods, desired, self.shared.env.wall()),
+            None => {
+                let status = budget.status.clone().unwrap_or_default();
+                (PodDisruptionBudgetStatus { disruptions_allowed: Some(0), ..status }, None)
+            }
+        };
         if let Some(after) = again {
             self.shared.queue.add_after(item.clone(), after);
         }
@@ -61,9 +79,72 @@ pub(super) fn is_covered(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
         && selector.is_some_and(|selector| selects(selector, pod.metadata.labels.as_ref()) == Ok(true))
 }
 
-/// The status of a budget over these pods, and after which time it is another one, if nothing else happens; `None` = there is none to tell.
-fn status_of(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], now: Timestamp) -> Option<(PodDisruptionBudgetStatus, Option<Duration>)> {
-    let Some(IntOrString::Int(desired)) = budget.spec.as_ref().and_then(|spec| spec.min_available.as_ref()) else { return None };
+/// How many of the pods of a budget have to stay, and how many there shall be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Desired {
+    healthy: i32,
+    expected: i32,
+}
+
+/// What a budget asks for of these pods, if `scale` tells of a controller whose number of pods counts and which it is; `None` = nobody can
+/// say.
+fn desired(
+    budget: &PodDisruptionBudget,
+    pods: &[Arc<Pod>],
+    scale: &dyn Fn(&OwnerReference, &str) -> Option<(String, i32)>,
+) -> Option<Desired> {
+    let spec = budget.spec.as_ref()?;
+    let expected = match spec {
+        PodDisruptionBudgetSpec { max_unavailable: None, min_available: Some(IntOrString::Int(_)), .. } => pods.len() as i32,
+        _ => {
+            // Each controller counts once, and pods without one do not.
+            let mut scales = BTreeMap::new();
+            for pod in pods {
+                if let Some(owner) = controller_of(&pod.metadata) {
+                    let (uid, replicas) = scale(owner, pod.metadata.namespace.as_deref().unwrap_or(""))?;
+                    scales.insert(uid, replicas);
+                }
+            }
+            scales.values().sum()
+        }
+    };
+    let healthy = match spec {
+        PodDisruptionBudgetSpec { max_unavailable: Some(most), .. } => (expected - share(most, expected, true)).max(0),
+        PodDisruptionBudgetSpec { min_available: Some(least), .. } => share(least, expected, true),
+        // None has to stay, and nobody may go all the same.
+        _ => return Some(Desired { healthy: 0, expected: 0 }),
+    };
+    Some(Desired { healthy, expected })
+}
+
+impl Scales {
+    /// Whose number counts for the pods of this controller, and which it is.
+    fn of(&self, owner: &OwnerReference, namespace: &str) -> Option<(String, i32)> {
+        fn find<K: Object>(store: &StoreReader<K>, owner: &OwnerReference, namespace: &str) -> Option<Arc<K>> {
+            let is_one = *owner.kind == *K::kind(&()) && *owner.api_version == *K::api_version(&());
+            let found = is_one.then(|| store.get(&ObjectKey::namespaced(namespace, &owner.name))).flatten();
+            found.filter(|object| object.meta().uid.as_ref() == Some(&owner.uid))
+        }
+        let told = |uid: &str, replicas: Option<i32>| Some((uid.to_owned(), replicas.unwrap_or(1)));
+        if let Some(set) = find(&self.stateful_sets, owner, namespace) {
+            return told(&owner.uid, set.spec.replicas);
+        }
+        let set = find(&self.replica_sets, owner, namespace)?;
+        let Some(above) = controller_of(&set.metadata) else {
+            return told(&owner.uid, set.spec.replicas);
+        };
+        let deployment = find(&self.deployments, above, namespace)?;
+        told(&above.uid, deployment.spec.replicas)
+    }
+}
+
+/// The status of a budget over these pods, and after which time it is another one, if nothing else happens.
+fn status_of(
+    budget: &PodDisruptionBudget,
+    pods: &[Arc<Pod>],
+    desired: Desired,
+    now: Timestamp,
+) -> (PodDisruptionBudgetStatus, Option<Duration>) {
     let asked = budget.status.as_ref().and_then(|status| status.disrupted_pods.as_ref());
     let (mut disrupted, mut again) = (BTreeMap::new(), None::<Duration>);
     let mut healthy = 0;
@@ -80,14 +161,14 @@ fn status_of(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], now: Timestamp) ->
     }
     let status = PodDisruptionBudgetStatus {
         observed_generation: budget.metadata.generation,
-        disruptions_allowed: Some((healthy - desired).max(0)),
+        disruptions_allowed: Some(if desired.expected > 0 { (healthy - desired.healthy).max(0) } else { 0 }),
         current_healthy: Some(healthy),
-        desired_healthy: Some(*desired),
-        expected_pods: Some(pods.len() as i32),
+        desired_healthy: Some(desired.healthy),
+        expected_pods: Some(desired.expected),
         disrupted_pods: Some(disrupted).filter(|disrupted| !disrupted.is_empty()),
         conditions: None,
     };
-    Some((status, again))
+    (status, again)
 }
 
 #[cfg(test)]
@@ -107,24 +188,50 @@ mod tests {
         from_json(json!({"metadata": {"name": "web", "namespace": "default", "generation": 3}, "spec": spec, "status": status}))
     }
 
-    fn allowed(budget: &PodDisruptionBudget, pods: &[Arc<Pod>]) -> Option<i32> {
-        status_of(budget, pods, Timestamp::UNIX_EPOCH)?.0.disruptions_allowed
+    fn allowed(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], desired: Desired) -> Option<i32> {
+        status_of(budget, pods, desired, Timestamp::UNIX_EPOCH).0.disruptions_allowed
     }
 
     #[test]
     fn as_many_may_go_as_are_healthy_beyond_those_that_have_to_stay() {
-        let web = budget(json!({"minAvailable": 1}), json!({}));
-        assert_eq!(allowed(&web, &[]), Some(0));
-        assert_eq!(allowed(&web, &[pod("a", true), pod("b", false)]), Some(0));
-        assert_eq!(allowed(&web, &[pod("a", true), pod("b", true), pod("c", true)]), Some(2));
-        assert_eq!(allowed(&budget(json!({"maxUnavailable": 1}), json!({})), &[pod("a", true), pod("b", true)]), None);
+        let web = budget(json!({}), json!({}));
+        let one_of = |expected| Desired { healthy: 1, expected };
+        assert_eq!(allowed(&web, &[], one_of(0)), Some(0));
+        assert_eq!(allowed(&web, &[pod("a", true), pod("b", false)], one_of(2)), Some(0));
+        assert_eq!(allowed(&web, &[pod("a", true), pod("b", true), pod("c", true)], one_of(3)), Some(2));
+    }
+
+    #[test]
+    fn percentages_and_what_may_be_missing_are_of_the_pods_that_controllers_ask_for() {
+        let pod = |owner: Option<&str>| {
+            let owner = |name| json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": name, "controller": true}]);
+            let metadata = json!({"name": "a", "namespace": "default", "ownerReferences": owner.map(owner)});
+            Arc::new(from_json::<Pod>(json!({"metadata": metadata, "spec": {"containers": []}})))
+        };
+        let scale = |owner: &OwnerReference, _: &str| match &*owner.name {
+            "db" => Some(("db".to_owned(), 5)),
+            "web-1" | "web-2" => Some(("web".to_owned(), 10)),
+            _ => None,
+        };
+        let desired = |spec: Value, owners: &[Option<&str>]| {
+            let pods: Vec<_> = owners.iter().map(|owner| pod(*owner)).collect();
+            desired(&budget(spec, json!({})), &pods, &scale).map(|desired| (desired.healthy, desired.expected))
+        };
+        assert_eq!(desired(json!({"minAvailable": 7}), &[Some("db")]), Some((7, 1)), "a number is of those that are there");
+        assert_eq!(desired(json!({"maxUnavailable": 1}), &[Some("db"), Some("db")]), Some((4, 5)), "a controller counts once");
+        assert_eq!(desired(json!({"minAvailable": "50%"}), &[Some("db")]), Some((3, 5)), "rounded up");
+        assert_eq!(desired(json!({"maxUnavailable": "25%"}), &[Some("web-1"), Some("web-2")]), Some((7, 10)), "rounded up, too");
+        assert_eq!(desired(json!({"maxUnavailable": 30}), &[Some("web-1"), Some("db")]), Some((0, 15)), "of all controllers");
+        assert_eq!(desired(json!({"maxUnavailable": 1}), &[None, Some("db")]), Some((4, 5)), "who has no controller does not count");
+        assert_eq!(desired(json!({"maxUnavailable": 1}), &[Some("each")]), None, "nobody says how many");
+        assert_eq!(desired(json!({}), &[Some("db")]), Some((0, 0)), "nobody may go");
     }
 
     #[test]
     fn a_pod_whose_eviction_was_allowed_is_not_counted_until_its_deletion_is_overdue() {
         let pods = [pod("a", true), pod("b", true)];
         let web = budget(json!({"minAvailable": 1}), json!({"disruptedPods": {"a": "1970-01-01T00:00:00Z"}}));
-        let at = |seconds| status_of(&web, &pods, Timestamp::from_second(seconds).unwrap()).unwrap();
+        let at = |seconds| status_of(&web, &pods, Desired { healthy: 1, expected: 2 }, Timestamp::from_second(seconds).unwrap());
         let (status, again) = at(100);
         assert_eq!((status.disruptions_allowed, status.current_healthy, again), (Some(0), Some(1), Some(Duration::from_secs(20))));
         let (status, again) = at(120);

@@ -184,6 +184,10 @@ fn daemon_sets(shared: &Arc<Shared>, informers: &mut Informers) {
 
 /// A budget is looked at when it changes, and when a pod that it selects comes, goes, or is another one to those who count.
 fn budgets(shared: &Arc<Shared>, informers: &mut Informers) {
+    // Who only changes how many pods there shall be is not heard of until one of them changes.
+    informers.want::<StatefulSet>();
+    informers.want::<ReplicaSet>();
+    informers.want::<Deployment>();
     let known: Arc<Mutex<BTreeMap<ObjectKey, Arc<PodDisruptionBudget>>>> = Arc::default();
     let (budgets, told) = (known.clone(), shared.clone());
     // Also when an eviction has changed its status.

@@ -59,7 +59,7 @@ use clone_set::CloneSets;
 use cron_job::CronJobs;
 use daemon_set::DaemonSets;
 use deployment::Deployments;
-use disruption::Disruptions;
+use disruption::{Disruptions, Scales};
 use job::Jobs;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_machinery::Object;
@@ -331,6 +331,7 @@ impl Controllers {
                 shared,
                 budgets: informers.store(),
                 pods: informers.store(),
+                scales: Scales { stateful_sets: informers.store(), replica_sets: informers.store(), deployments: informers.store() },
             }),
             shared,
         }

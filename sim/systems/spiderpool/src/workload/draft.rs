@@ -188,7 +188,8 @@ pub struct SpiderDraft {
     pub subnet_change: Choice<SubnetChange>,
     /// How often people drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
     pub drains: Choice<u32>,
-    /// How many applications of several pods have a disruption budget, by which one of their pods may be evicted at a time.
+    /// How many applications of several pods have a disruption budget: `minAvailable` or `maxUnavailable`, a number or a percentage. Each
+    /// lets one pod go, if not more.
     pub budgeted: Probability,
     /// For how long pools and subnets are changed, and nodes drained.
     pub changed_for: Choice<Span>,

@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Reason, ignore_already_exists, ignore_not_found};
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use serde_json::json;
 
-use super::apps::{APP, app_label};
 use super::operator::Operator;
 use super::ops::{ApplyApp, DrainNode};
 
@@ -73,17 +69,7 @@ impl Operator {
 
     /// Creates the budget of an application, unless there is one of its name.
     pub(super) async fn create_budget(&self, apply: &ApplyApp) -> Result<(), ApiError> {
-        let Some(stay) = apply.min_available else { return Ok(()) };
-        let match_labels = Some([(APP.to_owned(), app_label(&apply.app).to_owned())].into());
-        let budget = PodDisruptionBudget {
-            metadata: ObjectMeta { name: Some(apply.app.clone()), namespace: Some(apply.namespace.clone()), ..ObjectMeta::default() },
-            spec: Some(PodDisruptionBudgetSpec {
-                min_available: Some(IntOrString::Int(stay.min(i32::MAX as u32) as i32)),
-                selector: Some(LabelSelector { match_labels, ..LabelSelector::default() }),
-                ..PodDisruptionBudgetSpec::default()
-            }),
-            status: None,
-        };
+        let Some(budget) = apply.budget() else { return Ok(()) };
         ignore_already_exists(self.client.create(budget).await)
     }
 }

@@ -11,6 +11,7 @@
 mod adopt;
 mod agent;
 mod apps;
+mod budget;
 mod controller;
 mod draft;
 mod drain;
@@ -60,6 +61,7 @@ use subnets::ops::{check_edit, check_subnet};
 use crate::Operation;
 
 pub use adopt::Adopted;
+pub use budget::PodCount;
 pub use draft::{Families, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
 pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
@@ -160,6 +162,7 @@ impl Work for SpiderPlan {
         match op.get().ok_or_else(invalid)? {
             Operation::ApplyApp(op) => {
                 spelling::check_name(&op.app)?;
+                budget::check(op)?;
                 op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
             }
             Operation::CreatePool(op) => plan::check_pool(&op.pool),
@@ -285,7 +288,7 @@ impl Work for SpiderPlan {
         if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {
             controllers.push(Controller::Namespace);
         }
-        if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::ApplyApp(ApplyApp { min_available: Some(_), .. }))) {
+        if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::ApplyApp(apply) if apply.has_budget())) {
             controllers.push(Controller::Disruption);
         }
         let mut set = Set::of(controllers).collecting::<SpiderEndpoint>();

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use sim_config::Open;
 use sim_config::time::Span;
 
+use super::budget::PodCount;
+
 /// The namespace of whatever names none.
 pub(super) const NAMESPACE: &str = "default";
 
@@ -121,7 +123,10 @@ pub struct ApplyApp {
     pub grace: Option<u32>,
     /// How many of its pods evictions leave ready in any case: `minAvailable` of a PodDisruptionBudget of its name, which outlives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_available: Option<u32>,
+    pub min_available: Option<PodCount>,
+    /// How many of its pods may be missing when one is evicted: `maxUnavailable` of that budget, which has only one of the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<PodCount>,
     /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a
     /// namesake, too, as likely as not among 1,200 workloads of one name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

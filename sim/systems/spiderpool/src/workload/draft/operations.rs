@@ -13,6 +13,7 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Open, Probability, With};
 use sim_harness::operation::{Op, Turn};
 
+use super::super::budget;
 use super::super::ops::{
     AnnotateNamespace, AppKind, ApplyApp, Cascade, CreateNamespace, CreatePool, DeleteApp, DeletePodOf, DeletePool, DrainNode, EditPool,
     EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp, ScaleApp,
@@ -188,9 +189,8 @@ impl Drawn<'_> {
             let every = draft.every.draw(draw);
             (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
-        // A budget that lets none go would keep a node from being drained for ever.
         if scales(kind) && apply.replicas > 1 && chance(draw, draft.budgeted) {
-            apply.min_available = Some(apply.replicas - 1);
+            budget::draw(draw, &mut apply);
         }
         if draft.has_zones() {
             apply.labels.insert(ZONE.to_owned(), (*draw.pick(&ZONES)).to_owned());

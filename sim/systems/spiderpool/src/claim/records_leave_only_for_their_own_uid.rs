@@ -4,29 +4,54 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderEndpoint;
+use kube_machinery::{FxHashMap, FxHashSet};
 use kube_sim::rt::ProcessId;
 
-use super::view::{Answer, EventMask, Place, Seen, View, addresses_of, uid_of};
+use super::view::{Answer, EndpointChange, EventMask, Place, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
 /// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
 /// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has
-/// given back since: the batch release has taken it out of the endpoint, and the agent ended before it came to the pool. A record is handed
-/// on only under its own name, from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
+/// given back since: the batch release has taken it out of the endpoint, and the agent ended before it came to the pool, whatever became of
+/// the endpoint since. A record is handed on only under its own name, from a pod that is not alive; the two pods of a VM's live migration
+/// may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
 /// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
-pub(crate) struct RecordsLeaveOnlyForTheirOwnUid;
+#[derive(Default)]
+pub(crate) struct RecordsLeaveOnlyForTheirOwnUid {
+    /// By UID, what a plugin has given back and the pod's endpoint has not named since. What tells of it goes with the endpoint, and the
+    /// record may outlive that.
+    given_back: FxHashMap<Arc<str>, FxHashSet<IpAddr>>,
+}
+
+impl RecordsLeaveOnlyForTheirOwnUid {
+    /// Takes in a write of an endpoint: what it takes out and tells of a conflict for, and what it names again.
+    fn see_endpoint(&mut self, change: &EndpointChange) {
+        let Some(after) = &change.after else { return };
+        let uid = uid_of(after);
+        let is_named = |address: &IpAddr| addresses_of(after).any(|(.., named)| named == *address);
+        if let Some(given_back) = self.given_back.get_mut(uid) {
+            given_back.retain(|address| !is_named(address));
+        }
+        let told = conflicting(after);
+        let is_told_anew = |before: &SpiderEndpoint| uid_of(before) == uid && told.is_some() && told != conflicting(before);
+        let Some(before) = change.before.as_deref().filter(|before| is_told_anew(before)) else { return };
+        let gone = addresses_of(before).map(|(.., address)| address).filter(|address| !is_named(address));
+        self.given_back.entry(uid.into()).or_default().extend(gone);
+    }
+}
 
 impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
     fn event_mask(&self) -> EventMask {
-        EventMask::RELEASE.and(EventMask::POOL)
+        EventMask::RELEASE.and(EventMask::POOL).and(EventMask::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
+            Seen::Endpoint(ref change) => self.see_endpoint(change),
             Seen::Pool(ref change) if change.by_agent => {
                 for edit in &change.edits {
                     let Some((address, before)) = edit.taken() else { continue };
@@ -49,7 +74,8 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
             }
             Seen::Ipam(process, IpamNote::ReleaseBegun { uid, asked, cause, what, .. }) => {
                 findings.exercised();
-                if let Some(wrong) = not_justified(view, process, uid, asked, *cause, what) {
+                let is_given_back = |address: IpAddr| self.given_back.get(uid).is_some_and(|given_back| given_back.contains(&address));
+                if let Some(wrong) = not_justified(view, process, uid, asked, *cause, what, is_given_back) {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
                         let mut lines =
@@ -70,7 +96,15 @@ fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: IpA
 }
 
 /// Why an agent may not release these addresses of `uid` at the request of `asked`.
-fn not_justified(view: &View, by: ProcessId, uid: &str, asked: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) -> Option<&'static str> {
+fn not_justified(
+    view: &View,
+    by: ProcessId,
+    uid: &str,
+    asked: &str,
+    cause: Cause,
+    what: &[(Arc<str>, IpAddr)],
+    is_given_back: impl Fn(IpAddr) -> bool,
+) -> Option<&'static str> {
     let answers = view.ledger.answers(uid).iter();
     let mut answered =
         answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
@@ -90,9 +124,8 @@ fn not_justified(view: &View, by: ProcessId, uid: &str, asked: &str, cause: Caus
             let reclaimed = |answer: &Answer| {
                 view.reclaimed_of(uid, answer.given.address).is_some_and(|reclaimed| reclaimed.said.moment > answer.said.moment)
             };
-            let stands = |answer: &Answer| {
-                !is_given_back(view, uid, answer.given.address) && !is_recorded_anew(view, uid, answer) && !reclaimed(answer)
-            };
+            let stands =
+                |answer: &Answer| !is_given_back(answer.given.address) && !is_recorded_anew(view, uid, answer) && !reclaimed(answer);
             answered.any(stands).then_some("an earlier request was answered with one of them")
         }
         Cause::PoolChange => {
@@ -124,14 +157,8 @@ fn not_justified(view: &View, by: ProcessId, uid: &str, asked: &str, cause: Caus
 /// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
 const CONFLICTING: &str = "ipam.spidernet.io/conflicting-ips";
 
-/// Whether the plugin has given an address back since it was answered: the endpoint of the pod tells of a conflict, and does not name it
-/// any more.
-fn is_given_back(view: &View, uid: &str, address: IpAddr) -> bool {
-    let endpoint = view.pods.get(uid).and_then(|pod| view.endpoint_of(pod));
-    endpoint.is_some_and(|(endpoint, _)| {
-        let tells = endpoint.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(CONFLICTING));
-        uid_of(endpoint) == uid && tells && addresses_of(endpoint).all(|(_, _, named)| named != address)
-    })
+fn conflicting(endpoint: &SpiderEndpoint) -> Option<&String> {
+    endpoint.metadata.annotations.as_ref()?.get(CONFLICTING)
 }
 
 /// Whether what was answered was taken back, and recorded anew by a later request, for a pod whose endpoint is gone, or is its
@@ -231,23 +258,64 @@ mod tests {
         });
     }
 
+    /// An agent writes the endpoint: it tells of a conflict or not, and still names the address or not.
+    fn give_back(stage: &mut Stage, tells: bool, names: bool) {
+        let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
+        stage.change::<ipam_spiderpool::SpiderEndpoint>(stage.agent, &key, |endpoint| {
+            if tells {
+                endpoint.metadata.annotations.get_or_insert_default().insert(super::CONFLICTING.to_owned(), "10.0.0.1".to_owned());
+            }
+            if !names {
+                endpoint.status.as_mut().unwrap().current.ips.clear();
+            }
+        });
+    }
+
     #[test]
     fn a_roll_back_may_take_what_the_plugin_has_given_back() {
         for (tells, names, excuses) in [(true, false, vec![]), (true, true, vec![None]), (false, false, vec![None])] {
             with_pod(|stage| {
-                let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
-                stage.change::<ipam_spiderpool::SpiderEndpoint>(stage.agent, &key, |endpoint| {
-                    if tells {
-                        endpoint.metadata.annotations.get_or_insert_default().insert(super::CONFLICTING.to_owned(), "10.0.0.1".to_owned());
-                    }
-                    if !names {
-                        endpoint.status.as_mut().unwrap().current.ips.clear();
-                    }
-                });
+                give_back(stage, tells, names);
                 stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
                 assert_eq!(stage.excuses(), excuses, "told {tells}, named {names}");
             });
         }
+    }
+
+    #[test]
+    fn a_roll_back_may_take_what_the_plugin_has_given_back_once_the_endpoint_is_gone_unless_it_was_named_again() {
+        let (gone, anothers) = (None, Some("b"));
+        for (tells, again, endpoint, excuses) in [
+            (true, false, gone, vec![]),
+            (true, false, anothers, vec![]),
+            (true, true, gone, vec![None]),
+            (true, true, anothers, vec![None]),
+            (false, false, gone, vec![None]),
+            (false, false, anothers, vec![None]),
+        ] {
+            with_pod(|stage| {
+                give_back(stage, tells, false);
+                if again {
+                    stage.endpoint(stage.agent, "ns/web-0", "a", FIRST);
+                }
+                stage.endpoint_gone(stage.agent, "ns/web-0");
+                if endpoint == anothers {
+                    stage.endpoint(stage.agent, "ns/web-0", "b", &[("eth0", "p", "10.0.0.2")]);
+                }
+                stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+                assert_eq!(stage.excuses(), excuses, "told {tells}, named again {again}, the endpoint is that of {endpoint:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn what_a_later_write_takes_out_of_an_endpoint_that_tells_of_a_conflict_is_not_given_back() {
+        with_pod(|stage| {
+            give_back(stage, true, true);
+            give_back(stage, true, false);
+            stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "an agent removes a record only for the UID in it, of a pod that is not alive or lost its claim",
         reference: Some("A S9"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecordsLeaveOnlyForTheirOwnUid)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecordsLeaveOnlyForTheirOwnUid::default())),
     },
     ClaimDef {
         name: "static-pods-keep-their-addresses",

@@ -52,11 +52,12 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
             Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) => (sandbox, nic, addresses),
             Seen::Pod(_, PodNote::DelAsked { sandbox, nic, .. }) => return self.forget(view, sandbox, Some(nic)),
             Seen::Pod(_, PodNote::SandboxGone { sandbox }) => return self.forget(view, sandbox, None),
-            Seen::Pool(change) if change.by_agent => {
+            Seen::Pool(change) => {
                 for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
                     let answers = view.sandboxes.answering(address);
+                    // A replica knows the grace of the pod whose record it takes (G §6).
                     let forced = answers.filter(|(_, sandbox)| match *sandbox.uid == *before.pod_uid {
-                        true => view.is_succeeded(&sandbox.uid),
+                        true => change.by_agent && view.is_succeeded(&sandbox.uid),
                         false => view.succeeds(&before.pod_uid, &sandbox.uid),
                     });
                     self.outlived.extend(forced.map(|(id, _)| (id.clone(), address)));
@@ -273,8 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_target_of_a_migration_gives_back_is_excused_where_the_source_was_deleted_by_force() {
-        for (forced, seconds, excuse) in [(true, 34, Some(FORCED_SUCCESSOR)), (true, 36, None), (false, 1, None)] {
+    fn what_the_target_of_a_migration_leaves_is_excused_where_the_source_was_deleted_by_force() {
+        for (forced, by_agent, seconds, excuse) in [
+            (true, true, 34, Some(FORCED_SUCCESSOR)),
+            (true, false, 34, Some(FORCED_SUCCESSOR)),
+            (true, true, 36, None),
+            (true, false, 36, None),
+            (false, true, 1, None),
+            (false, false, 1, None),
+        ] {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                 for (pod, uid) in [("ns/virt-1", "source"), ("ns/virt-2", "target")] {
@@ -288,10 +296,11 @@ mod tests {
                     stage.pod_gone("ns/virt-1");
                 }
                 stage.node(PodNote::DelAsked { sandbox: "target".into(), nic: "eth0".into(), netns: true });
-                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                let by = if by_agent { stage.agent } else { stage.replicas[0] };
+                stage.unrecord(by, "p", "10.0.0.1");
                 stage.pass(Duration::from_secs(seconds));
                 answers(stage, "ns/b", "b");
-                assert_eq!(stage.excuses(), [excuse], "forced: {forced}, after {seconds} s");
+                assert_eq!(stage.excuses(), [excuse], "forced: {forced}, by an agent: {by_agent}, after {seconds} s");
             });
         }
     }

@@ -45,7 +45,9 @@ pub(crate) fn faults(crd: &CustomResourceDefinition) -> Vec<Cause> {
     let stored: Vec<&str> = spec.versions.iter().filter(|version| version.storage).map(|version| version.name.as_str()).collect();
     if stored.len() != 1 {
         let all: Vec<_> = spec.versions.iter().map(printed).collect();
-        causes.push(invalid("spec.versions", &format!("[{}]", all.join(",")), "must have exactly one version marked as storage version"));
+        // Whether there is an empty list or none at all is not told from each other here.
+        let all = if all.is_empty() { "null".to_owned() } else { format!("[{}]", all.join(",")) };
+        causes.push(invalid("spec.versions", &all, "must have exactly one version marked as storage version"));
     }
     for (number, version) in spec.versions.iter().enumerate() {
         if version.schema.as_ref().is_none_or(|schema| schema.open_api_v3_schema.is_none()) {

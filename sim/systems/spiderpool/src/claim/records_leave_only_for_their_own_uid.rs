@@ -15,8 +15,8 @@ use crate::workload::{Cause, IpamNote};
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
 /// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has
 /// given back since: the batch release has taken it out of the endpoint, and the agent ended before it came to the pool, whatever became of
-/// the endpoint since. A record is handed on only under its own name, from a pod that is not alive; the two pods of a VM's live migration
-/// may hand it to each other.
+/// the endpoint since; or what is left of a pod that has ended, whose sandboxes are gone, and whose address no place keeps. A record is
+/// handed on only under its own name, from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
 /// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
@@ -124,8 +124,10 @@ fn not_justified(
             let reclaimed = |answer: &Answer| {
                 view.reclaimed_of(uid, answer.given.address).is_some_and(|reclaimed| reclaimed.said.moment > answer.said.moment)
             };
-            let stands =
-                |answer: &Answer| !is_given_back(answer.given.address) && !is_recorded_anew(view, uid, answer) && !reclaimed(answer);
+            let stands = |answer: &Answer| {
+                let address = answer.given.address;
+                !is_given_back(address) && !is_recorded_anew(view, uid, answer) && !reclaimed(answer) && !has_ended(view, uid, address)
+            };
             answered.any(stands).then_some("an earlier request was answered with one of them")
         }
         Cause::PoolChange => {
@@ -152,6 +154,12 @@ fn not_justified(
             answered.all(|answer| !may_have_changed(answer)).then_some("nothing changed since they were given")
         }
     }
+}
+
+/// Whether a pod is not alive, no sandbox of it answers on an address any more, and there is no place that keeps it.
+fn has_ended(view: &View, uid: &str, address: IpAddr) -> bool {
+    let Some(pod) = view.pods.get(uid).filter(|pod| !pod.is_alive()) else { return false };
+    view.keeping_place(pod).is_none() && view.sandboxes.answering(address).all(|(_, sandbox)| *sandbox.uid != *uid)
 }
 
 /// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
@@ -256,6 +264,36 @@ mod tests {
             stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn a_roll_back_may_take_what_a_pod_was_answered_that_is_not_alive_once_no_sandbox_of_it_answers() {
+        for (place, gone, answers, excuses) in [
+            (false, true, false, vec![]),
+            (false, true, true, vec![None]),
+            (false, false, false, vec![None]),
+            (true, true, false, vec![None]),
+        ] {
+            on_stage("records-leave-only-for-their-own-uid", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                if place {
+                    stage.static_pod("ns/web-0", "a");
+                } else {
+                    stage.pod("ns/web-0", "a");
+                }
+                stage.sandbox("a", "ns/web-0", "a");
+                stage.add("ns/web-0", "a", FIRST);
+                stage.attach("a", "eth0", &["10.0.0.1"]);
+                if !answers {
+                    stage.node(kube_sim::node::PodNote::SandboxGone { sandbox: "a".into() });
+                }
+                if gone {
+                    stage.pod_gone("ns/web-0");
+                }
+                stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+                assert_eq!(stage.excuses(), excuses, "place {place}, gone {gone}, answers {answers}");
+            });
+        }
     }
 
     /// An agent writes the endpoint: it tells of a conflict or not, and still names the address or not.

@@ -15,7 +15,7 @@
 //! | [`json_text`], [`word_hash`] | fields that hold a JSON document as text; a hash that is the same in every build |
 //! | [`latest`], [`race`](mod@race) | a value whose latest state others wait for; the first of two futures |
 //! | [`deviation`] | named switches between the hardened form of a system and its upstream's |
-//! | [`testing`] | a virtual clock, an executor and a scripted API server for unit tests |
+//! | [`testing`] | a virtual clock, an executor, a scripted API server and one with objects, for unit tests |
 //!
 //! # Examples
 //!

@@ -1,4 +1,4 @@
-//! A virtual clock, an executor and a scripted API server for unit tests of what is built on this package.
+//! A virtual clock, an executor, a scripted API server and one with objects, for unit tests of what is built on this package.
 //!
 //! No test waits for time to pass: [`TestEnv`] moves its clock to the next timer as soon as nothing else can run.
 //!
@@ -15,8 +15,10 @@
 
 mod client;
 mod env;
+mod objects;
 mod watch;
 
 pub use client::{Answer, TestClient};
 pub use env::{TestEnv, TestTask};
+pub use objects::Objects;
 pub use watch::{Events, Feed, TestWatch};

@@ -1,14 +1,9 @@
-//! An API server in memory for tests: objects of all kinds as JSON, finalizers, preconditions, the status subresource and
-//! optimistic locking. No admission.
+//! An API server in memory for tests: its objects and rules are those of [`Objects`]. No admission.
 //!
 //! A script may decide what becomes of each request: that the third write hangs, or commits when the test says so, at that request and no
-//! other. That is why there is this small one beside the simulated cluster, whose faults are drawn and take their time, and which nothing
-//! of `core` may need. It is held by that one: `core_server.rs` of the simulation's tests asks both the same, and no answer, error, object
-//! or event may differ but in what is named there.
+//! other. That is why there is this small one beside the simulated cluster, whose faults are drawn and take their time.
 //!
 //! Caches of an agent are the server's state, or a state that was frozen.
-
-mod db;
 
 use std::fmt;
 use std::future::Future;
@@ -25,13 +20,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube_machinery::api::{ApiError, Call, Object, ObjectKey, Reason, Reply, Request, Status, TransportError, WatchEvent, WatchOptions};
-use kube_machinery::client::{Client, WatchStream};
+use kube_machinery::api::{ApiError, Call, Object, ObjectKey, Reason, Reply, Request, Status, TransportError, WatchOptions};
+use kube_machinery::client::Client;
 use kube_machinery::env::{Env, Task};
+use kube_machinery::testing::{Objects, TestWatch};
 use serde_json::Value;
-use tokio::sync::mpsc;
-
-use db::{Db, Happened, What, key_of, kind, read};
 
 /// What the server does with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +58,27 @@ type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
 type Delayed = Box<dyn FnOnce(&World) + Send>;
 
 /// The server. Clones are the same.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct World {
-    db: Arc<Mutex<Db>>,
+    objects: Arc<Mutex<Objects>>,
     script: Arc<Mutex<Option<Script>>>,
     delayed: Arc<Mutex<Vec<Delayed>>>,
     log: Arc<Mutex<Vec<String>>>,
     faults: Arc<Mutex<Vec<Fault>>>,
     /// How many requests had no end.
     endless: Arc<Mutex<u32>>,
+}
+
+/// Kinds of Spiderpool that have no `/status`.
+const WITHOUT_STATUS: [&str; 2] = ["SpiderEndpoint", "SpiderReservedIP"];
+
+/// What the server's clock always shows.
+const NOW: Timestamp = Timestamp::constant(1_767_225_600, 250_000_000);
+
+impl Default for World {
+    fn default() -> Self {
+        Self::of(Objects::new(&WITHOUT_STATUS))
+    }
 }
 
 impl fmt::Debug for World {
@@ -140,55 +145,62 @@ impl World {
         *self.endless.lock().unwrap()
     }
 
+    fn of(objects: Objects) -> Self {
+        let (script, delayed, log, faults, endless) = Default::default();
+        Self { objects: Arc::new(Mutex::new(objects)), script, delayed, log, faults, endless }
+    }
+
     /// A state that no longer changes.
     pub(crate) fn frozen(&self) -> World {
-        let db = self.db.lock().unwrap();
-        let frozen = Db { objects: db.objects.clone(), revision: db.revision, ..Db::default() };
-        World { db: Arc::new(Mutex::new(frozen)), ..World::default() }
+        Self::of(self.objects.lock().unwrap().frozen())
+    }
+
+    /// The revision of the latest change.
+    pub(crate) fn revision(&self) -> u64 {
+        self.objects.lock().unwrap().revision()
     }
 
     pub(crate) fn find<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.db.lock().unwrap().objects.get(&(kind::<K>(), key.clone())).map(|value| Arc::new(read(value)))
+        self.objects.lock().unwrap().get(key)
+    }
+
+    fn list<K: Object>(&self) -> Vec<Arc<K>> {
+        self.objects.lock().unwrap().all()
     }
 
     pub(crate) fn all<K: Object>(&self) -> Vec<K> {
-        let db = self.db.lock().unwrap();
-        db.objects.iter().filter(|((of, _), _)| *of == kind::<K>()).map(|(_, value)| read(value)).collect()
+        self.list().into_iter().map(Arc::unwrap_or_clone).collect()
     }
 
     /// Stores an object as it is, under its kind.
     pub(crate) fn put(&self, value: Value) {
-        let kind = value["kind"].as_str().expect("an object says what it is").to_owned();
-        self.db.lock().unwrap().store(&kind, &key_of(&value), value);
+        self.objects.lock().unwrap().put(value);
     }
 
     /// Changes a stored object; whether there is one.
     pub(crate) fn change(&self, kind: &str, key: &ObjectKey, change: impl FnOnce(&mut Value)) -> bool {
-        let mut db = self.db.lock().unwrap();
-        let Some(mut value) = db.objects.get(&(kind.to_owned(), key.clone())).cloned() else { return false };
-        change(&mut value);
-        db.store(kind, key, value);
-        true
+        self.objects.lock().unwrap().change(kind, key, change)
     }
 
     /// Takes an object away as if it had never been.
     pub(crate) fn vanish(&self, kind: &str, key: &ObjectKey) {
-        self.db.lock().unwrap().remove(kind, key);
+        self.objects.lock().unwrap().remove(kind, key);
     }
 
     /// Carries out a request of somebody else.
     pub(crate) fn call<K: Object>(&self, call: &Call<K>) -> Result<Reply<K>, ApiError> {
-        self.db.lock().unwrap().serve(call)
+        self.objects.lock().unwrap().serve(call, NOW)
     }
 }
 
 impl Client for World {
-    type Watch<K: Object> = Watch;
+    type Watch<K: Object> = TestWatch<K>;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
         let call = request.call;
         let status = matches!(call, Call::Update { subresource: Some(_), .. });
-        let name = format!("{} {}{}", call.verb(), kind::<K>(), if status { "/status" } else { "" });
+        let kind = K::kind(&());
+        let name = format!("{} {kind}{}", call.verb(), if status { "/status" } else { "" });
         self.log.lock().unwrap().push(name.clone());
         *self.endless.lock().unwrap() += u32::from(request.timeout.is_none());
         let script = self.script.lock().unwrap().take();
@@ -208,7 +220,7 @@ impl Client for World {
             Call::List { .. } | Call::Create { .. } => "*".to_owned(),
         };
         let op = if status { "update-status" } else { call.verb().as_str() };
-        self.failure(op, false, &kind::<K>(), &about)?;
+        self.failure(op, false, &kind, &about)?;
         match deed {
             Deed::Serve => self.call(&call),
             Deed::Refuse => Err(TransportError::Refused.into()),
@@ -228,38 +240,8 @@ impl Client for World {
         }
     }
 
-    async fn watch<K: Object>(&self, _: Option<Arc<str>>, options: WatchOptions) -> Result<Watch, ApiError> {
-        let (sender, events) = mpsc::unbounded_channel();
-        let since: u64 = options.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0);
-        let mut db = self.db.lock().unwrap();
-        for happened in db.history.iter().filter(|happened| happened.revision > since) {
-            let _ = sender.send(happened.clone());
-        }
-        db.watchers.push(sender);
-        Ok(Watch { kind: kind::<K>(), events })
-    }
-}
-
-/// What happens from some revision on.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    kind: String,
-    events: mpsc::UnboundedReceiver<Happened>,
-}
-
-impl<K: Object> WatchStream<K> for Watch {
-    async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
-        loop {
-            let Happened { kind, what, value, .. } = self.events.recv().await?;
-            if kind == self.kind {
-                let object = Arc::new(read(&value));
-                return Some(Ok(match what {
-                    What::Added => WatchEvent::Added(object),
-                    What::Modified => WatchEvent::Modified(object),
-                    What::Deleted => WatchEvent::Deleted(object),
-                }));
-            }
-        }
+    async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<TestWatch<K>, ApiError> {
+        Ok(self.objects.lock().unwrap().watch(namespace.as_deref(), &options))
     }
 }
 
@@ -287,11 +269,11 @@ impl Cluster for World {
     }
 
     fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
-        self.all().into_iter().for_each(|pool| visit(&Arc::new(pool)));
+        self.list().iter().for_each(visit);
     }
 
     fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>)) {
-        self.all().into_iter().for_each(|reserved| visit(&Arc::new(reserved)));
+        self.list().iter().for_each(visit);
     }
 }
 
@@ -314,7 +296,7 @@ impl reclaim::Caches for World {
 
     fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError> {
         self.failure("list", true, "Pod", "*")?;
-        Ok(self.all::<Pod>().into_iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(Arc::new))
+        Ok(self.list::<Pod>().into_iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)))
     }
 
     fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
@@ -329,12 +311,12 @@ impl reclaim::Caches for World {
 
     fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError> {
         self.failure("list", true, "SpiderEndpoint", "*")?;
-        Ok(self.all().into_iter().map(Arc::new).collect())
+        Ok(self.list())
     }
 
     fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
         self.failure("list", true, "SpiderIPPool", "*")?;
-        Ok(self.all().into_iter().map(Arc::new).collect())
+        Ok(self.list())
     }
 
     fn runs_until(&self, _: &str) -> Option<Timestamp> {

@@ -8,6 +8,7 @@ pub(crate) mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Call, DeleteOptions, Dry, ListOptions, Patch, Preconditions, Reply, Subresource, WatchEvent};
 use kube_machinery::{ApiError, Client, Object};
@@ -16,6 +17,7 @@ use kube_sim::testbed::Testbed;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
+use serde_json::json;
 
 use super::support::{after, hear, millis, secs, watch};
 use objects::{key_of, known, patch, whole};
@@ -73,6 +75,7 @@ impl<C: Client> Asker<C> {
             Asked::Update(part, body, guard) => Asked::Update(part, body, self.guard(*place, guard)),
             Asked::Patch(part, body, guard) => Asked::Patch(part, body, self.guard(*place, guard)),
             Asked::Delete(grace, guard) => Asked::Delete(grace, self.guard(*place, guard)),
+            Asked::LetGo => Asked::LetGo,
             Asked::Get => Asked::Get,
             Asked::List(label) => Asked::List(label),
         }
@@ -81,6 +84,7 @@ impl<C: Client> Asker<C> {
     async fn ask(&mut self, place: Place, asked: &Asked<Guard>) -> Answer {
         let answer = match place.0 {
             Kind::Map => self.ask_of::<ConfigMap>(place, asked).await,
+            Kind::Lease => self.ask_of::<Lease>(place, asked).await,
             Kind::Pod => self.ask_of::<Pod>(place, asked).await,
             Kind::Pool => self.ask_of::<SpiderIPPool>(place, asked).await,
             Kind::Endpoint => self.ask_of::<SpiderEndpoint>(place, asked).await,
@@ -120,6 +124,7 @@ pub(crate) fn call<K: Object>(place: Place, asked: &Asked<Guard>) -> Call<K> {
         Asked::Patch(part, body, guard) => {
             Call::Patch { key, patch: Patch::merge(patch(place, body, guard)), subresource: subresource(*part), dry: Dry::No }
         }
+        Asked::LetGo => Call::patch(&key, Patch::json(json!([{"op": "remove", "path": "/metadata/finalizers"}]))),
         Asked::Delete(grace, Guard { version, uid }) => {
             let preconditions = Preconditions { uid: uid.clone(), resource_version: version.map(|version| version.to_string()) };
             let options = DeleteOptions { grace_period_seconds: *grace, preconditions, ..DeleteOptions::default() };
@@ -189,6 +194,7 @@ fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>], watches: &[(usiz
         let listen = |&watch: &(usize, u64)| async move {
             futures_util::join!(
                 heard::<ConfigMap>(bed, Kind::Map, watch, began),
+                heard::<Lease>(bed, Kind::Lease, watch, began),
                 heard::<Pod>(bed, Kind::Pod, watch, began),
                 heard::<SpiderIPPool>(bed, Kind::Pool, watch, began),
                 heard::<SpiderEndpoint>(bed, Kind::Endpoint, watch, began),
@@ -198,6 +204,7 @@ fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>], watches: &[(usiz
         let (done, heard) = futures_util::join!(doing, futures_util::future::join_all(watches.iter().map(listen)));
         let kinds = [
             (Kind::Map, bed.kind::<ConfigMap>()),
+            (Kind::Lease, bed.kind::<Lease>()),
             (Kind::Pod, bed.kind::<Pod>()),
             (Kind::Pool, bed.kind::<SpiderIPPool>()),
             (Kind::Endpoint, bed.kind::<SpiderEndpoint>()),
@@ -211,7 +218,7 @@ fn ran(seed: u64, from_cache: bool, clients: &[Vec<(Op, u64)>], watches: &[(usiz
             kinds.iter().flat_map(of).collect::<Vec<_>>()
         });
         changes.sort();
-        let heard = heard.into_iter().flat_map(|(maps, pods, pools, endpoints)| [maps, pods, pools, endpoints]).collect();
+        let heard = heard.into_iter().flat_map(|(maps, leases, pods, pools, endpoints)| [maps, leases, pods, pools, endpoints]).collect();
         Run { done: done.into_iter().flatten().collect(), changes, heard }
     })
 }
@@ -306,6 +313,7 @@ fn ops(places: Vec<Place>) -> impl Strategy<Value = Vec<(Op, u64)>> {
         6 => (place(), body.clone(), created).prop_map(|(place, body, guard)| (place, Asked::Create(body, guard))),
         3 => (place(), part(), body, guard()).prop_map(|(place, part, body, guard)| (place, Asked::Update(part, body, guard))),
         4 => (place(), part(), change, guard()).prop_map(|(place, part, change, guard)| (place, Asked::Patch(part, change, guard))),
+        1 => place().prop_map(|place| (place, Asked::LetGo)),
         3 => (place(), grace(), guard()).prop_map(|(place, grace, guard)| (place, Asked::Delete(grace, guard))),
         2 => place().prop_map(|place| (place, Asked::Get)),
         1 => (place(), prop::option::of(1..3u8)).prop_map(|(place, label)| (place, Asked::List(label))),
@@ -337,7 +345,7 @@ proptest! {
 fn the_rules_are_asked_for_everything_they_say() {
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    for seed in 0..150 {
+    for seed in 0..400 {
         let clients = clients(3..4).new_tree(&mut runner).unwrap().current();
         let run = ran(seed, seed % 2 == 0, &clients, &[(0, 0)]);
         check(&run);
@@ -348,6 +356,7 @@ fn the_rules_are_asked_for_everything_they_say() {
                 Asked::Update(Part::Status, _, guard) => ("update status", Some(guard)),
                 Asked::Patch(Part::Main, _, guard) => ("patch", Some(guard)),
                 Asked::Patch(Part::Status, _, guard) => ("patch status", Some(guard)),
+                Asked::LetGo => ("let go", None),
                 Asked::Delete(_, guard) => ("delete", Some(guard)),
                 Asked::Get => ("get", None),
                 Asked::List(_) => ("list", None),
@@ -376,6 +385,10 @@ fn the_rules_are_asked_for_everything_they_say() {
         "Pod update status: object",
         "Pool update status: 422 Invalid",
         "Pool update status at a version: object",
+        "Lease update: 409 Conflict",
+        "Lease update: 422 Invalid",
+        "Lease update: object",
+        "Lease update at a version: object",
         "Map patch: gone",
         "Pod patch: 422 Invalid",
         "Pool patch: 422 Invalid",
@@ -385,6 +398,9 @@ fn the_rules_are_asked_for_everything_they_say() {
         "Map patch status: 404 NotFound",
         "Pod patch status: object",
         "Pool patch status: object",
+        "Pod let go: 422 Invalid",
+        "Pool let go: object",
+        "Map let go: gone",
         "Map delete: gone",
         "Map delete: terminating",
         "Pod delete: gone",

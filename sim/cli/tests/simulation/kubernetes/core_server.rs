@@ -1,12 +1,12 @@
-//! The API server in memory that `core`'s tests use, beside the simulated one: whatever one client asks, both answer alike. What they do
-//! not have in common is left out: times, what their uids and versions are called, and deletes of pods, whose end is for `core`'s tests
-//! to say.
+//! The API server in memory that `core`'s tests use ([`kube_machinery::testing::Objects`]), beside the simulated one: whatever one client
+//! asks, both answer alike. What they do not have in common is left out: what time it is, and what their uids and versions are called.
 
 use std::collections::BTreeMap;
 
 use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_machinery::api::{Reply, WatchEvent, WatchOptions};
+use kube_machinery::api::{Call, ListOptions, Reply, VersionMatch, WatchEvent, WatchOptions};
 use kube_machinery::{ApiError, Client, Object, WatchStream};
 use kube_sim::testbed::Testbed;
 use proptest::prelude::*;
@@ -46,9 +46,14 @@ impl<C: Client> Side<C> {
     fn object<K: Object>(&mut self, object: &K) -> Value {
         let mut value = serde_json::to_value(object).unwrap();
         let meta = value["metadata"].as_object_mut().unwrap();
-        meta.remove("creationTimestamp");
-        if let Some(time) = meta.get_mut("deletionTimestamp") {
-            *time = json!(true);
+        // What time it is differs. That times are whole seconds, and how long after its delete an object ends, does not.
+        let (created, grace) = (object.meta().creation_timestamp.as_ref(), object.meta().deletion_grace_period_seconds);
+        if let Some(created) = created {
+            meta.insert("creationTimestamp".to_owned(), json!({"whole": created.0.subsec_nanosecond() == 0}));
+        }
+        if let (Some(end), Some(created), Some(grace)) = (&object.meta().deletion_timestamp, created, grace) {
+            let began = end.0.as_second() - grace - created.0.as_second();
+            meta.insert("deletionTimestamp".to_owned(), json!({"whole": end.0.subsec_nanosecond() == 0, "soon": (0..10).contains(&began)}));
         }
         meta["uid"] = json!(number(&mut self.uids, meta["uid"].as_str().unwrap()));
         meta["resourceVersion"] = json!(number(&mut self.versions, meta["resourceVersion"].as_str().unwrap()));
@@ -57,10 +62,8 @@ impl<C: Client> Side<C> {
 
     /// A text in which uids and versions may stand.
     fn text(&self, text: &str) -> String {
-        let mut uids: Vec<_> = self.uids.iter().enumerate().collect();
-        // One may begin as another.
-        uids.sort_by_key(|(_, uid)| std::cmp::Reverse(uid.len()));
-        let text = uids.into_iter().fold(text.to_owned(), |text, (number, uid)| text.replace(uid, &format!("<uid {number}>")));
+        let uids = self.uids.iter().enumerate();
+        let text = uids.fold(text.to_owned(), |text, (number, uid)| text.replace(uid, &format!("<uid {number}>")));
         let versions = self.versions.iter().enumerate();
         versions.fold(text, |text, (number, version)| text.replace(&format!("({version})"), &format!("(<version {number}>)")))
     }
@@ -69,6 +72,7 @@ impl<C: Client> Side<C> {
         let asked = self.asker.asked(op);
         let answer = match op.0.0 {
             Kind::Map => self.ask_of::<ConfigMap>(op.0, &asked).await,
+            Kind::Lease => self.ask_of::<Lease>(op.0, &asked).await,
             Kind::Pod => self.ask_of::<Pod>(op.0, &asked).await,
             Kind::Pool => self.ask_of::<SpiderIPPool>(op.0, &asked).await,
             Kind::Endpoint => self.ask_of::<SpiderEndpoint>(op.0, &asked).await,
@@ -107,31 +111,58 @@ impl<C: Client> Side<C> {
         heard
     }
 
-    async fn all_heard(&mut self, bed: &Testbed, since: u64) -> [Vec<Value>; 4] {
-        [
-            self.heard::<ConfigMap>(bed, after(since)).await,
-            self.heard::<Pod>(bed, after(since)).await,
-            self.heard::<SpiderIPPool>(bed, after(since)).await,
-            self.heard::<SpiderEndpoint>(bed, after(since)).await,
-        ]
+    /// What watches of all types have to tell.
+    async fn all_heard(&mut self, bed: &Testbed, options: impl Fn() -> WatchOptions) -> Vec<Value> {
+        let heard = [
+            self.heard::<ConfigMap>(bed, options()).await,
+            self.heard::<Lease>(bed, options()).await,
+            self.heard::<Pod>(bed, options()).await,
+            self.heard::<SpiderIPPool>(bed, options()).await,
+            self.heard::<SpiderEndpoint>(bed, options()).await,
+        ];
+        heard.concat()
+    }
+
+    /// The objects of a type as they were at the version with this number.
+    async fn listed<K: Object>(&mut self, version: usize) -> Value {
+        let (resource_version, resource_version_match) = (Some(self.versions[version].clone()), Some(VersionMatch::Exact));
+        let options = ListOptions { resource_version, resource_version_match, ..ListOptions::default() };
+        let list = self.asker.client.send::<K>(Call::List { namespace: None, options }.into()).await.unwrap().into_list();
+        json!(list.items.iter().map(|item| self.object(&**item)).collect::<Vec<_>>())
+    }
+
+    /// What there was at some of the versions that were heard of.
+    async fn pasts(&mut self) -> Vec<Value> {
+        let count = self.versions.len();
+        let mut pasts = Vec::new();
+        for version in [count / 4, count / 2, count.saturating_sub(1)].into_iter().filter(|version| *version < count) {
+            pasts.push(self.listed::<ConfigMap>(version).await);
+            pasts.push(self.listed::<Pod>(version).await);
+            pasts.push(self.listed::<SpiderIPPool>(version).await);
+        }
+        pasts
     }
 }
 
 /// Asks both servers for the same, and returns what they answered.
 fn played(clients: &[Vec<(Op, u64)>]) -> Vec<Value> {
-    let is_left_out = |(place, asked): &Op| matches!((place.0, asked), (Kind::Pod, Asked::Delete(..)));
     Testbed::run(1, async |bed| {
-        let began = bed.revision();
-        let (mut simulated, mut of_core) = (Side::of(bed.client("client")), Side::of(World::default()));
+        let world = World::default();
+        let (began, also_began) = (bed.revision(), world.revision());
+        let (mut simulated, mut of_core) = (Side::of(bed.client("client")), Side::of(world));
         let mut answers = Vec::new();
-        for op in clients.iter().flatten().map(|(op, _)| op).filter(|op| !is_left_out(op)) {
+        for op in clients.iter().flatten().map(|(op, _)| op) {
             let (asked, expected) = simulated.ask(op).await;
             let (_, answer) = of_core.ask(op).await;
             assert_eq!(answer, expected, "{op:?}: {asked:?}");
             answers.push(answer);
         }
-        let expected = simulated.all_heard(&bed, began).await;
-        assert_eq!(of_core.all_heard(&bed, 0).await, expected);
+        let expected = simulated.all_heard(&bed, || after(began)).await;
+        assert_eq!(of_core.all_heard(&bed, || after(also_began)).await, expected, "after the beginning");
+        let expected = simulated.all_heard(&bed, WatchOptions::default).await;
+        assert_eq!(of_core.all_heard(&bed, WatchOptions::default).await, expected, "what there is");
+        let expected = simulated.pasts().await;
+        assert_eq!(of_core.pasts().await, expected, "what there was");
         answers
     })
 }

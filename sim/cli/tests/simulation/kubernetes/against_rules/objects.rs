@@ -29,6 +29,7 @@ fn fields((kind, _): Place, body: &Body, guard: &Guard) -> Value {
     if let Some(spec) = body.spec {
         match kind {
             Kind::Map => set(&mut value, &["data", "v"], spec.to_string()),
+            Kind::Lease => set(&mut value, &["spec", "holderIdentity"], spec.to_string()),
             Kind::Pod => {
                 let image = format!("registry.example/app:{spec}");
                 set(&mut value, &["spec", "containers"], json!([{"name": "main", "image": image}]));
@@ -39,7 +40,7 @@ fn fields((kind, _): Place, body: &Body, guard: &Guard) -> Value {
     }
     if let Some(status) = body.status {
         match kind {
-            Kind::Map | Kind::Endpoint => {}
+            Kind::Map | Kind::Lease | Kind::Endpoint => {}
             Kind::Pod => set(&mut value, &["status", "phase"], PHASES[usize::from(status)]),
             Kind::Pool => set(&mut value, &["status", "totalIPCount"], status),
         }
@@ -66,7 +67,7 @@ pub(crate) fn whole<K: Object>(place: Place, body: &Body, guard: &Guard) -> K {
         set(&mut value, &["metadata", "namespace"], namespace);
     }
     match kind {
-        Kind::Map => {}
+        Kind::Map | Kind::Lease => {}
         Kind::Pod if place == UNSCHEDULED => {}
         Kind::Pod => set(&mut value, &["spec", "nodeName"], "n1"),
         Kind::Pool => set(&mut value, &["spec", "subnet"], "10.0.0.0/24"),
@@ -99,6 +100,7 @@ pub(crate) fn known<K: Object>(kind: Kind, object: &K) -> (Place, Known) {
     let place = PLACES.into_iter().find(|place| (place.0, Some(place.1)) == (kind, text("/metadata/name"))).unwrap();
     let (spec, status) = match kind {
         Kind::Map => ("/data/v", None),
+        Kind::Lease => ("/spec/holderIdentity", None),
         Kind::Pod => {
             let phase = PHASES.iter().position(|phase| Some(*phase) == text("/status/phase")).unwrap();
             ("/spec/containers/0/image", Some(phase as u8))

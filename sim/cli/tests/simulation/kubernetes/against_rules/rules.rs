@@ -1,4 +1,4 @@
-//! What an API server makes of a request (K §2), as far as four types show it. It is written from the reference alone: nothing here calls
+//! What an API server makes of a request (K §2), as far as five types show it. It is written from the reference alone: nothing here calls
 //! what is tested, so that a mistake there is not made here, too.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,8 @@ use kube_machinery::Reason;
 pub(crate) enum Kind {
     /// A ConfigMap, of which no generations are counted.
     Map,
+    /// A Lease, which an update creates if it is not there.
+    Lease,
     /// What is deleted with grace.
     Pod,
     /// A SpiderIPPool: a custom resource with `/status`.
@@ -28,7 +30,12 @@ impl Kind {
     }
 
     fn has_generation(self) -> bool {
-        self != Kind::Map
+        !matches!(self, Kind::Map | Kind::Lease)
+    }
+
+    /// Whether nobody overwrites it without having read it.
+    fn needs_version(self) -> bool {
+        self.is_custom() || self == Kind::Lease
     }
 }
 
@@ -39,8 +46,15 @@ pub(crate) type Place = (Kind, &'static str);
 pub(crate) const UNSCHEDULED: Place = (Kind::Pod, "unscheduled");
 
 /// All objects that there may be.
-pub(crate) const PLACES: [Place; 6] =
-    [(Kind::Map, "a"), (Kind::Map, "b"), (Kind::Pod, "scheduled"), UNSCHEDULED, (Kind::Pool, "a"), (Kind::Endpoint, "a")];
+pub(crate) const PLACES: [Place; 7] = [
+    (Kind::Map, "a"),
+    (Kind::Map, "b"),
+    (Kind::Lease, "a"),
+    (Kind::Pod, "scheduled"),
+    UNSCHEDULED,
+    (Kind::Pool, "a"),
+    (Kind::Endpoint, "a"),
+];
 
 /// The `status` of a new pod, and of one that has done its work.
 pub(crate) const PENDING: u8 = 0;
@@ -52,7 +66,7 @@ pub(crate) struct Known {
     pub(crate) uid: String,
     pub(crate) version: u64,
     pub(crate) generation: Option<i64>,
-    /// What its users ask for: an entry, an image, an address.
+    /// What its users ask for: an entry, a holder, an image, an address.
     pub(crate) spec: u8,
     /// A label; 0 = none.
     pub(crate) label: u8,
@@ -95,6 +109,8 @@ pub(crate) enum Asked<G> {
     Create(Body, G),
     Update(Part, Body, G),
     Patch(Part, Body, G),
+    /// A JSON patch that removes all finalizers.
+    LetGo,
     Delete(Option<i64>, G),
     Get,
     /// Unset = all of the type; else those with this label.
@@ -164,20 +180,12 @@ pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision:
         }
         (Asked::Create(_, guard), _) if guard.version.is_some() => Outcome::refused(500, Reason::Unknown),
         (Asked::Create(..), Some(_)) => Outcome::refused(409, Reason::AlreadyExists),
-        (Asked::Create(body, _), None) => {
-            let known = Known {
-                uid: uid.to_owned(),
-                version: revision,
-                generation: kind.has_generation().then_some(1),
-                spec: body.spec.unwrap_or_default(),
-                label: body.label.unwrap_or_default(),
-                // Whatever its creator says of it.
-                status: (kind == Kind::Pod).then_some(PENDING),
-                held: body.held.unwrap_or_default(),
-                grace: None,
-            };
-            Outcome::put(What::Added, known)
-        }
+        (Asked::Create(body, _), None) => created(kind, body, revision, uid),
+        // Which version it would change does not matter.
+        (Asked::Update(Part::Main, body, guard), None) if kind == Kind::Lease => match guard.uid {
+            Some(_) => Outcome::refused(409, Reason::Conflict),
+            None => created(kind, body, revision, uid),
+        },
         // There is no such URL, so it does not matter whether there is an object.
         (Asked::Update(Part::Status, ..) | Asked::Patch(Part::Status, ..), _) if !kind.has_status() => {
             Outcome::refused(404, Reason::NotFound)
@@ -188,8 +196,7 @@ pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision:
             if guard.is_of_another(current) {
                 return Outcome::refused(409, Reason::Conflict);
             }
-            // Nobody overwrites a custom resource without having read it.
-            if guard.version.is_none() && kind.is_custom() {
+            if guard.version.is_none() && kind.needs_version() {
                 return Outcome::refused(422, Reason::Invalid);
             }
             if guard.is_stale(current) { Outcome::refused(409, Reason::Conflict) } else { written(kind, current, *part, body, revision) }
@@ -205,6 +212,11 @@ pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision:
             }
             written(kind, current, *part, body, revision)
         }
+        (Asked::LetGo, Some(current)) if current.held == 0 => Outcome::refused(422, Reason::Invalid),
+        (Asked::LetGo, Some(current)) => {
+            let body = Body { spec: None, label: None, status: None, held: Some(0) };
+            written(kind, current, Part::Main, &body, revision)
+        }
         (Asked::Delete(_, guard), Some(current)) if guard.is_stale(current) || guard.is_of_another(current) => {
             Outcome::refused(409, Reason::Conflict)
         }
@@ -213,6 +225,21 @@ pub(crate) fn judge(state: &State, place: Place, asked: &Asked<Guard>, revision:
         }
         (Asked::Delete(..), Some(current)) => deleted(current, revision),
     }
+}
+
+fn created(kind: Kind, body: &Body, revision: u64, uid: &str) -> Outcome {
+    let known = Known {
+        uid: uid.to_owned(),
+        version: revision,
+        generation: kind.has_generation().then_some(1),
+        spec: body.spec.unwrap_or_default(),
+        label: body.label.unwrap_or_default(),
+        // Whatever its creator says of it.
+        status: (kind == Kind::Pod).then_some(PENDING),
+        held: body.held.unwrap_or_default(),
+        grace: None,
+    };
+    Outcome::put(What::Added, known)
 }
 
 /// The object with what a body says of it, after all that makes the write conditional.

@@ -57,8 +57,9 @@ fn each_kind_of_workload_gets_the_size_that_it_asks_for() {
         .create::<ReplicaSet>(json!({"metadata": meta("rs"), "spec": {"replicas": 1, "selector": {}, "template": template(wants("2"))}}));
     scene.server.create::<StatefulSet>(json!({"metadata": meta("sts"), "spec": {"replicas": 2, "selector": {}, "serviceName": "sts",
         "template": template(json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s"]}"#}))}}));
-    scene.server.create::<DaemonSet>(json!({"metadata": meta("ds"), "spec": {"selector": {}, "template": template(wants("+1"))},
-        "status": {"currentNumberScheduled": 0, "desiredNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 0}}));
+    scene.server.create::<DaemonSet>(json!({"metadata": meta("ds"), "spec": {"selector": {}, "template": template(wants("+1"))}}));
+    let status = json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 0});
+    scene.server.change::<DaemonSet>(&key("ds"), |value| value["status"] = status);
     // These ask for nothing: the network of the host, a part of a Deployment, no annotation.
     let mut host = template(wants("2"));
     host["spec"]["hostNetwork"] = json!(true);

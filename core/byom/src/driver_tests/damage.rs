@@ -12,15 +12,15 @@ fn owner(id: &str, ip: &str) -> IpAllocation {
 fn a_lost_document_is_rebuilt_from_live_owners_or_refused() {
     type Lose = fn(&mut Store);
     let lose: [(Lose, ReadError); 3] = [
-        (|store| store.object = None, ReadError::Missing),
-        (|store| store.object.as_mut().unwrap().data = None, ReadError::Missing),
+        (Store::lose, ReadError::Missing),
+        (|store| store.put(&PoolConfigMap { data: None, ..store.object().unwrap() }), ReadError::Missing),
         (|store| store.set_text("{\"availableIPs\":[\"10.0.0.3\"],\"version\":9}"), ReadError::NullMap),
     ];
     for (lose, kind) in lose {
         let bed = Bed::recovered(Policy::hardened(), &POOL);
         bed.allocate(&bed.process(), "a").unwrap();
         bed.store(lose);
-        let lost = bed.store(|store| (store.object.clone(), store.revision));
+        let lost = bed.store(|store| (store.object(), store.objects.revision()));
         bed.log();
 
         // Nobody knows the owners: nothing is written.
@@ -31,7 +31,7 @@ fn a_lost_document_is_rebuilt_from_live_owners_or_refused() {
         assert!(matches!(bed.recover(&pool), Err(PoolError::Owners(_))));
         let status = bed.env.block_on(async { pool.status(Context::BACKGROUND).await }).result;
         assert_eq!(status, Err(PoolError::Reading(kind)));
-        assert_eq!(bed.store(|store| (store.object.clone(), store.revision)), lost);
+        assert_eq!(bed.store(|store| (store.object(), store.objects.revision())), lost);
         assert!(bed.log().chars().all(|request| request == 'G'));
 
         // Now they are known.
@@ -48,7 +48,7 @@ fn a_document_that_is_lost_between_read_and_write_is_rebuilt() {
     let mut once = true;
     bed.script(move |letter, store| {
         if letter == "P" && std::mem::take(&mut once) {
-            store.object = None;
+            store.lose();
         }
         Act::Serve
     });
@@ -60,7 +60,7 @@ fn a_document_that_is_lost_between_read_and_write_is_rebuilt() {
 #[test]
 fn a_create_that_is_held_up_brings_no_former_owners_back() {
     let bed = Bed::recovered(Policy::hardened(), &POOL);
-    bed.store(|store| store.object = None);
+    bed.store(Store::lose);
     // While the create is on its way, others make the document and use it, and it is lost again.
     let owners = bed.owners.clone();
     bed.script(move |letter, _| {
@@ -78,7 +78,7 @@ fn a_create_that_is_held_up_brings_no_former_owners_back() {
 fn a_lost_document_is_an_empty_pool_upstream() {
     let bed = Bed::recovered(Policy::upstream(), &POOL);
     bed.allocate(&bed.process(), "a").unwrap();
-    bed.store(|store| store.object = None);
+    bed.store(Store::lose);
     assert_eq!(bed.env.block_on(async { bed.process().status(Context::BACKGROUND).await }).result.unwrap().available, 3);
     bed.allocate(&bed.process(), "b").unwrap();
     assert_eq!(bed.holders().len(), 1);
@@ -139,13 +139,13 @@ fn other_entries_and_metadata_survive_a_write() {
     for policy in [Policy::upstream(), Policy::hardened()] {
         let bed = Bed::recovered(policy, &POOL);
         bed.store(|store| {
-            let mut object = store.object.clone().unwrap();
+            let mut object = store.object().unwrap();
             object.metadata.annotations.get_or_insert_default().insert("note".into(), "keep".into());
             object.data.as_mut().unwrap().others.insert("other".into(), "keep".into());
-            store.put(object);
+            store.put(&object);
         });
         bed.allocate(&bed.process(), "a").unwrap();
-        let object = bed.store(|store| store.object.clone().unwrap());
+        let object = bed.store(|store| store.object().unwrap());
         assert_eq!(object.metadata.annotations.unwrap()["note"], "keep");
         assert_eq!(object.metadata.labels.unwrap()["app.kubernetes.io/component"], "byom-ip-pool-state");
         assert_eq!(object.data.unwrap().others["other"], "keep");

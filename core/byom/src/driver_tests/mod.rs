@@ -7,7 +7,6 @@ mod releases;
 mod requests;
 mod storms;
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +16,7 @@ use kube_machinery::api::{ApiError, Call, Object, ObjectKey, Reason, Reply, Requ
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::json_text::{JsonText, TextForm};
-use kube_machinery::testing::{TestEnv, TestWatch};
+use kube_machinery::testing::{Objects, TestEnv, TestWatch};
 
 /// What an API server does with one request.
 enum Act {
@@ -30,48 +29,45 @@ enum Act {
 
 type Script = Box<dyn FnMut(&str, &mut Store) -> Act + Send>;
 
-#[derive(Default)]
 struct Store {
-    object: Option<PoolConfigMap>,
-    revision: u64,
+    objects: Objects,
     /// One letter a request: G, P, C; with `!` if it failed.
     log: String,
-    /// Versions of the documents that were committed.
-    versions: Vec<i64>,
 }
 
 impl Store {
-    fn put(&mut self, mut object: PoolConfigMap) -> Arc<PoolConfigMap> {
-        self.revision += 1;
-        object.metadata.resource_version = Some(self.revision.to_string());
-        self.versions.extend(object.document().and_then(|document| document.parse().ok()).map(|document| document.version));
-        self.object = Some(object.clone());
-        Arc::new(object)
+    fn object(&self) -> Option<PoolConfigMap> {
+        self.objects.get(&key()).map(Arc::unwrap_or_clone)
+    }
+
+    /// Stores the object as it is.
+    fn put(&mut self, object: &PoolConfigMap) {
+        self.objects.put(serde_json::to_value(object).unwrap());
+    }
+
+    fn lose(&mut self) {
+        self.objects.remove("ConfigMap", &key());
+    }
+
+    /// Somebody else touches the object, if it is there.
+    fn touch(&mut self) {
+        let touched = self.objects.revision().to_string();
+        self.objects.change("ConfigMap", &key(), |object| object["metadata"]["annotations"]["touched"] = touched.into());
     }
 
     fn set_text(&mut self, text: &str) {
-        let object = self.object.clone().unwrap_or_else(|| PoolConfigMap::new(&key(), PoolDocument::default().into()));
-        self.put(object.with_document(JsonText::verbatim(text)));
+        let object = self.object().unwrap_or_else(|| PoolConfigMap::new(&key(), PoolDocument::default().into()));
+        self.put(&object.with_document(JsonText::verbatim(text)));
     }
 
     fn document(&self) -> PoolDocument {
-        self.object.as_ref().unwrap().document().unwrap().parse().unwrap().clone()
+        self.object().unwrap().document().unwrap().parse().unwrap().clone()
     }
 
-    fn serve(&mut self, call: Call<PoolConfigMap>) -> Result<Arc<PoolConfigMap>, ApiError> {
-        let error = |reason| ApiError::from(Status::new(reason, ""));
-        match call {
-            Call::Get { .. } => self.object.clone().map(Arc::new).ok_or_else(|| error(Reason::NotFound)),
-            Call::Create { .. } if self.object.is_some() => Err(error(Reason::AlreadyExists)),
-            Call::Create { body, .. } => Ok(self.put(PoolConfigMap::clone(&body))),
-            Call::Update { body, .. } => match &self.object {
-                None => Err(error(Reason::NotFound)),
-                Some(stored) if stored.metadata.resource_version != body.metadata.resource_version => Err(error(Reason::Conflict)),
-                Some(stored) if stored.data == body.data => Ok(Arc::new(stored.clone())),
-                Some(_) => Ok(self.put(PoolConfigMap::clone(&body))),
-            },
-            _ => unreachable!("the pool uses get, create and update"),
-        }
+    /// Versions of the documents that were committed.
+    fn versions(&self) -> Vec<i64> {
+        let version = |object: &Arc<PoolConfigMap>| Some(object.document()?.parse().ok()?.version);
+        self.objects.states(&key()).iter().filter_map(version).collect()
     }
 }
 
@@ -90,16 +86,10 @@ struct Server {
     think: Duration,
 }
 
-fn cast<A: Any, B: Any>(value: A) -> B {
-    let boxed: Box<dyn Any> = Box::new(value);
-    *boxed.downcast().expect("the server knows one type")
-}
-
 impl Client for Server {
     type Watch<K: Object> = TestWatch<K>;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
-        let request: Request<PoolConfigMap> = cast(request);
         let write = request.call.verb().is_write();
         let half = (if write { self.write } else { self.read }).mul_f64((0.8 + 0.4 * self.env.random_unit()) / 2.0);
         if half > Duration::ZERO {
@@ -114,9 +104,9 @@ impl Client for Server {
             let mut store = self.store.lock().unwrap();
             let act = (self.script.lock().unwrap())(letter, &mut store);
             let (result, lost) = match act {
-                Act::Serve => (store.serve(request.call), false),
+                Act::Serve => (store.objects.serve(&request.call, self.env.wall()), false),
                 Act::Fail(error) => (Err(error), false),
-                Act::LoseReply => (store.serve(request.call), true),
+                Act::LoseReply => (store.objects.serve(&request.call, self.env.wall()), true),
             };
             store.log.push_str(letter);
             if result.as_ref().is_err_and(|error| !error.is_not_found()) {
@@ -131,7 +121,7 @@ impl Client for Server {
         if half > Duration::ZERO {
             self.env.sleep(half).await;
         }
-        Ok(cast(Reply::Object(result?)))
+        result
     }
 
     async fn watch<K: Object>(&self, _: Option<Arc<str>>, _: WatchOptions) -> Result<TestWatch<K>, ApiError> {
@@ -238,7 +228,7 @@ impl Bed {
         let env = TestEnv::new();
         let server = Server {
             env: env.clone(),
-            store: Arc::default(),
+            store: Arc::new(Mutex::new(Store { objects: Objects::new(&[]), log: String::new() })),
             script: Arc::new(Mutex::new(Box::new(|_, _| Act::Serve))),
             read: Duration::ZERO,
             write: Duration::ZERO,

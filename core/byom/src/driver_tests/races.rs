@@ -48,7 +48,7 @@ fn of_a_burst_upstream_keeps_only_the_last_record() {
     let (granted, _) = burst(&bed, 4, |_| {});
     assert_eq!((granted.len(), bed.holders().len()), (4, 1));
     // Each document but the first is built on the same base.
-    assert_eq!(bed.store(|store| store.versions.clone()), [2, 3, 3, 3, 3]);
+    assert_eq!(bed.store(|store| store.versions()), [2, 3, 3, 3, 3]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_hardened_burst_grants_every_address_once_and_keeps_every_record() {
         assert_eq!(granted.into_iter().collect::<BTreeSet<_>>(), bed.holders().into_iter().collect());
         assert!(efforts.iter().map(|effort| effort.conflicts).sum::<u32>() > 0, "the writers met");
         // B I5: versions count up by one.
-        let versions = bed.store(|store| store.versions.clone());
+        let versions = bed.store(|store| store.versions());
         assert!(versions.iter().copied().eq(2..2 + n as i64 + 1), "{versions:?}");
     }
 }
@@ -93,12 +93,12 @@ fn conflicts_are_as_frequent_as_the_model_says() {
         (Policy::hardened(), Retry::TWELVE, 1.75, 0.0),
     ] {
         let bed = bed_of(policy, 2 * n);
-        let start = bed.store(|store| store.object.clone().unwrap());
+        let start = bed.store(|store| store.object().unwrap());
         let bursts = 400;
         let mut all = Vec::new();
         for _ in 0..bursts {
             // Go on from a pool without allocations.
-            bed.store(|store| drop(store.put(start.clone())));
+            bed.store(|store| store.put(&start));
             // The rows of `as_documented` have no probe between read and write.
             let (_, efforts) = burst(&bed, n, |settings| {
                 settings.retry = retry;

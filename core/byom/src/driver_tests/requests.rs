@@ -82,8 +82,7 @@ fn a_conflict_costs_a_get_and_a_put() {
         bed.script(move |letter, store| {
             if letter == "P" && std::mem::take(&mut once) {
                 // Somebody else touches the object.
-                let object = store.object.clone().unwrap();
-                store.put(object);
+                store.touch();
             }
             Act::Serve
         });
@@ -103,8 +102,7 @@ fn upstream_gives_up_after_four_conflicts_and_hardened_does_not() {
         bed.script(move |letter, store| {
             if letter == "P" && left > 0 {
                 left -= 1;
-                let object = store.object.clone().unwrap();
-                store.put(object);
+                store.touch();
             }
             Act::Serve
         });
@@ -133,8 +131,7 @@ fn a_conflict_that_comes_when_the_time_is_up_is_not_the_reason() {
     bed.script(move |letter, store| {
         if letter == "P" && std::mem::take(&mut slow) {
             // The process stands still while somebody else touches the object.
-            let object = store.object.clone().unwrap();
-            store.put(object);
+            store.touch();
             env.advance(Duration::from_secs(30));
         }
         Act::Serve

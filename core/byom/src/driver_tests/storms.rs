@@ -38,7 +38,7 @@ impl Ledger {
 fn storm(bed: &Bed, ledger: &Ledger, seed: u64) {
     let (mut state, ledger) = (seed, ledger.clone());
     bed.script(move |letter, store| {
-        if letter == "G" && store.object.is_some() {
+        if letter == "G" && store.object().is_some() {
             ledger.check(&store.document());
         }
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -47,8 +47,7 @@ fn storm(bed: &Bed, ledger: &Ledger, seed: u64) {
             1 => Act::Fail(TransportError::Reset.into()),
             2 | 3 => Act::LoseReply,
             4 => {
-                let object = store.object.clone();
-                object.map(|object| store.put(object));
+                store.touch();
                 Act::Serve
             }
             _ => Act::Serve,

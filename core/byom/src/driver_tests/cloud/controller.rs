@@ -104,7 +104,7 @@ fn a_cache_that_is_behind_makes_only_upstream_act_again() {
             if what != "update PeerPod" {
                 return Deed::Serve;
             }
-            world.all::<PeerPod>().iter().for_each(|peer_pod| world.vanish::<PeerPod>(&ObjectKey::of(peer_pod)));
+            world.hold::<PeerPod>();
             Deed::LoseReply
         });
         cloud.notes();

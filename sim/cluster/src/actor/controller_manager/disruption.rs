@@ -53,7 +53,7 @@ impl Disruptions {
                 pods.push(pod.clone());
             }
         });
-        let (status, again) = match desired(&budget, &pods, &|owner, namespace| self.scales.of(owner, namespace)) {
+        let (status, again) = match desired(&budget, &pods, |owner, namespace| self.scales.of(owner, namespace)) {
             Some(desired) => status_of(&budget, &pods, desired, self.shared.env.wall()),
             None => {
                 let status = budget.status.clone().unwrap_or_default();
@@ -91,7 +91,7 @@ struct Desired {
 fn desired(
     budget: &PodDisruptionBudget,
     pods: &[Arc<Pod>],
-    scale: &dyn Fn(&OwnerReference, &str) -> Option<(String, i32)>,
+    scale: impl Fn(&OwnerReference, &str) -> Option<(String, i32)>,
 ) -> Option<Desired> {
     let spec = budget.spec.as_ref()?;
     let expected = match spec {
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn percentages_and_what_may_be_missing_are_of_the_pods_that_controllers_ask_for() {
         let pod = |owner: Option<&str>| {
-            let owner = |name| json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": name, "controller": true}]);
-            let metadata = json!({"name": "a", "namespace": "default", "ownerReferences": owner.map(owner)});
+            let owned = |name| json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": name, "controller": true}]);
+            let metadata = json!({"name": "a", "namespace": "default", "ownerReferences": owner.map(owned)});
             Arc::new(from_json::<Pod>(json!({"metadata": metadata, "spec": {"containers": []}})))
         };
         let scale = |owner: &OwnerReference, _: &str| match &*owner.name {
@@ -215,7 +215,7 @@ mod tests {
         };
         let desired = |spec: Value, owners: &[Option<&str>]| {
             let pods: Vec<_> = owners.iter().map(|owner| pod(*owner)).collect();
-            desired(&budget(spec, json!({})), &pods, &scale).map(|desired| (desired.healthy, desired.expected))
+            desired(&budget(spec, json!({})), &pods, scale).map(|desired| (desired.healthy, desired.expected))
         };
         assert_eq!(desired(json!({"minAvailable": 7}), &[Some("db")]), Some((7, 1)), "a number is of those that are there");
         assert_eq!(desired(json!({"maxUnavailable": 1}), &[Some("db"), Some("db")]), Some((4, 5)), "a controller counts once");

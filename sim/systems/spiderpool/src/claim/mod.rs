@@ -20,6 +20,7 @@ mod dead_pods_get_no_address;
 mod deletes_touch_nobody_else;
 mod endpoints_of_gone_pods_disappear;
 mod gateways_are_decided;
+mod given_back;
 mod group;
 mod late_requests_get_nothing;
 mod lifetime;

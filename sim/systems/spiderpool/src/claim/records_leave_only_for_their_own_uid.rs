@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderEndpoint;
-use kube_machinery::{FxHashMap, FxHashSet};
 use kube_sim::rt::ProcessId;
 
-use super::view::{Answer, EndpointChange, EventMask, Place, Seen, View, addresses_of, uid_of};
+use super::given_back::GivenBack;
+use super::view::{Answer, EventMask, Place, Seen, View, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
@@ -22,26 +22,7 @@ use crate::workload::{Cause, IpamNote};
 /// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
 #[derive(Default)]
 pub(crate) struct RecordsLeaveOnlyForTheirOwnUid {
-    /// By UID, what a plugin has given back and the pod's endpoint has not named since. What tells of it goes with the endpoint, and the
-    /// record may outlive that.
-    given_back: FxHashMap<Arc<str>, FxHashSet<IpAddr>>,
-}
-
-impl RecordsLeaveOnlyForTheirOwnUid {
-    /// Takes in a write of an endpoint: what it takes out and tells of a conflict for, and what it names again.
-    fn see_endpoint(&mut self, change: &EndpointChange) {
-        let Some(after) = &change.after else { return };
-        let uid = uid_of(after);
-        let is_named = |address: &IpAddr| addresses_of(after).any(|(.., named)| named == *address);
-        if let Some(given_back) = self.given_back.get_mut(uid) {
-            given_back.retain(|address| !is_named(address));
-        }
-        let told = conflicting(after);
-        let is_told_anew = |before: &SpiderEndpoint| uid_of(before) == uid && told.is_some() && told != conflicting(before);
-        let Some(before) = change.before.as_deref().filter(|before| is_told_anew(before)) else { return };
-        let gone = addresses_of(before).map(|(.., address)| address).filter(|address| !is_named(address));
-        self.given_back.entry(uid.into()).or_default().extend(gone);
-    }
+    given_back: GivenBack,
 }
 
 impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
@@ -51,7 +32,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
-            Seen::Endpoint(ref change) => self.see_endpoint(change),
+            Seen::Endpoint(ref change) => self.given_back.observe(change),
             Seen::Pool(ref change) if change.by_agent => {
                 for edit in &change.edits {
                     let Some((address, before)) = edit.taken() else { continue };
@@ -74,7 +55,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
             }
             Seen::Ipam(process, IpamNote::ReleaseBegun { uid, asked, cause, what, .. }) => {
                 findings.exercised();
-                let is_given_back = |address: IpAddr| self.given_back.get(uid).is_some_and(|given_back| given_back.contains(&address));
+                let is_given_back = |address: IpAddr| self.given_back.contains(uid, address);
                 if let Some(wrong) = not_justified(view, process, uid, asked, *cause, what, is_given_back) {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
@@ -160,13 +141,6 @@ fn not_justified(
 fn has_ended(view: &View, uid: &str, address: IpAddr) -> bool {
     let Some(pod) = view.pods.get(uid).filter(|pod| !pod.is_alive()) else { return false };
     view.keeping_place(pod).is_none() && view.sandboxes.answering(address).all(|(_, sandbox)| *sandbox.uid != *uid)
-}
-
-/// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
-const CONFLICTING: &str = "ipam.spidernet.io/conflicting-ips";
-
-fn conflicting(endpoint: &SpiderEndpoint) -> Option<&String> {
-    endpoint.metadata.annotations.as_ref()?.get(CONFLICTING)
 }
 
 /// Whether what was answered was taken back, and recorded anew by a later request, for a pod whose endpoint is gone, or is its
@@ -301,7 +275,11 @@ mod tests {
         let key = kube_machinery::ObjectKey::namespaced("ns", "web-0");
         stage.change::<ipam_spiderpool::SpiderEndpoint>(stage.agent, &key, |endpoint| {
             if tells {
-                endpoint.metadata.annotations.get_or_insert_default().insert(super::CONFLICTING.to_owned(), "10.0.0.1".to_owned());
+                endpoint
+                    .metadata
+                    .annotations
+                    .get_or_insert_default()
+                    .insert(crate::claim::given_back::CONFLICTING.to_owned(), "10.0.0.1".to_owned());
             }
             if !names {
                 endpoint.status.as_mut().unwrap().current.ips.clear();

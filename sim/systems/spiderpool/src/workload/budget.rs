@@ -20,9 +20,9 @@ const FORM: &str = "a number of pods, or a percentage such as \"50%\"";
 /// How many pods: a number, or a percentage of those that there shall be, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodCount {
-    /// So many.
+    /// This many pods, whether or not there shall be as many.
     Number(u32),
-    /// So many of a hundred, at most 100.
+    /// This many of each hundred pods that there shall be, at most 100.
     Percent(u32),
 }
 

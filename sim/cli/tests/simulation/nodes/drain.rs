@@ -42,14 +42,15 @@ fn is_ready(stage: &Stage, pod: &str) -> bool {
     stage.condition(pod, "Ready") == "True"
 }
 
+/// A workload called `web`, with this in its spec.
+fn workload(mut spec: Value) -> Value {
+    spec["selector"] = json!({"matchLabels": {"app": "web"}});
+    spec["template"] = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}});
+    json!({"metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+}
+
 async fn stateful_set(stage: &Stage, replicas: u32) {
-    let set = json!({
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "replicas": replicas, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}},
-        },
-    });
+    let set = workload(json!({"replicas": replicas, "serviceName": "web"}));
     stage.user.create(from_json::<StatefulSet>(set)).await.unwrap();
     let all = || (0..replicas).all(|number| is_ready(stage, &format!("web-{number}")));
     stage.until("all of its pods are ready", 120, all).await;
@@ -100,14 +101,7 @@ fn what_finds_no_node_but_a_cordoned_one_waits_until_it_is_uncordoned() {
 fn a_pod_of_a_daemon_set_comes_to_a_cordoned_node() {
     stage(1, async |stage| {
         cordon(&stage, "node-0", true).await;
-        let set = json!({
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {
-                "selector": {"matchLabels": {"app": "web"}},
-                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}},
-            },
-        });
-        stage.user.create(from_json::<DaemonSet>(set)).await.unwrap();
+        stage.user.create(from_json::<DaemonSet>(workload(json!({})))).await.unwrap();
         let runs = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
         stage.until("it runs there", 30, || stage.pods().iter().any(runs)).await;
     });
@@ -134,14 +128,7 @@ fn k110_a_budget_lets_one_pod_go_at_a_time() {
 #[test]
 fn a_share_that_may_be_missing_is_of_the_pods_that_the_deployment_of_a_replica_set_asks_for() {
     stage(3, async |stage| {
-        let deployment = json!({
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {
-                "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
-                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}},
-            },
-        });
-        stage.user.create(from_json::<Deployment>(deployment)).await.unwrap();
+        stage.user.create(from_json::<Deployment>(workload(json!({"replicas": 3})))).await.unwrap();
         budget_of(&stage, json!({"maxUnavailable": "34%"})).await;
         stage.until("a third of three, rounded up, may go", 120, || allowed(&stage) == Some(2)).await;
         let status = stage.stored::<PodDisruptionBudget>(&key("web")).unwrap().status.unwrap();
@@ -152,14 +139,7 @@ fn a_share_that_may_be_missing_is_of_the_pods_that_the_deployment_of_a_replica_s
 #[test]
 fn nobody_goes_while_one_of_the_pods_has_a_controller_that_says_no_number() {
     stage(2, async |stage| {
-        let set = json!({
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {
-                "selector": {"matchLabels": {"app": "web"}},
-                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}},
-            },
-        });
-        stage.user.create(from_json::<DaemonSet>(set)).await.unwrap();
+        stage.user.create(from_json::<DaemonSet>(workload(json!({})))).await.unwrap();
         let ready = || stage.pods().iter().filter(|pod| is_ready(&stage, pod.metadata.name.as_ref().unwrap())).count();
         stage.until("both run", 60, || ready() == 2).await;
         budget_of(&stage, json!({"maxUnavailable": 1})).await;

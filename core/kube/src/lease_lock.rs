@@ -20,6 +20,7 @@ use crate::client::{Client, ClientExt};
 use crate::env::Env;
 use crate::leader::{Candidate, ElectionConfig, Round, Step};
 use crate::retry::{Backoff, Jitter};
+use crate::time_limit::TimeLimited;
 
 /// How soon a lock that is held is asked for again.
 const ASKS: Backoff =
@@ -28,7 +29,7 @@ const ASKS: Backoff =
 /// The lock, as one process sees it. Two calls of one process do not keep each other out.
 #[derive(Clone)]
 pub struct LeaseLock<C, V> {
-    client: C,
+    client: TimeLimited<C>,
     env: V,
     election: Arc<ElectionConfig>,
 }
@@ -54,7 +55,8 @@ pub struct Held(Candidate);
 impl<C: Client, V: Env> LeaseLock<C, V> {
     /// The lock of this Lease for the process called `me`; it expires after 15 s.
     pub fn new(client: C, env: V, lease: ObjectKey, me: impl Into<String>) -> Self {
-        Self { client, env, election: Arc::new(ElectionConfig::new(lease, me)) }
+        let election = ElectionConfig::new(lease, me);
+        Self { client: TimeLimited::new(client, election.request_timeout), env, election: Arc::new(election) }
     }
 
     /// The same with another time after which the lock of a process that is gone can be had. It is written in whole seconds, at least 1.

@@ -55,6 +55,7 @@ pub mod rate_limit;
 pub mod retry;
 pub mod schema;
 pub mod testing;
+pub mod time_limit;
 pub mod transparent;
 pub mod word_hash;
 pub mod workqueue;

@@ -22,6 +22,7 @@ use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
 use kube_machinery::leader::{Election, ElectionConfig, ElectionConfigError, Phase};
 use kube_machinery::race::race;
+use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
 /// What a controller is told.
@@ -38,9 +39,9 @@ pub struct ControllerSettings {
     /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened,
     /// nothing looks at it.
     pub max_queue_length: usize,
-    /// How long to wait for the answer to a list of an informer, and for a watch to open. Default 60 s, when the API server itself gives up
+    /// How long to wait for the answer to a request, and for a watch to open. Default 60 s, when the API server itself gives up
     /// (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
-    pub list_timeout: Option<Duration>,
+    pub request_timeout: Option<Duration>,
     /// What is done differently.
     pub policy: Policy,
 }
@@ -55,7 +56,7 @@ impl ControllerSettings {
             retry_delay,
             max_retries: 500,
             max_queue_length: 10_000,
-            list_timeout: policy.list_timeout(),
+            request_timeout: policy.server_timeout(),
             policy,
         }
     }
@@ -105,7 +106,7 @@ type Totals = Mutex<FxHashMap<ObjectKey, (Option<String>, Option<i64>, Option<i6
 /// One replica of the controller.
 #[derive(Debug)]
 pub struct PoolController<C, V> {
-    client: C,
+    client: TimeLimited<C>,
     env: V,
     settings: ControllerSettings,
     totals: Totals,
@@ -114,7 +115,7 @@ pub struct PoolController<C, V> {
 impl<C: Client, V: Env> PoolController<C, V> {
     /// A replica that has not begun yet.
     pub fn new(client: C, env: V, settings: ControllerSettings) -> Self {
-        Self { client, env, settings, totals: Mutex::default() }
+        Self { client: TimeLimited::new(client, settings.request_timeout), env, settings, totals: Mutex::default() }
     }
 
     /// Runs. It ends when leadership is lost: then the process is to exit and to be started anew. Without an election it
@@ -165,7 +166,7 @@ impl<C: Client, V: Env> PoolController<C, V> {
     }
 
     fn informer(&self) -> Informer<SpiderIPPool, V> {
-        let (resync, patience) = (self.settings.resync, self.settings.list_timeout);
+        let (resync, patience) = (self.settings.resync, self.settings.request_timeout);
         let options = InformerOptions { resync, patience, ..InformerOptions::default() };
         Informer::start(self.client.clone(), self.env.clone(), options)
     }

@@ -104,7 +104,7 @@ pub struct Policy {
     /// of upstream.
     pub adopt_stale_endpoint: bool,
     /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
-    /// has none; informers wait for a list as long as the connection lasts (K180).
+    /// has none; controllers wait for an answer, and informers for a list, as long as the connection lasts (K180).
     pub waits_without_end: bool,
     /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27).
     pub terminating_endpoint_reused: bool,
@@ -210,9 +210,9 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// How long an informer waits for the answer to a list, and for a watch to open: as long as an API server works at it
-    /// (`--request-timeout`, K §2.11); `None` = as long as the connection lasts.
-    pub(crate) fn list_timeout(&self) -> Option<Duration> {
+    /// How long a controller waits for the answer to a request, and an informer for a list and for a watch to open: as long as an API
+    /// server works at it (`--request-timeout`, K §2.11); `None` = as long as the connection lasts.
+    pub(crate) fn server_timeout(&self) -> Option<Duration> {
         (!self.waits_without_end).then_some(Duration::from_secs(60))
     }
 

@@ -10,6 +10,7 @@ use kube_machinery::api::{ApiError, ListOptions, Object};
 use kube_machinery::client::{Client, ClientExt};
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, StoreReader};
+use kube_machinery::time_limit::TimeLimited;
 
 /// The webhooks of one replica of the controller. Every replica serves them, whoever leads (A §0).
 ///
@@ -17,7 +18,7 @@ use kube_machinery::informer::{Informer, InformerOptions, StoreReader};
 /// asked of lists that are read for the request. Nothing is remembered between requests but what texts of stored objects mean, so a request
 /// may be judged any number of times (K120).
 pub struct Webhook<C, V: Env> {
-    client: C,
+    client: TimeLimited<C>,
     settings: AdmissionSettings,
     policy: Policy,
     subnets: StoreReader<SpiderSubnet>,
@@ -53,8 +54,9 @@ impl Live for Seen<'_> {
 impl<C: Client, V: Env> Webhook<C, V> {
     /// Starts the cache of subnets.
     pub fn start(client: C, env: V, settings: AdmissionSettings, policy: Policy) -> Self {
-        let options = InformerOptions { patience: policy.list_timeout(), ..InformerOptions::default() };
-        let informer = Informer::start(client.clone(), env, options);
+        let patience = policy.server_timeout();
+        let client = TimeLimited::new(client, patience);
+        let informer = Informer::start(client.clone(), env, InformerOptions { patience, ..InformerOptions::default() });
         Self { client, settings, policy, subnets: informer.store(), informer, addresses: AddressSets::default() }
     }
 

@@ -86,7 +86,7 @@ impl AgentSettings {
             subnet_pool_retries: 25,
             retry: Self::RETRY,
             request_timeout: (!upstream).then_some(Duration::from_secs(5)),
-            list_timeout: policy.list_timeout(),
+            list_timeout: policy.server_timeout(),
             operation_timeout: (!upstream).then_some(Duration::from_secs(100)),
             clean_up_timeout: Duration::from_secs(10),
             late_commit: Duration::from_secs(40),

@@ -130,7 +130,7 @@ impl ReclaimSettings {
             leader_poll: Duration::from_secs(1),
             retry: AgentSettings::RETRY,
             request_timeout: (!policy.waits_without_end).then_some(Duration::from_secs(5)),
-            list_timeout: policy.list_timeout(),
+            list_timeout: policy.server_timeout(),
             queue_length: 1000,
         }
     }

@@ -29,6 +29,7 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::leader::{Election, ElectionConfigError, Phase};
 use kube_machinery::race::race;
+use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
 /// A workload that is to be looked at: one incarnation, so that repeated changes are one item.
@@ -51,7 +52,7 @@ struct Queues<V: Env> {
 /// One replica of the controller.
 #[derive(Debug)]
 pub struct SubnetController<C, V, O = (), T = ()> {
-    auto_pools: AutoPools<C, V, O>,
+    auto_pools: AutoPools<TimeLimited<C>, V, O>,
     third_party: T,
     settings: ControllerSettings,
     select: Settings,
@@ -61,6 +62,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     /// A replica that has not begun yet. Of `select` it looks at which families and features are on.
     pub fn new(client: C, env: V, observer: O, third_party: T, settings: ControllerSettings, select: Settings) -> Self {
         let policy = settings.policy;
+        let client = TimeLimited::new(client, settings.request_timeout);
         let auto_pools = AutoPools { client, env, observer, policy, lowest_first: policy.subnet_shrinks_lowest };
         Self { auto_pools, third_party, settings, select }
     }

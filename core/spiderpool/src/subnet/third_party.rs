@@ -12,26 +12,27 @@ use kube_machinery::api::{ApiError, Object, ObjectKey};
 use kube_machinery::client::{Client, ClientExt};
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification};
+use kube_machinery::time_limit::TimeLimited;
 
 /// Reads and watches workloads of the type `K`. Of any other kind it knows nothing, so that its pools stay.
 ///
 /// Which pools such a workload asks for nobody can tell: its pods do.
 pub struct Live<C, K> {
-    client: C,
-    list_timeout: Option<Duration>,
+    client: TimeLimited<C>,
+    request_timeout: Option<Duration>,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<C, K> Live<C, K> {
-    /// Reads through `client`. `list_timeout`: as in [`ControllerSettings`](crate::controller::ControllerSettings::list_timeout).
-    pub fn new(client: C, list_timeout: Option<Duration>) -> Self {
-        Self { client, list_timeout, kind: PhantomData }
+impl<C: Client, K> Live<C, K> {
+    /// Reads through `client`. `request_timeout`: as in [`ControllerSettings`](crate::controller::ControllerSettings::request_timeout).
+    pub fn new(client: C, request_timeout: Option<Duration>) -> Self {
+        Self { client: TimeLimited::new(client, request_timeout), request_timeout, kind: PhantomData }
     }
 }
 
 impl<C: Clone, K> Clone for Live<C, K> {
     fn clone(&self) -> Self {
-        Self::new(self.client.clone(), self.list_timeout)
+        Self { client: self.client.clone(), request_timeout: self.request_timeout, kind: PhantomData }
     }
 }
 
@@ -73,7 +74,7 @@ impl<C: Client, K: Object> ThirdParty for Live<C, K> {
         if !Self::knows(name) {
             return None;
         }
-        let options = InformerOptions { patience: self.list_timeout, ..InformerOptions::default() };
+        let options = InformerOptions { patience: self.request_timeout, ..InformerOptions::default() };
         let informer = Informer::<K, V>::start(self.client.clone(), env.clone(), options);
         informer.add_handler(move |notification| {
             let gone = match &notification {

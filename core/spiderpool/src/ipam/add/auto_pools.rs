@@ -10,6 +10,7 @@ use crate::subnet::{Application, AutoPools, Demand, ReconcileError, Want};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
+use kube_machinery::time_limit::TimeLimited;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Whether nobody but agents makes the pools of this pod.
@@ -28,7 +29,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let policy = *self.op.policy();
         let asked = SubnetRequest::of(&self.pod, &self.request.nic, &self.controller)?;
         let lowest_first = policy.subnet_shrinks_lowest;
-        let auto_pools = AutoPools { client: agent.client.clone(), env: agent.env.clone(), observer: (), policy, lowest_first };
+        let client = TimeLimited::new(agent.client.clone(), agent.config.settings.request_timeout);
+        let auto_pools = AutoPools { client, env: agent.env.clone(), observer: (), policy, lowest_first };
         let none = IpSet::default();
         let mut made = true;
         for family in IpVersion::ALL.into_iter().filter(|family| agent.config.settings.select.enables(*family)) {

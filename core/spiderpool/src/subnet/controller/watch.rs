@@ -66,7 +66,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     /// Starts to watch.
     pub(super) fn watch(&self, queues: &Queues<V>) -> Seen<V> {
         let (client, env) = (&self.auto_pools.client, &self.auto_pools.env);
-        let (resync, patience) = (self.settings.resync, self.settings.list_timeout);
+        let (resync, patience) = (self.settings.resync, self.settings.request_timeout);
         let reserved_ips = Informer::start(client.clone(), env.clone(), InformerOptions { patience, ..InformerOptions::default() });
         let subnets = Informer::start(client.clone(), env.clone(), InformerOptions { resync, patience, ..InformerOptions::default() });
         subnets.add_handler({
@@ -95,7 +95,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// Watches the workloads of a kind. Only what changes what a workload asks for counts, and its end.
     fn watch_kind<K: AppKind>(&self, kind: Kind, queues: &Queues<V>) -> Watched<K, V> {
-        let options = InformerOptions { patience: self.settings.list_timeout, ..InformerOptions::default() };
+        let options = InformerOptions { patience: self.settings.request_timeout, ..InformerOptions::default() };
         let informer = Informer::start(self.auto_pools.client.clone(), self.auto_pools.env.clone(), options);
         let (queue, settings) = (queues.apps.clone(), self.select.clone());
         let (policy, limit) = (self.settings.policy, self.settings.max_queue_length);

@@ -22,6 +22,7 @@ use crate::{SpiderIPPool, SpiderSubnet};
 use kube_machinery::api::{ApiError, DeleteOptions, ListOptions, ObjectKey, Preconditions};
 use kube_machinery::client::{Client, ClientExt};
 use kube_machinery::env::Env;
+use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
 /// How long a workload waits at most for the next try, and after how many: by then the back-off would be longer (5 ms, doubled each time).
@@ -46,7 +47,7 @@ enum After {
 }
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
-    fn client(&self) -> &C {
+    fn client(&self) -> &TimeLimited<C> {
         &self.auto_pools.client
     }
 

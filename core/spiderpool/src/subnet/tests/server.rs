@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::admission::{self, AdmissionSettings, Admitted, Listed};
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
-use kube_machinery::api::{ApiError, Call, Object, ObjectKey, Reason, Reply, Request, Status, WatchOptions};
+use kube_machinery::api::{ApiError, Call, Object, ObjectKey, Reason, Reply, Request, Status, TransportError, WatchOptions};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::testing::{Objects, TestEnv, TestWatch};
@@ -16,6 +16,8 @@ use kube_machinery::testing::{Objects, TestEnv, TestWatch};
 struct State {
     objects: Objects,
     refused: BTreeSet<String>,
+    /// The next request of such a verb and kind is lost, and its connection says nothing.
+    unanswered: BTreeSet<String>,
     /// Objects that caches know nothing of.
     lost: BTreeSet<(String, ObjectKey)>,
     writes: Vec<String>,
@@ -61,7 +63,13 @@ fn admit<K: Object>(objects: &Objects, old: Option<&Value>, new: Value, policy: 
 
 impl Server {
     pub(super) fn new(env: &TestEnv, policy: Policy) -> Self {
-        let state = State { objects: Objects::new(&[]), refused: BTreeSet::new(), lost: BTreeSet::new(), writes: Vec::new() };
+        let state = State {
+            objects: Objects::new(&[]),
+            refused: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            writes: Vec::new(),
+        };
         Self { env: env.clone(), policy, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -119,6 +127,16 @@ impl Server {
         self.state.lock().unwrap().refused.insert(what.to_owned());
     }
 
+    /// The next request of this verb and kind is lost without a word.
+    pub(super) fn lose_next(&self, what: &str) {
+        self.state.lock().unwrap().unanswered.insert(what.to_owned());
+    }
+
+    /// Whether it has been.
+    pub(super) fn has_lost(&self, what: &str) -> bool {
+        !self.state.lock().unwrap().unanswered.contains(what)
+    }
+
     /// They are served again.
     pub(super) fn serve(&self, what: &str) {
         self.state.lock().unwrap().refused.remove(what);
@@ -132,6 +150,14 @@ impl Client for Server {
         // A request takes its time, so that others come in between.
         self.env.sleep(Duration::from_micros(500 + self.env.random() % 2000)).await;
         let what = format!("{} {}", request.call.verb(), kind::<K>());
+        let lost = self.state.lock().unwrap().unanswered.remove(&what);
+        if lost {
+            match request.timeout {
+                Some(limit) => self.env.sleep(limit).await,
+                None => std::future::pending().await,
+            }
+            return Err(TransportError::Deadline.into());
+        }
         {
             let mut state = self.state.lock().unwrap();
             if state.refused.contains(&what) {

@@ -148,6 +148,31 @@ fn a_subnet_takes_its_pools_down_with_it() {
 }
 
 #[test]
+fn a_request_that_is_lost_without_a_word_holds_the_controllers_up_for_a_minute_and_upstreams_for_good() {
+    let one_asks = ["get SpiderSubnet", "list SpiderIPPool", "create SpiderIPPool", "update SpiderSubnet", "update SpiderIPPool"];
+    let upstream = with("waits-without-end");
+    let of_one = one_asks.into_iter().flat_map(|what| [(what, Policy::hardened(), true), (what, upstream, false)]);
+    // Where one worker waits for these, another does what is left.
+    let of_two = ["get Deployment", "delete SpiderIPPool"].map(|what| (what, Policy::hardened(), true));
+    for (what, policy, ends) in of_one.chain(of_two) {
+        let scene = Scene::with_subnet(policy);
+        scene.start(policy);
+        scene.server.lose_next(what);
+        scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+        scene.pass(80);
+        let made = scene.only_size() == Some(3);
+        scene.scale(5);
+        scene.pass(80);
+        let grown = scene.only_size() == Some(5);
+        scene.server.delete::<Deployment>(&key("web"));
+        scene.pass(200);
+        let gone = scene.sizes().is_empty() && scene.set_aside().is_empty();
+        assert!(scene.server.has_lost(what), "nobody asks for it: {what}");
+        assert_eq!([made, grown, gone] == [true; 3], ends, "{what}: made {made}, grown {grown}, gone {gone}");
+    }
+}
+
+#[test]
 fn nothing_is_written_when_all_is_well() {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);

@@ -71,7 +71,7 @@ fn subnets(
 ) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
     let select = site.agent_settings(&policy).select;
     let settings = settings(site, policy);
-    let third_party = Live::new(client.clone(), settings.list_timeout);
+    let third_party = Live::new(client.clone(), settings.request_timeout);
     SubnetController::new(client, env, (), third_party, settings, select)
 }
 

@@ -1,0 +1,80 @@
+//! A time limit for requests that have none, as `Timeout` of client-go's `rest.Config` is (K §4.4).
+//!
+//! Where a connection is lost without a word, a request waits for its answer until the connection is given up, which over HTTP/1 may never
+//! happen. What waits in a work queue behind it waits as long.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::{ApiError, Object, Reply, Request, WatchOptions};
+use crate::client::Client;
+
+/// A client whose requests wait for their answers only so long. A request that has a limit of its own keeps the shorter one. Opening a
+/// watch is not limited: informers have their own limit for it.
+///
+/// A write that ran out of time is ambiguous: it may have been done, and may be done later (K114).
+#[derive(Clone, Debug)]
+pub struct TimeLimited<C> {
+    client: C,
+    limit: Option<Duration>,
+}
+
+impl<C: Client> TimeLimited<C> {
+    /// `client` with this limit for a request; `None` = as it is.
+    pub fn new(client: C, limit: Option<Duration>) -> Self {
+        Self { client, limit }
+    }
+}
+
+impl<C: Client> Client for TimeLimited<C> {
+    type Watch<K: Object> = C::Watch<K>;
+
+    fn send<K: Object>(&self, mut request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send {
+        request.timeout = request.timeout.into_iter().chain(self.limit).min();
+        self.client.send(request)
+    }
+
+    fn watch<K: Object>(
+        &self,
+        namespace: Option<Arc<str>>,
+        options: WatchOptions,
+    ) -> impl Future<Output = Result<Self::Watch<K>, ApiError>> + Send {
+        self.client.watch(namespace, options)
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.client.streams_lists()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::api::{Call, ObjectKey};
+    use crate::testing::{Answer, TestClient, TestEnv};
+
+    #[test]
+    fn a_request_has_the_shorter_of_its_own_limit_and_its_clients() {
+        let (env, seen) = (TestEnv::new(), Arc::<Mutex<Vec<Option<u64>>>>::default());
+        let client = TestClient::without_watch(&env, {
+            let seen = seen.clone();
+            move |request: Request<ConfigMap>| {
+                seen.lock().unwrap().push(request.timeout.map(|limit| limit.as_secs()));
+                Answer::object(ConfigMap::default())
+            }
+        });
+        for limit in [None, Some(5)] {
+            let client = TimeLimited::new(client.clone(), limit.map(Duration::from_secs));
+            for own in [None, Some(3), Some(7)] {
+                let request = Request { call: Call::get(&ObjectKey::namespaced("ns", "a")), timeout: own.map(Duration::from_secs) };
+                env.block_on(client.send::<ConfigMap>(request)).unwrap();
+            }
+        }
+        assert_eq!(*seen.lock().unwrap(), [None, Some(3), Some(7), Some(5), Some(3), Some(5)]);
+    }
+}

@@ -10,7 +10,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Arm, Attribute, BinOp, Block, Expr, ExprCall, ExprMethodCall, ExprRepeat, File, ImplItemFn, Item, ItemFn, ItemImpl, Lit, Pat,
+    Arm, Attribute, BinOp, Block, Expr, ExprCall, ExprMethodCall, ExprRepeat, File, ImplItemFn, Item, ItemFn, ItemImpl, Lit, Local, Pat,
     ReturnType, Signature, Stmt, TraitItemFn, Type, UnOp, parse_quote,
 };
 
@@ -31,8 +31,15 @@ pub(crate) fn with_switches(file: &str, text: &str, chosen: &BTreeMap<usize, usi
 
 fn visited(file: &str, text: &str, chosen: &BTreeMap<usize, usize>) -> syn::Result<(Vec<Site>, File)> {
     let mut tree = syn::parse_file(text)?;
-    let mut visitor =
-        Visitor { file, chosen, functions: Vec::new(), sites: Vec::new(), seen: BTreeMap::new(), within_kube: is_of_kube(file) };
+    let mut visitor = Visitor {
+        file,
+        chosen,
+        functions: Vec::new(),
+        switches: Switches::default(),
+        sites: Vec::new(),
+        seen: BTreeMap::new(),
+        within_kube: is_of_kube(file),
+    };
     visitor.visit_file_mut(&mut tree);
     Ok((visitor.sites, tree))
 }
@@ -47,6 +54,7 @@ struct Visitor<'a> {
     chosen: &'a BTreeMap<usize, usize>,
     /// The names of the functions, and the types and traits of their blocks, that the visitor is in.
     functions: Vec<String>,
+    switches: Switches,
     sites: Vec<Site>,
     seen: BTreeMap<(String, String, String), usize>,
     within_kube: bool,
@@ -76,15 +84,19 @@ impl Visitor<'_> {
         }
     }
 
-    /// Has a condition hold always, or never.
-    fn force(&mut self, condition: &mut Expr) {
-        if has_let(condition) || is_switch(condition) {
+    /// Has a condition hold always, or never, of which this was known before anything in it was put behind a switch.
+    fn force(&mut self, condition: &mut Expr, known: Known) {
+        if has_let(condition) || known.all {
             return;
         }
-        if let Some(switch) = self.switch(condition.span(), condition, "true") {
+        if known.off != Some(true)
+            && let Some(switch) = self.switch(condition.span(), condition, "true")
+        {
             *condition = parse_quote!((#switch || #condition));
         }
-        if let Some(switch) = self.switch(condition.span(), condition, "false") {
+        if known.off != Some(false)
+            && let Some(switch) = self.switch(condition.span(), condition, "false")
+        {
             *condition = parse_quote!((!#switch && #condition));
         }
     }
@@ -94,7 +106,9 @@ impl Visitor<'_> {
             return;
         }
         self.functions.push(signature.ident.to_string());
+        let outer = std::mem::take(&mut self.switches);
         visit_mut::visit_block_mut(self, block);
+        self.switches = outer;
         for value in values(&signature.output) {
             if let Some(switch) = self.switch(signature.ident.span(), &signature.ident, &format!("return {}", told(&value))) {
                 block.stmts.insert(0, parse_quote!(if #switch { return #value; }));
@@ -166,9 +180,21 @@ impl VisitMut for Visitor<'_> {
     }
 
     fn visit_arm_mut(&mut self, arm: &mut Arm) {
-        visit_mut::visit_arm_mut(self, arm);
-        if let Some((_, guard)) = &mut arm.guard {
-            self.force(guard);
+        let Some((_, guard)) = &mut arm.guard else { return self.visit_expr_mut(&mut arm.body) };
+        let known = self.switches.known(guard);
+        self.visit_expr_mut(guard);
+        if known.off != Some(false) {
+            self.visit_expr_mut(&mut arm.body);
+        }
+        self.force(guard, known);
+    }
+
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        visit_mut::visit_local_mut(self, local);
+        if let Pat::Ident(name) = &local.pat {
+            let value = local.init.as_ref().filter(|init| self.switches.are_all_of(&init.expr));
+            let value = value.and_then(|init| self.switches.off(&init.expr));
+            self.switches.name(name.ident.to_string(), value);
         }
     }
 
@@ -183,15 +209,27 @@ impl VisitMut for Visitor<'_> {
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        if let Expr::If(branch) = expr {
+            // What only a deviation does is for the mutations by name.
+            let known = self.switches.known(&branch.cond);
+            self.visit_expr_mut(&mut branch.cond);
+            if known.off != Some(false) {
+                self.visit_block_mut(&mut branch.then_branch);
+            }
+            if let Some((_, otherwise)) = branch.else_branch.as_mut().filter(|_| known.off != Some(true)) {
+                self.visit_expr_mut(otherwise);
+            }
+            return self.force(&mut branch.cond, known);
+        }
+        let (Known { all, .. }, alone) = (self.switches.known(expr), self.switches.alone(expr));
         visit_mut::visit_expr_mut(self, expr);
         match expr {
-            Expr::If(branch) => self.force(&mut branch.cond),
-            Expr::Binary(_) => {
-                for instead in other_operators(expr) {
+            Expr::Binary(_) if !all => {
+                for instead in other_operators(expr, alone) {
                     self.exchange(expr, &instead);
                 }
             }
-            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) && !is_switch(&unary.expr) => {
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) && !all => {
                 let instead = (*unary.expr).clone();
                 self.exchange(expr, &instead);
             }
@@ -289,10 +327,11 @@ fn can_go(expr: &Expr) -> bool {
     }
 }
 
-/// The same operands with an operator that is next to this one.
-fn other_operators(expr: &Expr) -> Vec<Expr> {
+/// The same operands with an operator that is next to this one. `alone`: whether each operand by itself is another condition.
+fn other_operators(expr: &Expr, alone: [bool; 2]) -> Vec<Expr> {
     let Expr::Binary(binary) = expr else { return Vec::new() };
     let (left, right) = (&binary.left, &binary.right);
+    let operands = [left, right].into_iter().zip(alone).filter(|(_, alone)| *alone).map(|(operand, _)| (**operand).clone());
     match binary.op {
         BinOp::Eq(_) => vec![parse_quote!(#left != #right)],
         BinOp::Ne(_) => vec![parse_quote!(#left == #right)],
@@ -300,26 +339,80 @@ fn other_operators(expr: &Expr) -> Vec<Expr> {
         BinOp::Le(_) => vec![parse_quote!(#left < #right)],
         BinOp::Gt(_) => vec![parse_quote!(#left >= #right)],
         BinOp::Ge(_) => vec![parse_quote!(#left > #right)],
-        BinOp::And(_) if !has_let(expr) => operands(binary).chain([parse_quote!(#left || #right)]).collect(),
-        BinOp::Or(_) => operands(binary).chain([parse_quote!(#left && #right)]).collect(),
+        BinOp::And(_) if !has_let(expr) => operands.chain([parse_quote!(#left || #right)]).collect(),
+        BinOp::Or(_) => operands.chain([parse_quote!(#left && #right)]).collect(),
         _ => Vec::new(),
     }
 }
 
-/// Each operand alone, if what is left out is more than a switch.
-fn operands(binary: &syn::ExprBinary) -> impl Iterator<Item = Expr> {
-    let sides = [(&binary.left, &binary.right), (&binary.right, &binary.left)];
-    sides.into_iter().filter(|(_, without)| !is_switch(without)).map(|(one, _)| (**one).clone())
+/// What is known of a condition.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Whether it only reads switches of deviations.
+    all: bool,
+    /// What it is where all of them are off; `None` = it depends on more.
+    off: Option<bool>,
 }
 
-/// Whether an expression only reads switches of deviations: mutations by name turn them on, and off they are.
-fn is_switch(expr: &Expr) -> bool {
-    match expr {
-        Expr::Paren(inner) => is_switch(&inner.expr),
-        Expr::Unary(unary) => is_switch(&unary.expr),
-        Expr::Binary(binary) => is_switch(&binary.left) && is_switch(&binary.right),
-        Expr::Field(field) => told(&field.base).contains("policy"),
-        _ => false,
+/// The switches of deviations, as a function names them: mutations by name turn them on, and off they are.
+#[derive(Default)]
+struct Switches {
+    /// What the names of expressions that only read switches stand for where all of these are off.
+    named: BTreeMap<String, bool>,
+}
+
+impl Switches {
+    /// From here on, a name stands for `value`; `None` = for something else than switches.
+    fn name(&mut self, name: String, value: Option<bool>) {
+        match value {
+            Some(value) => drop(self.named.insert(name, value)),
+            None => drop(self.named.remove(&name)),
+        }
+    }
+
+    fn known(&self, condition: &Expr) -> Known {
+        Known { all: self.are_all_of(condition), off: self.off(condition) }
+    }
+
+    /// Whether an expression only reads switches.
+    fn are_all_of(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Paren(inner) => self.are_all_of(&inner.expr),
+            Expr::Unary(unary) => self.are_all_of(&unary.expr),
+            Expr::Binary(binary) => self.are_all_of(&binary.left) && self.are_all_of(&binary.right),
+            Expr::Field(field) => told(&field.base).contains("policy"),
+            Expr::Path(path) => path.path.get_ident().is_some_and(|name| self.named.contains_key(&name.to_string())),
+            _ => false,
+        }
+    }
+
+    /// What a condition is where all switches are off; `None` = it depends on more.
+    fn off(&self, expr: &Expr) -> Option<bool> {
+        match expr {
+            Expr::Paren(inner) => self.off(&inner.expr),
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => self.off(&unary.expr).map(|value| !value),
+            Expr::Binary(binary) => {
+                // What one side is enough for.
+                let enough = match binary.op {
+                    BinOp::And(_) => false,
+                    BinOp::Or(_) => true,
+                    _ => return None,
+                };
+                let sides = [self.off(&binary.left), self.off(&binary.right)];
+                if sides.contains(&Some(enough)) { Some(enough) } else { (!sides.contains(&None)).then_some(!enough) }
+            }
+            Expr::Path(path) => self.named.get(&path.path.get_ident()?.to_string()).copied(),
+            _ => self.are_all_of(expr).then_some(false),
+        }
+    }
+
+    /// Of the two operands of an expression, whether each alone is another one: what is left out is more than a switch, and it makes a
+    /// difference where all switches are off.
+    fn alone(&self, expr: &Expr) -> [bool; 2] {
+        let Expr::Binary(binary) = expr else { return [false; 2] };
+        let whole = self.off(expr);
+        let differs = |one: &Expr, without: &Expr| !self.are_all_of(without) && (whole.is_none() || self.off(one) != whole);
+        [differs(&binary.left, &binary.right), differs(&binary.right, &binary.left)]
     }
 }
 

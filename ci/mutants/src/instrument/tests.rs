@@ -59,6 +59,32 @@ fn switches_of_deviations_are_left_to_the_mutations_by_name() {
 }
 
 #[test]
+fn what_makes_a_difference_to_deviations_only_is_left_alone() {
+    assert_eq!(changes("fn f() -> Foreign { if self.policy.a { g(1) } else { h(2) } }"), [pair("2", "3")]);
+    assert_eq!(changes("fn f() -> Foreign { if !self.policy.a { g(1) } else { h(2) } }"), [pair("1", "0")]);
+    assert_eq!(changes("fn f() -> Foreign { match b { c if self.policy.a => g(1), _ => h(2) } }"), [pair("2", "3")]);
+    assert_eq!(changes("fn f() -> Foreign { self.policy.a || !self.policy.b }"), []);
+    // With the switch alone it is false, too.
+    assert_eq!(changes("fn f() -> Foreign { d && self.policy.a }"), [pair("d && self.policy.a", "d || self.policy.a")]);
+    assert_eq!(changes("fn f() -> Foreign { let a = self.policy.a; !a || d }"), [pair("!a || d", "!a && d")]);
+    assert_eq!(
+        changes("fn f() -> Foreign { let a = self.policy.a; if a && d { g(1) } else { h(2) } }"),
+        [pair("a && d", "a || d"), pair("a && d", "true"), pair("2", "3")]
+    );
+}
+
+#[test]
+fn the_places_are_the_same_whichever_are_chosen() {
+    let code = "fn f() -> Foreign { if (b && policy.a) && c == 1 { g(1) } else { h(policy.a && !policy.b, 2) } }";
+    let all = sites(FILE, code).unwrap().len();
+    for position in 0..all {
+        let text = with_switches(FILE, code, &BTreeMap::from([(position, 17)])).unwrap();
+        assert_eq!(text.matches("mutant :: is (17)").count(), 1, "{position}: {text}");
+    }
+    assert_eq!(with_switches(FILE, code, &BTreeMap::from([(all, 17)])).unwrap().matches("mutant").count(), 0);
+}
+
+#[test]
 fn only_the_chosen_are_behind_a_switch() {
     let code = "fn f(a: u8) -> bool { a == 1 }";
     let chosen = BTreeMap::from([(1, 17)]);

@@ -139,7 +139,7 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "an allocation or a release ends within 30 s by the clock of its process",
         reference: Some("B I16"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolOperationsEndInTime)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolOperationsEndInTime::default())),
     },
     ClaimDef {
         name: "same-config-same-pool",

@@ -6,6 +6,7 @@ use crate::workload::{PoolNote, short};
 
 /// A process of the pool writes both containers, each record under its own allocation ID, with the name of a node, and
 /// addresses in canonical spelling. Records and entries that it found and left are not looked at; but what a process answers is an address.
+/// A text that a write leaves as it is, as of somebody who only labels the object, says what it said before.
 ///
 /// Broken by `byom-null-map`, `byom-textual-addresses` and `byom-lenient-settings` (a blank node name). A list that is
 /// `null` cannot be told from an empty one: no writer makes it.
@@ -20,6 +21,9 @@ impl PoolClaim for PoolDocumentIsWellFormed {
             findings.violated(|| vec![format!("{name} gives `{address}` to {id}, which is no address in canonical spelling")]);
         }
         let Seen::Commit(change) = seen else { return };
+        if change.reads_differently {
+            findings.violated(|| vec!["the same text reads differently than before".to_owned(), view.story_of_write(change)]);
+        }
         let Some(document) = change.written() else { return };
         findings.exercised();
         if document.allocated.is_null() {
@@ -82,6 +86,18 @@ mod tests {
                 });
             }
         }
+    }
+
+    #[test]
+    fn a_text_that_stays_says_the_same() {
+        on_stage("pool-document-is-well-formed", |stage| {
+            let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2"), stage.process("kubectl"));
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            stage.touch(person);
+            stage.touch(person);
+            stage.allocate(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), []);
+        });
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, short};
 
 /// While a process recovers, none of its commits removes or alters the record of a live sandbox whose release has not begun.
-/// A document that it makes anew has the records of all sandboxes that were told their address.
+/// A document that it makes anew has the records of all sandboxes that were told their address, and each record in it says what it said
+/// before: the same VM, node, pod and time.
 ///
 /// Broken by `byom-recover-decide-once`, `byom-reset-after-read-error` and `byom-missing-map-is-empty-pool`. With
 /// `byom-decide-once` it can report a loss by another operation of the same process.
@@ -34,6 +35,16 @@ impl PoolClaim for RecoveryKeepsRecords {
             let touched = change.records.iter().filter(|edit| edit.before.is_some()).map(|edit| &edit.id);
             touched.filter(|id| view.ledger.is_live(id) && view.ledger.is_ours(id)).map(|id| (id, None)).collect()
         };
+        for id in &change.altered {
+            findings.violated(|| {
+                let name = view.name(change.by);
+                vec![
+                    format!("{name} makes the document anew, and the record of {id} is not what it was", id = short(id)),
+                    view.story_of_write(change),
+                    view.story_of(id),
+                ]
+            });
+        }
         for (id, excuse) in gone {
             violated(findings, excuse, || {
                 let name = view.name(change.by);
@@ -90,7 +101,7 @@ impl PoolClaim for RecoveryListsWhatIsConfigured {
 
 #[cfg(test)]
 mod tests {
-    use ipam_byom::Address;
+    use ipam_byom::{Address, IpAllocation, Seconds};
 
     use super::super::testing::{give_back, on_stage, record, take};
 
@@ -122,6 +133,30 @@ mod tests {
             stage.edit(adaptor, |_| {});
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn a_document_is_made_anew_with_each_record_as_it_was() {
+        let second = Seconds::new("2026-01-01T00:00:01Z".parse().unwrap());
+        let altered: [fn(&mut IpAllocation); 3] =
+            [|_| {}, |record| record.ip = Address::new("::ffff:10.0.0.1"), |record| record.pod_namespace = Some("ns".into())];
+        for (number, alter) in altered.into_iter().enumerate() {
+            on_stage("recovery-keeps-records", |stage| {
+                let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2"), stage.process("kubectl"));
+                stage.allocate(adaptor, "a", "10.0.0.1");
+                for (allocated_at, findings) in [(Seconds::ZERO, 0), (second, 1)] {
+                    stage.delete(person);
+                    stage.recover(adaptor);
+                    stage.edit(adaptor, |document| {
+                        let mut anew = IpAllocation { allocated_at, ..record("a", "10.0.0.1") };
+                        alter(&mut anew);
+                        document.allocated.insert("a".into(), anew);
+                    });
+                    stage.recovered(adaptor);
+                    assert_eq!(stage.excuses().len(), findings, "{number}");
+                }
+            });
+        }
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Stage {
 
     fn release_ended(&mut self, process: ProcessId, id: &str, failure: Option<Failure>) {
         let (effort, took) = (Effort::default(), Duration::from_millis(20));
-        self.note(process, PoolNote::ReleaseEnded { id: id.into(), failure, effort, took });
+        self.note(process, PoolNote::ReleaseEnded { id: id.into(), by: ReleasedBy::Stop, failure, effort, took });
     }
 
     pub(super) fn released(&mut self, process: ProcessId, id: &str) {
@@ -243,6 +243,12 @@ impl Stage {
         document.version += 1;
         edit(&mut document);
         self.put(client, Some(document.into()));
+    }
+
+    /// Somebody writes the object and leaves the text of the document as it is.
+    pub(super) fn touch(&mut self, client: ProcessId) {
+        let text = self.document().to_text();
+        self.put(client, Some(JsonText::verbatim(text)));
     }
 
     /// Somebody deletes the ConfigMap.

@@ -101,6 +101,8 @@ pub enum PoolNote {
     ReleaseEnded {
         /// Which sandbox.
         id: Arc<str>,
+        /// Who released.
+        by: ReleasedBy,
         /// Nothing, or why it failed.
         failure: Option<Failure>,
         /// What it took.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
-use kube_machinery::FxHashMap;
+use kube_machinery::{FxHashMap, JsonText};
 use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
@@ -26,8 +26,7 @@ pub(in super::super) enum State {
 impl State {
     /// What an object holds. An object that is no ConfigMap holds nothing.
     pub(super) fn of(object: Option<&Obj>) -> Self {
-        let object = object.and_then(|object| object.as_any().downcast_ref::<PoolConfigMap>());
-        match object.and_then(PoolConfigMap::document).map(|document| document.parse()) {
+        match text(object).map(|document| document.parse()) {
             None => Self::Missing,
             Some(Err(_)) => Self::Unreadable,
             Some(Ok(document)) => Self::Document(document.clone()),
@@ -51,6 +50,16 @@ impl State {
     pub(in super::super) fn version(&self) -> Option<i64> {
         self.document().map(|document| document.version)
     }
+}
+
+/// The text that is to be a document. An object that is no ConfigMap has none.
+fn text(object: Option<&Obj>) -> Option<&JsonText<PoolDocument>> {
+    object?.as_any().downcast_ref::<PoolConfigMap>()?.document()
+}
+
+/// Whether a commit left the text as it was, and it reads differently since: what was written is then not what is read.
+pub(super) fn reads_differently(before: Option<&Obj>, after: Option<&Obj>) -> bool {
+    text(before).zip(text(after)).is_some_and(|(before, after)| before == after && before.parse() != after.parse())
 }
 
 /// A record before and after a commit: at least one is there, and they differ.
@@ -110,6 +119,8 @@ pub(crate) struct Change {
     /// Whether the document was made anew, because there was none whose records could be kept. Then everything in it counts
     /// as added.
     pub(in super::super) anew: bool,
+    /// Whether the text stayed, and reads differently since.
+    pub(in super::super) reads_differently: bool,
     /// What a document that the pool made anew lacks of what it had acknowledged; by ID.
     pub(in super::super) missing: Vec<Missing>,
     /// The records that differ, by key.
@@ -118,6 +129,8 @@ pub(crate) struct Change {
     pub(in super::super) lost: Vec<Address>,
     /// What the list has gained; what moved is not among it.
     pub(in super::super) gained: Vec<Address>,
+    /// The IDs whose records in a document that the pool made anew say something else than before; by ID.
+    pub(in super::super) altered: Vec<Arc<str>>,
     /// What the writer had read.
     pub(in super::super) read: Reads,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_byom::{Address, AddressKey, PoolDocument};
+use ipam_byom::{Address, AddressKey, IpAllocation, PoolDocument};
 use kube_machinery::{FxHashMap, FxHashSet};
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
@@ -32,12 +32,27 @@ pub(in super::super) struct Grant {
 pub(in super::super) struct Recorded {
     /// The address of the record.
     pub(in super::super) address: Address,
+    /// The record.
+    pub(super) record: Arc<IpAllocation>,
     /// By whom and when.
     pub(in super::super) said: Said,
     /// The revision of the commit.
     pub(in super::super) revision: u64,
     /// The version that it left.
     pub(in super::super) version: Option<i64>,
+}
+
+impl Recorded {
+    /// Whether another record of the allocation says the same, be it in another spelling. An older version writes no namespace.
+    pub(super) fn says_the_same_as(&self, other: &IpAllocation) -> bool {
+        let IpAllocation { allocation_id, ip, node_name, pod_name, pod_namespace, allocated_at } = &*self.record;
+        *allocation_id == other.allocation_id
+            && ip.key() == other.ip.key()
+            && *node_name == other.node_name
+            && *pod_name == other.pod_name
+            && (pod_namespace.is_none() || *pod_namespace == other.pod_namespace)
+            && *allocated_at == other.allocated_at
+    }
 }
 
 /// A release that began.

@@ -126,7 +126,8 @@ impl View {
                     if self.commits == 0 {
                         self.state = State::of(before);
                     }
-                    let change = self.commit(client, revision, State::of(after));
+                    let mut change = self.commit(client, revision, State::of(after));
+                    change.reads_differently = document::reads_differently(before, after);
                     return Some(Seen::Commit(Box::new(change)));
                 }
                 self.owners.see(kind, key, before, after, event.at);
@@ -205,10 +206,12 @@ impl View {
             before: std::mem::replace(&mut self.state, after.clone()),
             after,
             anew: false,
+            reads_differently: false,
             missing: Vec::new(),
             records: Vec::new(),
             lost: Vec::new(),
             gained: Vec::new(),
+            altered: Vec::new(),
             read: self.processes.get(by).map(|process| process.read).unwrap_or_default(),
         };
         change.work_out();
@@ -253,15 +256,21 @@ impl View {
             self.ledger.made_anew(document);
             change.missing = self.take_missing(change, document);
         }
+        let mut altered = Vec::new();
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
             let recorded = |record: &Arc<IpAllocation>| Recorded {
                 address: record.ip.clone(),
+                record: record.clone(),
                 said,
                 revision: change.revision,
                 version: change.after.version(),
             };
             if let Some(record) = edit.added() {
+                let is_ours = !self.ledger.hands.contains_key(&edit.id);
+                if change.anew && is_ours && sandbox.recorded.as_ref().is_some_and(|known| !known.says_the_same_as(record)) {
+                    altered.push(edit.id.clone());
+                }
                 if self.ledger.hands.get(&edit.id).is_some_and(|hand| hand.excuse == UNLISTED) {
                     self.ledger.hands.remove(&edit.id);
                 }
@@ -273,6 +282,7 @@ impl View {
                 sandbox.removed = Some(recorded(record));
             }
         }
+        change.altered = altered;
     }
 
     fn take_meddling(&mut self, change: &Change) {
@@ -364,12 +374,17 @@ impl View {
                 if let Some(process) = self.processes.0.get_mut(&process) {
                     process.runs = false;
                     process.recovers = false;
+                    process.paused = false;
                     process.ended = moment;
                 }
             }
-            ProcessChange::Resumed => self.processes.of(process).resumed = Some(self.at),
+            ProcessChange::Resumed => {
+                let process = self.processes.of(process);
+                process.paused = false;
+                process.resumed = Some(self.at);
+            }
             ProcessChange::Started => self.processes.of(process).started = Some(self.at),
-            ProcessChange::Paused => {}
+            ProcessChange::Paused => self.processes.of(process).paused = true,
         }
     }
 }

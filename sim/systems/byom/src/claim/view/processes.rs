@@ -67,6 +67,8 @@ pub(in super::super) struct Process {
     pub(in super::super) raced: Option<SimTime>,
     /// When it last started.
     pub(in super::super) started: Option<SimTime>,
+    /// Whether it stands still.
+    pub(in super::super) paused: bool,
     /// When it last went on after a pause.
     pub(in super::super) resumed: Option<SimTime>,
     /// The recovery that it is about, or was last.

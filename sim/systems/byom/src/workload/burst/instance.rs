@@ -163,7 +163,7 @@ impl Instance {
             let Outcome { result, effort } = self.pool.deallocate(id, Releaser::Stop, Context::BACKGROUND).await;
             let took = self.env.monotonic().saturating_sub(began);
             let failure = result.err().map(|error| Failure::of(&error, &effort));
-            self.say(PoolNote::ReleaseEnded { id: id.clone(), failure, effort, took });
+            self.say(PoolNote::ReleaseEnded { id: id.clone(), by: ReleasedBy::Stop, failure, effort, took });
         }
     }
 

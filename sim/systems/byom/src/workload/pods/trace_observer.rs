@@ -31,9 +31,9 @@ impl Observer for TraceObserver {
             }
             Step::Ready { id, address } => PoolNote::Told { id: id.clone(), address: address.clone() },
             Step::ReleaseBegun { id: Some(id), by, .. } => PoolNote::ReleaseBegun { id: id.clone(), by: released_by(by) },
-            Step::ReleaseEnded { id: Some(id), result, effort, took, .. } => {
+            Step::ReleaseEnded { id: Some(id), by, result, effort, took } => {
                 let failure = result.err().map(|error| Failure::of(error, effort));
-                PoolNote::ReleaseEnded { id: id.clone(), failure, effort: *effort, took }
+                PoolNote::ReleaseEnded { id: id.clone(), by: released_by(by), failure, effort: *effort, took }
             }
             Step::RecoverBegun => PoolNote::RecoverBegun,
             Step::RecoverEnded { result, .. } => {

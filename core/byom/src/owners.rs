@@ -26,14 +26,14 @@ pub struct Named {
 pub trait Owners: Clone + Send + Sync + 'static {
     /// Every allocation that may still be in use; what is in doubt is in the list. Read after the call, not from a cache.
     ///
-    /// Two things rest on it: the pool is rebuilt from it when the document is lost, so an allocation that is missing here
-    /// would be granted twice; and records that are missing here for long are released.
+    /// The pool is rebuilt from it when the document is lost, so an allocation that is missing here would be granted twice.
     ///
     /// # Errors
     /// It cannot be told. Then nothing is rebuilt and nothing released.
     fn live(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send;
 
-    /// What owners name, also where another allocation of a VM is the one that [`live`](Self::live) has.
+    /// What owners name, also where another allocation of a VM is the one that [`live`](Self::live) has. Records that are missing here for
+    /// long are released.
     ///
     /// # Errors
     /// It cannot be told.

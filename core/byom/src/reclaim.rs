@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::address::Address;
+use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::allocations::Allocations;
 use super::driver::VmPool;
 use super::error::{PoolError, ReadError};
 use super::observer::Releaser;
 use super::outcome::{Context, Effort, Outcome};
-use super::owners::{Named, Owners};
+use super::owners::Owners;
 use super::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -54,15 +54,10 @@ impl Holders {
         self.0.lock().unwrap().get(holder).cloned()
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap().is_empty()
-    }
-
     /// Forgets those that are owned after all, or may be; who is left.
-    fn unowned(&self, named: Named) -> BTreeSet<Arc<str>> {
+    fn unowned(&self, owned: &BTreeSet<Arc<str>>, owned_vms: &BTreeSet<AddressKey>) -> BTreeSet<Arc<str>> {
         let mut holders = self.0.lock().unwrap();
-        let owned = ids(named.allocations);
-        holders.retain(|holder, vm| !owned.contains(holder) && !named.vms.contains(vm.key()));
+        holders.retain(|holder, vm| !owned.contains(holder) && !owned_vms.contains(vm.key()));
         holders.keys().cloned().collect()
     }
 
@@ -96,12 +91,12 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(error) => return Err(error),
             };
-            let live = ids(self.live_owners().await?);
-            let mut unowned: BTreeSet<_> = document.allocated.iter().map(|(id, _)| id.clone()).filter(|id| !live.contains(id)).collect();
-            if !self.holders.is_empty() {
-                // By all owners: the live one of such a VM may be the one that it refuses.
-                unowned.extend(self.holders.unowned(self.owners.named().await?));
-            }
+            // By all owners: one that came late may be the live one of a VM that another allocation has by now, or that refuses it.
+            let named = self.owners.named().await?;
+            let owned = ids(&named.allocations);
+            let records = document.allocated.iter().map(|(id, _)| id.clone());
+            let mut unowned: BTreeSet<_> = records.filter(|id| !owned.contains(id)).collect();
+            unowned.extend(self.holders.unowned(&owned, &named.vms));
             Ok(suspects.due(unowned.iter(), self.env.monotonic(), self.settings.leak_grace))
         };
         let due = match self.within(budget.deadline, compare).await {
@@ -124,6 +119,6 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     }
 }
 
-fn ids(owners: Vec<IpAllocation>) -> BTreeSet<Arc<str>> {
-    owners.into_iter().map(|owner| owner.allocation_id).collect()
+fn ids(owners: &[IpAllocation]) -> BTreeSet<Arc<str>> {
+    owners.iter().map(|owner| owner.allocation_id.clone()).collect()
 }

@@ -1,5 +1,6 @@
 //! PeerPods as the owners of allocations.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -23,8 +24,8 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 /// Every PeerPod that names an allocation and an address counts, also one that is being deleted: its VM may still run. Of
-/// several that name one VM the one that was created last counts. One
-/// without a finalizer counts, too: the finalizer of a live PeerPod may have been taken by mistake (B W11).
+/// several that name one VM the one that was created last counts, and of those of one Pod the one that was allocated last. One without a
+/// finalizer counts, too: the finalizer of a live PeerPod may have been taken by mistake (B W11).
 ///
 /// Clones are the same process: they share what it remembers of its sandboxes.
 #[derive(Clone)]
@@ -149,14 +150,19 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
     async fn live(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
         let list = self.all().await?;
         // A released VM may have its next owner before the PeerPod of the last one is gone. The VM booted in between, so their
-        // PeerPods are seconds apart, by the clocks of the API servers.
-        let mut of_vm: BTreeMap<AddressKey, (Option<i64>, IpAllocation)> = BTreeMap::new();
-        for (peer_pod, allocation) in list.iter().filter_map(|peer_pod| Some((peer_pod, peer_pod.allocation()?))) {
-            let created = peer_pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
-            let later = |known: &(Option<i64>, IpAllocation)| (known.0, known.1.allocated_at) < (created, allocation.allocated_at);
+        // PeerPods are seconds apart, by the clocks of the API servers. Of one Pod the later allocation counts, as a PeerPod may be written
+        // late: a Pod never moves, so that both times are by one clock.
+        let mut of_vm: BTreeMap<AddressKey, (&PeerPod, IpAllocation)> = BTreeMap::new();
+        for (peer_pod, allocation) in list.iter().filter_map(|peer_pod| Some((&**peer_pod, peer_pod.allocation()?))) {
+            let created = |of: &PeerPod| of.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+            let later = |(known, of_known): &(&PeerPod, IpAllocation)| {
+                let of_one_pod = known.owner_uid().is_some() && known.owner_uid() == peer_pod.owner_uid();
+                let by_object = if of_one_pod { Ordering::Equal } else { created(known).cmp(&created(peer_pod)) };
+                by_object.then_with(|| of_known.allocated_at.cmp(&allocation.allocated_at)).is_lt()
+            };
             match of_vm.entry(allocation.ip.key().clone()) {
-                Entry::Vacant(vacant) => drop(vacant.insert((created, allocation))),
-                Entry::Occupied(mut known) if later(known.get()) => drop(known.insert((created, allocation))),
+                Entry::Vacant(vacant) => drop(vacant.insert((peer_pod, allocation))),
+                Entry::Occupied(mut known) if later(known.get()) => drop(known.insert((peer_pod, allocation))),
                 Entry::Occupied(_) => {}
             }
         }

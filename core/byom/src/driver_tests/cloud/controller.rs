@@ -93,6 +93,28 @@ fn a_peer_pod_that_is_written_late_does_not_take_the_place_of_the_one_in_use() {
 }
 
 #[test]
+fn a_peer_pod_that_is_written_late_disowns_nobody_who_has_its_vm_by_then() {
+    let cloud = Cloud::recovered(Policy::hardened(), &ONE);
+    let _controller = cloud.controller();
+    orphan(&cloud, "web", "1");
+    let mut late = cloud.peer_pod("web-1");
+    cloud.env.advance(Duration::from_secs(5));
+    cloud.delete_peer_pod("web-1");
+    cloud.env.advance(MINUTE);
+    assert_eq!((cloud.holders().len(), cloud.peer_pods().len()), (0, 0));
+    orphan(&cloud, "web", "2");
+    let boots = cloud.boots("10.0.0.1");
+    cloud.env.advance(Duration::from_secs(5));
+    late.metadata.resource_version = None;
+    cloud.env.block_on(async { kube_machinery::client::ClientExt::create(&cloud.world, late).await }).unwrap();
+    cloud.env.advance(60 * MINUTE);
+    assert_eq!((cloud.holders(), cloud.boots("10.0.0.1")), (vec!["web-2".to_owned()], boots));
+    cloud.world.vanish::<PoolConfigMap>(&key());
+    cloud.env.advance(10 * MINUTE);
+    assert_eq!(cloud.holders(), ["web-2"], "the document is made anew");
+}
+
+#[test]
 fn a_cache_that_is_behind_makes_only_upstream_act_again() {
     for (policy, hardened) in both("byom-controller-trusts-cache") {
         let cloud = Cloud::recovered(policy, &ONE);

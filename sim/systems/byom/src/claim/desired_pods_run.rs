@@ -30,10 +30,10 @@ impl PoolClaim for DesiredPodsRun {
 }
 
 fn pods(view: &View) -> Option<String> {
-    let running = |pod: &str| view.ledger.iter().any(|(_, sandbox)| sandbox.running && sandbox.pod.as_deref() == Some(pod));
+    let running = |pod: &str| view.ledger.iter().any(|(_, sandbox)| sandbox.runs_since.is_some() && sandbox.pod.as_deref() == Some(pod));
     let within_reach = |pod: &&std::sync::Arc<str>| !view.out_of_reach.pods.contains(&***pod);
-    let wanted = view.wanted.iter().filter(within_reach).count();
-    let waiting: Vec<_> = view.wanted.iter().filter(within_reach).filter(|pod| !running(pod)).collect();
+    let wanted = view.wanted.keys().filter(within_reach).count();
+    let waiting: Vec<_> = view.wanted.keys().filter(within_reach).filter(|pod| !running(pod)).collect();
     let runs = wanted - waiting.len();
     if view.processes.running().next().is_none() && wanted > 0 {
         return Some(format!("{wanted} pods are wanted, and no process of the pool has accepted its configuration"));
@@ -66,7 +66,7 @@ fn healthy(view: &View) -> usize {
         let tenant = view.vms.get(address.key()).and_then(|vm| vm.tenant.as_ref());
         tenant.is_some_and(|(tenant, _)| {
             let unlisted = view.ledger.hand(tenant).is_some_and(|hand| hand.excuse == UNLISTED);
-            unlisted && view.ledger.get(tenant).is_none_or(|sandbox| !sandbox.running)
+            unlisted && view.ledger.get(tenant).is_none_or(|sandbox| sandbox.runs_since.is_none())
         })
     };
     let answers = |address: &&ipam_byom::Address| !view.vms.is_broken(address.key());

@@ -2,13 +2,14 @@
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
-use crate::workload::{PoolNote, VmChange, short};
+use crate::workload::{PoolNote, ReleasedBy, VmChange, short};
 
 /// A process of the pool removes only records whose release has begun or whose sandbox is over, and no VM boots while a
-/// live sandbox whose release has not begun has its user data there.
+/// live sandbox whose release has not begun has its user data there. A successor, the controller or a comparison with owners releases no
+/// sandbox that runs and whose pod has been wanted since before it did.
 ///
 /// Broken by `byom-release-by-address` and `byom-decide-once`. It does not see a reboot of a VM whose tenant is already
-/// being released, by whomever.
+/// being released.
 pub(crate) struct ReleasesTouchNobodyElse;
 
 impl PoolClaim for ReleasesTouchNobodyElse {
@@ -31,6 +32,17 @@ impl PoolClaim for ReleasesTouchNobodyElse {
                     }
                 }
             }
+            Seen::Note(
+                process,
+                PoolNote::ReleaseBegun { id, by: ReleasedBy::Successor | ReleasedBy::Controller | ReleasedBy::Reclaim },
+            ) => {
+                if let Some(pod) = wanted_by(id, view) {
+                    violated(findings, ledger.excuse_of([id]), || {
+                        let name = view.name(*process);
+                        vec![format!("{name} releases {id}, which runs pod {pod}", id = short(id)), view.story_of(id)]
+                    });
+                }
+            }
             Seen::Note(_, PoolNote::Vm { address, change: VmChange::Rebooting { tenant: Some(tenant), fence } })
                 if ledger.is_live(tenant) =>
             {
@@ -49,11 +61,21 @@ impl PoolClaim for ReleasesTouchNobodyElse {
     }
 }
 
+/// The pod that a sandbox runs, if it has been wanted since before that. Whoever deletes a pod says so first, and whoever runs one under
+/// the same name later says so then.
+fn wanted_by<'a>(id: &str, view: &'a View) -> Option<&'a str> {
+    let sandbox = view.ledger.get(id)?;
+    let pod = sandbox.pod.as_deref()?;
+    (*view.wanted.get(pod)? < sandbox.runs_since?).then_some(pod)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::BY_HAND;
-    use super::super::testing::{give_back, on_stage};
-    use crate::workload::VmChange;
+    use std::time::Duration;
+
+    use super::super::testing::{Stage, give_back, on_stage};
+    use crate::workload::{PoolNote, ReleasedBy, VmChange};
 
     const CLAIM: &str = "releases-touch-nobody-else";
 
@@ -89,6 +111,35 @@ mod tests {
             stage.release(adaptor, "b");
             stage.vm("10.0.0.1", reboot(Some("b")));
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_sandbox_that_runs_a_wanted_pod_is_released_by_nobody_but_its_kubelet() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            let pod = || "ns/pod".into();
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            let begun = |stage: &mut Stage, by| stage.note(adaptor, PoolNote::ReleaseBegun { id: "a".into(), by });
+            let others = [ReleasedBy::Successor, ReleasedBy::Controller, ReleasedBy::Reclaim];
+            stage.note(adaptor, PoolNote::Wanted { pod: pod() });
+            others.iter().for_each(|by| begun(stage, *by));
+            assert_eq!(stage.excuses(), [], "it does not run yet");
+            stage.pass(Duration::from_secs(1));
+            stage.note(adaptor, PoolNote::Running { id: "a".into(), pod: pod() });
+            others.iter().for_each(|by| begun(stage, *by));
+            assert_eq!(stage.excuses(), [None; 3]);
+            begun(stage, ReleasedBy::Stop);
+            begun(stage, ReleasedBy::CleanUp);
+            stage.note(adaptor, PoolNote::Unwanted { pod: pod() });
+            begun(stage, ReleasedBy::Controller);
+            // Another pod of the name.
+            stage.pass(Duration::from_secs(1));
+            stage.note(adaptor, PoolNote::Wanted { pod: pod() });
+            begun(stage, ReleasedBy::Successor);
+            stage.ended("a");
+            begun(stage, ReleasedBy::Reclaim);
+            assert_eq!(stage.excuses(), [None; 3]);
         });
     }
 

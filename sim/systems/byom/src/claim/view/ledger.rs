@@ -84,8 +84,8 @@ pub(in super::super) struct Sandbox {
     /// Whether its record was lost when a lost document was made anew, before the sandbox was told anything. That may happen:
     /// whoever tells sandboxes has to find it out first.
     pub(in super::super) lost_on_the_way: bool,
-    /// Whether its pod runs.
-    pub(in super::super) running: bool,
+    /// Since when its pod runs, until it is over.
+    pub(in super::super) runs_since: Option<SimTime>,
     /// When it was over.
     pub(in super::super) ended: Option<SimTime>,
     /// The first release that began.
@@ -257,7 +257,7 @@ impl Ledger {
     pub(super) fn ended(&mut self, id: &Arc<str>, pod: &Arc<str>, at: SimTime) {
         let sandbox = self.of(id);
         sandbox.pod = Some(pod.clone());
-        sandbox.running = false;
+        sandbox.runs_since = None;
         sandbox.ended = sandbox.ended.or(Some(at));
         self.over(id);
     }

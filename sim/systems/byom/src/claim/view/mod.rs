@@ -13,7 +13,7 @@ mod processes;
 mod story;
 mod vms;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument};
@@ -79,8 +79,8 @@ pub(crate) struct View {
     pub(super) vms: Vms,
     /// The PeerPods.
     pub(super) owners: Owners,
-    /// The pods that are wanted, `NAMESPACE/NAME`.
-    pub(super) wanted: BTreeSet<Arc<str>>,
+    /// The pods that are wanted, `NAMESPACE/NAME`, and since when.
+    pub(super) wanted: BTreeMap<Arc<str>, SimTime>,
     /// Whether pods were ever wanted.
     pub(super) has_pods: bool,
     /// What is not waited for.
@@ -110,7 +110,7 @@ impl View {
             processes: Processes::default(),
             vms: Vms::default(),
             owners: Owners::new(snapshots),
-            wanted: BTreeSet::new(),
+            wanted: BTreeMap::new(),
             has_pods: false,
             out_of_reach,
         }
@@ -318,7 +318,7 @@ impl View {
             PoolNote::OfOtherPool { .. } => drop(self.elsewhere.insert(process)),
             PoolNote::Wanted { pod } => {
                 self.has_pods = true;
-                self.wanted.insert(pod.clone());
+                self.wanted.insert(pod.clone(), said.at);
             }
             PoolNote::Unwanted { pod } => drop(self.wanted.remove(pod)),
             PoolNote::Asked { id } => self.ledger.asked(id, said, self.meddled),
@@ -331,7 +331,7 @@ impl View {
             PoolNote::Running { id, pod } => {
                 let sandbox = self.ledger.of(id);
                 sandbox.pod = Some(pod.clone());
-                sandbox.running = sandbox.ended.is_none();
+                sandbox.runs_since = sandbox.runs_since.or(sandbox.ended.is_none().then_some(said.at));
             }
             PoolNote::Ended { id, pod } => self.ledger.ended(id, pod, self.at),
             PoolNote::ReleaseBegun { id, by } => self.ledger.release_begun(id, Release { way: *by, said }),

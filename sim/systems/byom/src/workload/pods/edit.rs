@@ -39,6 +39,12 @@ pub enum Edit {
     DropRecord,
     /// A field that no program knows is added (B §1.2).
     UnknownField,
+    /// All times are written with an offset in place of `Z`, as Python does.
+    OffsetTimes,
+    /// A time has an offset without a colon, as `date -Iseconds` of old has it: no RFC 3339 (B W17).
+    BadTime,
+    /// The oldest record is made at a time that is too late to be told (B W17).
+    FarTime,
 }
 
 impl Open for Edit {}
@@ -46,7 +52,7 @@ impl Open for Edit {}
 impl Edit {
     /// Whether the text is no document afterwards.
     pub(super) fn leaves_nothing_to_read(self) -> bool {
-        matches!(self, Edit::BadJson | Edit::EmptyText)
+        matches!(self, Edit::BadJson | Edit::EmptyText | Edit::BadTime | Edit::FarTime)
     }
 
     /// The ConfigMap after the edit. What cannot be done to it leaves it as it is.
@@ -103,6 +109,17 @@ impl Edit {
                     record.insert("ip".to_owned(), json!(format!("{ip}?")));
                 }
             }
+            Edit::OffsetTimes => {
+                let records = document.get_mut("allocatedIPs").and_then(Value::as_object_mut).into_iter().flat_map(Fields::values_mut);
+                records.filter_map(|record| record.get_mut("allocatedAt")).for_each(|time| with_offset(time, "+00:00"));
+                document.get_mut("lastUpdated").into_iter().for_each(|time| with_offset(time, "-00:00"));
+            }
+            Edit::BadTime => document.get_mut("lastUpdated").into_iter().for_each(|time| with_offset(time, "+0000")),
+            Edit::FarTime => {
+                if let Some(record) = first_record(document, |_| true) {
+                    record.insert("allocatedAt".to_owned(), json!("9999-12-30T22:00:00-01:00"));
+                }
+            }
             Edit::ForeignRecord => {
                 let record = json!({
                     "allocationID": "by-hand-0", "ip": "10.99.0.2", "nodeName": "node-0", "podName": "by-hand",
@@ -129,6 +146,13 @@ impl Edit {
 
 type Fields = serde_json::Map<String, Value>;
 
+/// The same time, with this offset in place of `Z`.
+fn with_offset(time: &mut Value, offset: &str) {
+    if let Some(utc) = time.as_str().and_then(|text| text.strip_suffix('Z')) {
+        *time = json!(format!("{utc}{offset}"));
+    }
+}
+
 /// The record that was made first, of those that `which` selects.
 fn first_record(document: &mut Fields, which: impl Fn(&Value) -> bool) -> Option<&mut Fields> {
     let first = in_order(document, which)?.into_iter().next()?;
@@ -152,10 +176,14 @@ fn in_order(document: &Fields, which: impl Fn(&Value) -> bool) -> Option<Vec<Str
 
 #[cfg(test)]
 mod tests {
+    use ipam_byom::PoolDocument;
+    use kube_machinery::TextForm;
+
     use super::*;
 
     const TEXT: &str = r#"{"allocatedIPs":{"a-1":{"allocationID":"a-1","ip":"10.0.0.1","allocatedAt":"2026-01-01T00:00:05Z"},
-        "b-1":{"allocationID":"b-1","ip":"10.0.0.2","allocatedAt":"2026-01-01T00:00:01Z"}},"availableIPs":["10.0.0.3"],"version":3}"#;
+        "b-1":{"allocationID":"b-1","ip":"10.0.0.2","allocatedAt":"2026-01-01T00:00:01Z"}},"availableIPs":["10.0.0.3"],
+        "lastUpdated":"2026-01-01T00:00:06Z","version":3}"#;
 
     fn edited(edit: Edit) -> Option<Value> {
         let object = ConfigMap { data: Some([(STATE_KEY.to_owned(), TEXT.to_owned())].into()), ..ConfigMap::default() };
@@ -181,5 +209,20 @@ mod tests {
         assert!(dropped["allocatedIPs"].get("b-1").is_none() && dropped["allocatedIPs"].get("a-1").is_some());
         assert_eq!(dropped["availableIPs"], json!(["10.0.0.3", "10.0.0.2"]));
         assert_eq!(edited(Edit::UnknownField).unwrap()["version"], original["version"]);
+        let moved = edited(Edit::OffsetTimes).unwrap();
+        assert_eq!(moved["allocatedIPs"]["a-1"]["allocatedAt"], json!("2026-01-01T00:00:05+00:00"));
+        assert_eq!(moved["lastUpdated"], json!("2026-01-01T00:00:06-00:00"));
+        assert_eq!(edited(Edit::BadTime).unwrap()["lastUpdated"], json!("2026-01-01T00:00:06+0000"));
+        assert_eq!(edited(Edit::FarTime).unwrap()["allocatedIPs"]["b-1"]["allocatedAt"], json!("9999-12-30T22:00:00-01:00"));
+    }
+
+    #[test]
+    fn what_an_edit_of_times_leaves_can_be_read_or_not() {
+        let readable = |edit: Edit| {
+            let object = ConfigMap { data: Some([(STATE_KEY.to_owned(), TEXT.to_owned())].into()), ..ConfigMap::default() };
+            PoolDocument::from_text(&edit.apply(object).data.unwrap()[STATE_KEY]).ok()
+        };
+        assert_eq!(readable(Edit::OffsetTimes), readable(Edit::UnknownField));
+        assert_eq!([Edit::BadTime, Edit::FarTime].map(readable), [None, None]);
     }
 }

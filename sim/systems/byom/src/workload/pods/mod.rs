@@ -61,8 +61,8 @@ impl Work for PodsPlan {
     fn takes(&self, op: &OpKind) -> Result<(), InvalidValue> {
         let right = "one of `run-pod`, `delete-pod`, `set-pool`, `name-nodes`, `roll-out`, `break-vm`, `delete-state`, `edit-state`";
         match op.get().ok_or_else(|| InvalidValue::of(op, right))? {
-            Operation::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
-            Operation::DeletePod(delete) => plan::check_pod(&delete.pod),
+            Operation::RunPod(run) => self.check_pod(&run.namespace, &run.pod).and(plan::check_node(run.node, self.nodes)),
+            Operation::DeletePod(delete) => self.check_pod(&delete.namespace, &delete.pod),
             Operation::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
             Operation::BreakVm(broken) => plan::check_address(&broken.address),
             Operation::NameNodes(_) | Operation::RollOut(_) | Operation::DeleteState | Operation::EditState(_) => Ok(()),
@@ -107,19 +107,20 @@ impl Work for PodsPlan {
             let gone = |name: &String| names.contains(name);
             gone(&plan::node_name(node)) || gone(&plan::kubelet_name(node)) || plan::adaptor_names(node).iter().any(gone)
         };
-        let mut nodes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mut nodes: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
         for op in ops {
             if let Operation::RunPod(run) = op.kind.own() {
-                nodes.entry(&run.pod).or_default().push(run.node);
+                nodes.entry((&run.namespace, &run.pod)).or_default().push(run.node);
             }
         }
         // A pod that cannot be stopped on one node cannot be started on another one under the same name.
         let pods = nodes.into_iter().filter(|(_, nodes)| nodes.iter().any(|&node| lost(node)));
-        pods.map(|(pod, _)| format!("default/{pod}")).collect()
+        pods.map(|((namespace, pod), _)| format!("{namespace}/{pod}")).collect()
     }
 
     fn preload(&self, cluster: &Arc<Cluster>) {
         preload_namespace(cluster, ipam_byom::DEFAULT_NAMESPACE);
+        self.namespaces.iter().for_each(|namespace| preload_namespace(cluster, namespace));
     }
 
     fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {

@@ -39,7 +39,9 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
     let client = SimClient::new(&cluster, process);
     let people = Operator { site, cluster, process, env, client };
     let subject = |op: &Operation| match op {
-        Operation::RunPod(RunPod { pod, .. }) | Operation::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
+        Operation::RunPod(RunPod { pod, namespace, .. }) | Operation::DeletePod(DeletePod { pod, namespace, .. }) => {
+            Some(ObjectKey::namespaced(namespace, pod))
+        }
         _ => None,
     };
     let (cluster, env) = (people.cluster.clone(), people.env.clone());
@@ -48,10 +50,6 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
         async move { one.carry_out(number, op.own()).await }
     };
     in_turn::run(&cluster, &env, &ops, &done, subject, carry_out).await;
-}
-
-fn pod_key(name: &str) -> ObjectKey {
-    ObjectKey::namespaced("default", name)
 }
 
 impl Operator {
@@ -63,14 +61,14 @@ impl Operator {
             Operation::BreakVm(broken) => self.site.machines.break_down(&Address::new(&*broken.address), broken.how, broken.lasts),
             _ => {
                 if let Operation::DeletePod(delete) = op {
-                    self.say(PoolNote::Unwanted { pod: pod_key(&delete.pod).as_str().into() });
+                    self.say(PoolNote::Unwanted { pod: ObjectKey::namespaced(&delete.namespace, &delete.pod).as_str().into() });
                 }
                 let mut doomed = None;
                 while self.ask_api(number, op, &mut doomed).await.is_err() {
                     self.env.sleep(AGAIN).await;
                 }
                 if let Operation::RunPod(run) = op {
-                    self.say(PoolNote::Wanted { pod: pod_key(&run.pod).as_str().into() });
+                    self.say(PoolNote::Wanted { pod: ObjectKey::namespaced(&run.namespace, &run.pod).as_str().into() });
                 }
             }
         }
@@ -87,14 +85,14 @@ impl Operator {
             Operation::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
                 Err(error) if error.is_already_exists() => {
                     // An earlier attempt whose answer was lost may have made it.
-                    let there = self.client.get::<Pod>(&pod_key(&run.pod)).await?;
+                    let there = self.client.get::<Pod>(&ObjectKey::namespaced(&run.namespace, &run.pod)).await?;
                     let own = there.metadata.labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
                     if own { Ok(()) } else { Err(error) }
                 }
                 created => created.map(drop),
             },
             Operation::DeletePod(delete) => {
-                let key = pod_key(&delete.pod);
+                let key = ObjectKey::namespaced(&delete.namespace, &delete.pod);
                 if doomed.is_none() {
                     match self.client.get::<Pod>(&key).await {
                         Err(error) if error.is_not_found() => return Ok(()),
@@ -160,7 +158,7 @@ impl Operator {
 
 fn pod(run: &RunPod, number: usize) -> Pod {
     let labels = Some([(MADE_BY.to_owned(), number.to_string())].into());
-    let mut pod = plain_pod(ObjectMeta { labels, ..ObjectKey::namespaced("default", &run.pod).metadata() });
+    let mut pod = plain_pod(ObjectMeta { labels, ..ObjectKey::namespaced(&run.namespace, &run.pod).metadata() });
     pod.spec.get_or_insert_default().node_name = Some(node_name(run.node));
     pod
 }

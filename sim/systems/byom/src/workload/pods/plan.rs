@@ -1,5 +1,6 @@
 //! Who is there, and what people do, as data.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ipam_byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
-use sim_config::{Choice, Probability, Problems, Source, With};
+use sim_config::{Choice, Probability, Problems, Source, With, advice};
 use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::misnamed::Known;
@@ -26,12 +27,18 @@ pub const OPERATOR: &str = "people";
 /// The most addresses of a pool: a /16.
 const ADDRESSES_MAX: u64 = 1 << 16;
 
+/// The most namespaces of pods.
+const NAMESPACES_MAX: u64 = 100;
+
 /// Nodes with adaptors and kubelets, a PeerPod controller, VMs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PodsPlan {
     /// How many nodes, each with one adaptor (two while it is replaced) and one kubelet.
     pub nodes: u32,
+    /// The namespaces of pods besides `default`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub namespaces: BTreeSet<String>,
     /// How many replicas of the PeerPod controller; more than one elect a leader.
     pub controllers: u32,
     /// `VM_POOL_IPS` at the beginning.
@@ -62,6 +69,8 @@ pub struct PodsPlan {
 pub struct PodsDraft {
     /// How many nodes, each with one adaptor (two while it is replaced) and one kubelet.
     pub nodes: Choice<u32>,
+    /// In how many namespaces pods are run, the first of which is `default`. Each name is used in all of them, on the same node.
+    pub namespaces: Choice<u32>,
     /// How many replicas of the PeerPod controller; more than one elect a leader.
     pub controllers: Choice<u32>,
     /// How many VMs the pool has.
@@ -123,6 +132,7 @@ impl Default for PodsDraft {
         let (is, secs) = (Choice::Is::<u32>, Span::secs);
         Self {
             nodes: Choice::Between(2, 3),
+            namespaces: is(1),
             controllers: is(1),
             addresses: Choice::Between(4, 8),
             range: Choice::Is(false),
@@ -158,12 +168,31 @@ fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap_or_else(|| unreachable!("{value} is a probability"))
 }
 
+/// The namespace that is always there.
+const DEFAULT: &str = "default";
+
+fn default_namespace() -> String {
+    DEFAULT.to_owned()
+}
+
+fn is_default_namespace(namespace: &str) -> bool {
+    namespace == DEFAULT
+}
+
+/// The name of the namespace of pods with this number.
+fn namespace_name(number: u32) -> String {
+    if number == 0 { default_namespace() } else { format!("namespace-{number}") }
+}
+
 /// Somebody creates a pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunPod {
-    /// Its name, in namespace `default`. If there is one of that name it waits until that is gone.
+    /// Its name. If there is one of that name it waits until that is gone.
     pub pod: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
+    pub namespace: String,
     /// The number of its node.
     pub node: u32,
 }
@@ -172,8 +201,11 @@ pub struct RunPod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePod {
-    /// Its name, in namespace `default`.
+    /// Its name.
     pub pod: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
+    pub namespace: String,
     /// Whether the API forgets it at once.
     #[serde(default)]
     pub force: bool,
@@ -261,7 +293,7 @@ fn pool_text(numbers: &[u32], range: bool) -> String {
 }
 
 /// A pod's name is a DNS label.
-pub(super) fn check_pod(name: &str) -> Result<(), InvalidValue> {
+fn check_pod(name: &str) -> Result<(), InvalidValue> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-') {
         return Ok(());
@@ -300,6 +332,16 @@ pub(super) fn check_address(address: &str) -> Result<(), InvalidValue> {
 }
 
 impl PodsPlan {
+    /// A pod's name and its namespace can be those of one.
+    pub(super) fn check_pod(&self, namespace: &str, name: &str) -> Result<(), InvalidValue> {
+        check_pod(name)?;
+        if is_default_namespace(namespace) || self.namespaces.contains(namespace) {
+            return Ok(());
+        }
+        let there: Vec<&str> = [DEFAULT].into_iter().chain(self.namespaces.iter().map(String::as_str)).collect();
+        Err(InvalidValue::value(namespace, format!("there is no namespace `{namespace}`"), advice(namespace, &there, "namespace")))
+    }
+
     /// What is wrong with the plan's own values.
     pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
         let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
@@ -332,12 +374,24 @@ impl Draft for PodsDraft {
     }
 
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
-        let run = ops.iter().filter_map(|op| if let Operation::RunPod(run) = op.kind.own() { Some(run.pod.as_str()) } else { None });
-        let is_ours = |object: &&Obj| object.as_any().is::<Pod>() && object.meta().namespace.as_deref().is_none_or(|of| of == "default");
-        let there = objects.iter().map(|(_, object)| object).filter(is_ours).filter_map(|object| object.meta().name.as_deref());
-        let pods = Known::new("pod", run.chain(there));
+        let run = ops.iter().filter_map(|op| match op.kind.own() {
+            Operation::RunPod(run) => Some((run.namespace.as_str(), run.pod.as_str())),
+            _ => None,
+        });
+        let there = objects.iter().map(|(_, object)| object).filter(|object| object.as_any().is::<Pod>());
+        let there =
+            there.filter_map(|object| Some((object.meta().namespace.as_deref().unwrap_or(DEFAULT), object.meta().name.as_deref()?)));
+        let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (namespace, name) in run.chain(there) {
+            names.entry(namespace).or_default().push(name);
+        }
+        let none = Known::new("pod", []);
+        let pods: BTreeMap<&str, Known<'_>> = names.into_iter().map(|(namespace, names)| (namespace, Known::new("pod", names))).collect();
         let deleted = ops.iter().enumerate().filter_map(|(at, op)| match op.kind.own() {
-            Operation::DeletePod(delete) => pods.judge(at, "pod", &delete.pod, ""),
+            Operation::DeletePod(DeletePod { pod, namespace, .. }) => {
+                let of = if is_default_namespace(namespace) { String::new() } else { format!(" in namespace `{namespace}`") };
+                pods.get(namespace.as_str()).unwrap_or(&none).judge(at, "pod", pod, &of)
+            }
             _ => None,
         });
         deleted.take(Problems::MAX).collect()
@@ -350,6 +404,7 @@ impl Draft for PodsDraft {
         let operations = 2 * most(&self.pods) + changes + most(&self.broken) + most(&self.deletions) + most(&self.edits);
         for (key, what, value, limit) in [
             ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
+            ("workload.namespaces", "`workload.namespaces`", most(&self.namespaces), NAMESPACES_MAX),
             ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
             ("workload.addresses", "`workload.addresses`", most(&self.addresses), ADDRESSES_MAX),
             ("workload.pods", "the number of operations", operations, OPS_MAX),
@@ -370,11 +425,13 @@ impl Draft for PodsDraft {
 
     fn draw(&self, draw: &mut Draw) -> (PodsPlan, Vec<Op>) {
         let nodes = self.nodes.draw(draw).max(1);
+        let namespaces = if *self.namespaces.bounds().1 > 1 { self.namespaces.draw(draw).max(1) } else { 1 };
         let mut numbers: Vec<u32> = (0..self.addresses.draw(draw).max(1)).collect();
         let mut next = numbers.len() as u32;
         let range = self.range.draw(draw);
         let plan = PodsPlan {
             nodes,
+            namespaces: (1..namespaces).map(namespace_name).collect(),
             controllers: self.controllers.draw(draw),
             pool: pool_text(&numbers, range),
             max_range: MAX_RANGE_IPS,
@@ -392,18 +449,19 @@ impl Draft for PodsDraft {
             ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: OPERATOR.to_owned() }, kind: kind.into() })
         };
         for number in 0..self.pods.draw(draw) {
+            let (number, namespace) = (number / namespaces, namespace_name(number % namespaces));
             let pod = format!("pod-{number}");
             let arrival = self.arrival.draw(draw).0;
-            add(arrival, Operation::RunPod(RunPod { pod: pod.clone(), node: number % nodes }));
+            add(arrival, Operation::RunPod(RunPod { pod: pod.clone(), namespace: namespace.clone(), node: number % nodes }));
             if !draw.chance(self.deleted.get()) {
                 continue;
             }
             let force = draw.chance(self.forced.get());
             let deleted = arrival + self.life.draw(draw).0;
-            add(deleted, Operation::DeletePod(DeletePod { pod: pod.clone(), force }));
+            add(deleted, Operation::DeletePod(DeletePod { pod: pod.clone(), namespace: namespace.clone(), force }));
             if draw.chance(self.replaced.get()) {
                 let node = draw.below(u64::from(nodes)) as u32;
-                add(deleted + Duration::from_millis(1), Operation::RunPod(RunPod { pod, node }));
+                add(deleted + Duration::from_millis(1), Operation::RunPod(RunPod { pod, namespace, node }));
             }
         }
         for _ in 0..self.changes.draw(draw) {
@@ -450,11 +508,11 @@ impl Draft for PodsDraft {
     /// A pod comes at another time, lives longer or shorter, or is deleted the other way. What is done to the pool stays.
     fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>> {
         let pod_of = |op: &Op| match op.kind.own() {
-            Operation::RunPod(run) => Some(run.pod.clone()),
-            Operation::DeletePod(delete) => Some(delete.pod.clone()),
+            Operation::RunPod(run) => Some((run.namespace.clone(), run.pod.clone())),
+            Operation::DeletePod(delete) => Some((delete.namespace.clone(), delete.pod.clone())),
             _ => None,
         };
-        let mut pods: Vec<String> = ops.iter().filter_map(pod_of).collect();
+        let mut pods: Vec<(String, String)> = ops.iter().filter_map(pod_of).collect();
         pods.sort_unstable();
         pods.dedup();
         let pod = pods.get(draw.below(pods.len().max(1) as u64) as usize)?.clone();
@@ -470,8 +528,8 @@ impl Draft for PodsDraft {
                 own[1..].iter_mut().for_each(|op| op.common.at = now + op.common.at.since(deleted));
             }
             _ if own.len() > 1 && forced > 0.0 && forced < 1.0 => match own[1].kind.own() {
-                Operation::DeletePod(DeletePod { force, .. }) => {
-                    own[1].kind = Operation::DeletePod(DeletePod { pod, force: !force }).into();
+                Operation::DeletePod(delete) => {
+                    own[1].kind = Operation::DeletePod(DeletePod { force: !delete.force, ..delete.clone() }).into();
                 }
                 _ => return None,
             },

@@ -135,8 +135,10 @@ pub(super) fn sensible(ops: &[Op]) -> bool {
     in_order.sort_by_key(|op| op.common.at);
     let mut running = BTreeMap::new();
     in_order.into_iter().all(|op| match op.kind.own() {
-        Operation::RunPod(run) => running.insert(run.pod.as_str(), op.common.at).is_none(),
-        Operation::DeletePod(delete) => running.remove(delete.pod.as_str()).is_some_and(|since| op.common.at >= since + LIFE_MIN),
+        Operation::RunPod(run) => running.insert((run.namespace.as_str(), run.pod.as_str()), op.common.at).is_none(),
+        Operation::DeletePod(delete) => {
+            running.remove(&(delete.namespace.as_str(), delete.pod.as_str())).is_some_and(|since| op.common.at >= since + LIFE_MIN)
+        }
         _ => true,
     })
 }
@@ -158,11 +160,11 @@ mod tests {
     }
 
     fn run(at: u64, pod: &str, node: u32) -> Op {
-        op(at, Operation::RunPod(RunPod { pod: pod.to_owned(), node }))
+        op(at, Operation::RunPod(RunPod { pod: pod.to_owned(), namespace: "default".to_owned(), node }))
     }
 
     fn delete(at: u64, pod: &str) -> Op {
-        op(at, Operation::DeletePod(DeletePod { pod: pod.to_owned(), force: true }))
+        op(at, Operation::DeletePod(DeletePod { pod: pod.to_owned(), namespace: "default".to_owned(), force: true }))
     }
 
     fn plan(nodes: u32) -> PodsPlan {
@@ -203,6 +205,23 @@ mod tests {
             assert!(steps < 100, "no end: {plan:?}");
         }
         assert_eq!((plan.nodes, plan.controllers), (1, 1));
+    }
+
+    #[test]
+    fn pods_of_one_name_in_several_namespaces_share_a_node_and_are_different_pods() {
+        let draft = PodsDraft { namespaces: sim_config::Choice::Is(2), pods: sim_config::Choice::Is(6), ..PodsDraft::default() };
+        let (plan, ops) = draft.draw(&mut Draw::new(1, Concern::Workload, 0));
+        let first_node = |namespace: &str, pod: &str| {
+            ops.iter().filter_map(run_pod).find(|run| (&*run.namespace, &*run.pod) == (namespace, pod)).map(|run| run.node)
+        };
+        for pod in ["pod-0", "pod-1", "pod-2"] {
+            assert!(first_node("default", pod).is_some());
+            assert_eq!(first_node("default", pod), first_node("namespace-1", pod));
+        }
+        assert!(sensible(&ops) && ops.iter().all(|op| plan.takes(&op.kind).is_ok()));
+        let stranger = RunPod { pod: "pod-0".to_owned(), namespace: "namespace-2".to_owned(), node: 0 };
+        let refused = plan.takes(&Operation::RunPod(stranger).into()).unwrap_err();
+        assert_eq!((&*refused.wrong, &*refused.right), ("there is no namespace `namespace-2`", "did you mean `namespace-1`?"));
     }
 
     #[test]

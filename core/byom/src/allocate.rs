@@ -86,6 +86,10 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                     let Some((predecessor, vm)) = self.predecessor(predecessor, &snapshot, id, pod, &skip, &gave_way).await else {
                         return Err(held.unwrap_or(PoolError::NoAvailable));
                     };
+                    // Once this sandbox was stopped, the pod's other one may be its successor, which comes after the StopVM.
+                    if !self.owners.wants(id) {
+                        return Err(PoolError::NotOwned(NotOwned::Unwanted));
+                    }
                     if let Some(vm) = &vm {
                         // Whoever is recorded for it may give way, too, once it has booted.
                         gave_way.insert(predecessor.clone());

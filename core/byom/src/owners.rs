@@ -58,7 +58,8 @@ pub trait Owners: Clone + Send + Sync + 'static {
     }
 
     /// Whether anybody still wants an address under `id`. Asked before a record is written: once its sandbox was stopped, and what it
-    /// had was released, a call that is still on its way must not bring the record back.
+    /// had was released, a call that is still on its way must not bring the record back. Nor may it take another sandbox of the pod for its
+    /// predecessor.
     fn wants(&self, id: &Arc<str>) -> bool {
         let _ = id;
         true

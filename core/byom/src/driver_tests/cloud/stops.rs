@@ -144,6 +144,31 @@ fn a_start_that_was_stopped_brings_no_released_record_back() {
 }
 
 #[test]
+fn a_start_that_was_stopped_takes_nothing_from_the_sandbox_after_it() {
+    let cloud = Cloud::recovered(Policy::hardened(), &ONE);
+    // While a node's adaptor is replaced there are two.
+    let (before, after) = (cloud.adaptor(), cloud.adaptor());
+    let (first, second) = (sandbox("web", "u1", "1"), sandbox("web", "u1", "2"));
+    // The answer to the first read of the start is lost. Before it reads again it is stopped, and the next sandbox has the VM.
+    let (stopper, env) = (before.clone(), cloud.env.clone());
+    let (id, mut once) = (first.id.clone(), true);
+    cloud.world.script(move |what, _| {
+        if what != "get ConfigMap" || !std::mem::take(&mut once) {
+            return Deed::Serve;
+        }
+        let (stopper, after, id, second) = (stopper.clone(), after.clone(), id.clone(), second.clone());
+        env.spawn(async move {
+            stopper.stop_vm(&id, Context::BACKGROUND).await.unwrap();
+            after.start_vm(&second, Context::BACKGROUND).await.unwrap();
+        });
+        Deed::LoseReply
+    });
+    assert_eq!(cloud.start(&before, &first), Err(StartError::Stopped));
+    cloud.env.advance(Duration::from_secs(60));
+    assert_eq!((cloud.holders(), cloud.boots("10.0.0.1")), (vec!["web-2".to_owned()], 0));
+}
+
+#[test]
 fn a_stop_while_the_agent_is_awaited_ends_the_start() {
     let cloud = Cloud::recovered(Policy::hardened(), &ONE);
     let adaptor = cloud.adaptor();

@@ -173,6 +173,8 @@ pub struct SpiderDraft {
     pub pool_changes: Choice<u32>,
     /// What they do.
     pub pool_change: Choice<PoolChange>,
+    /// How many of the changes to a pool's spec are written by server-side apply.
+    pub applied: Probability,
     /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a
     /// backup brings them back.
     pub leaked: Choice<u32>,
@@ -277,6 +279,7 @@ impl Default for SpiderDraft {
             scaled_back: probability(0.5),
             rolled_out: probability(0.2),
             rewished: probability(0.0),
+            applied: probability(0.0),
             rewired: probability(0.0),
             relabelled: probability(0.0),
             partitioned: probability(0.0),

@@ -33,6 +33,7 @@ use super::ops::{
     AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, EditStatefulSet, GarbleRecords, NAMESPACE, RollOutApp,
     SetSettings,
 };
+use super::plan::OPERATOR;
 use super::preload::{pool_object, reserved_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
@@ -296,7 +297,7 @@ impl Operator {
     }
 
     /// Reads a pool and writes it back, so that what somebody recorded meanwhile makes it be read again: as admission would see
-    /// to it, no address in use leaves the pool.
+    /// to it, no address in use leaves the pool. What is applied goes past what was recorded meanwhile, unless that counts.
     async fn edit_pool(&self, op: &EditPool) -> Result<(), ApiError> {
         let key = ObjectKey::cluster(&op.pool);
         let pool = match self.client.get::<SpiderIPPool>(&key).await {
@@ -334,7 +335,18 @@ impl Operator {
         if let Some(exclude) = &op.exclude {
             pool.spec.exclude_ips = some(&without_records(&pool, exclude));
         }
-        ignore_not_found(self.client.update::<SpiderIPPool>(pool).await)
+        if !op.applied || op.held.is_some() {
+            return ignore_not_found(self.client.update::<SpiderIPPool>(pool).await);
+        }
+        // Another pool of the name is not meant.
+        let mut metadata = json!({"name": op.pool, "uid": pool.metadata.uid});
+        if op.ips.is_some() || op.exclude.is_some() {
+            metadata["resourceVersion"] = json!(pool.metadata.resource_version);
+        }
+        pool.status = None;
+        let mut body = json!(pool);
+        body["metadata"] = metadata;
+        ignore_not_found(self.client.patch::<SpiderIPPool>(&key, Patch::apply(OPERATOR, body).forced()).await.map(drop))
     }
 
     /// Types a character in front of the records of a pool, or takes it away: what stands behind it stays.

@@ -318,6 +318,10 @@ pub struct EditPool {
     /// Whether somebody else holds it with a finalizer of their own, as backups do. They let it go also while it is being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
+    /// Whether the whole spec is written by server-side apply, which takes the fields that others manage (K §2.9), and not by an update of
+    /// what was read. Finalizers are updated in any case.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub applied: bool,
 }
 
 /// Somebody types a stray character into the records of a pool, so that nobody can read them, or takes it out again.

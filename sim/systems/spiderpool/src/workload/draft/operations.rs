@@ -470,7 +470,7 @@ impl Drawn<'_> {
         let (which, node) = (draw.u64(), draw.below(u64::from(nodes)) as u32);
         let Some(pool) = self.pools.get(sim_config::draw::below(which, self.pools.len().max(1) as u64) as usize).cloned() else { return };
         let half = || lower_half(pool.spec.ips.as_ref(), pool.spec.ip_version);
-        let edit = EditPool { pool: pool.name.clone(), ..EditPool::default() };
+        let edit = EditPool { pool: pool.name.clone(), applied: chance(draw, self.draft.applied), ..EditPool::default() };
         let (name, back) = (pool.name.clone(), at + lasts);
         match change {
             PoolChange::Disable => {

@@ -121,6 +121,13 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ConflictsAreRetried)),
     },
     ClaimDef {
+        name: "refused-requests-wait",
+        kind: Kind::Always,
+        about: "who is refused by the API server waits before it asks again, and does not ask again where that is of no use",
+        reference: Some("B §2.5"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RefusedRequestsWait)),
+    },
+    ClaimDef {
         name: "free-vms-are-found",
         kind: Kind::Always,
         about: "no call is refused because a VM does not answer while another one is available that does",

@@ -42,6 +42,8 @@ pub(super) use vms::Vms;
 pub(crate) enum Seen<'a> {
     /// A write of its ConfigMap took effect.
     Commit(Box<Change>),
+    /// A process of the pool asks for its ConfigMap.
+    Asks(ProcessId),
     /// A process of the pool learned how its write of the ConfigMap ended.
     Wrote(Outcome),
     /// Somebody said something about it.
@@ -143,8 +145,10 @@ impl View {
             }
             EventKind::Request { client, verb: Verb::Get, key: Some(key), .. } if *key == self.key => {
                 let sight = self.sight();
-                self.processes.of(client).reads = Some(sight);
-                None
+                let process = self.processes.of(client);
+                process.reads = Some(sight);
+                process.insistence.asks(sight.at);
+                process.configuration.is_some().then_some(Seen::Asks(client))
             }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
             EventKind::Note { process, note } => {
@@ -179,6 +183,9 @@ impl View {
         let process = self.processes.of(client);
         let missing = matches!(outcome, Outcome::Http(_, Reason::NotFound));
         let raced = matches!(outcome, Outcome::Http(_, Reason::Conflict | Reason::AlreadyExists)) || missing;
+        if outcome != Outcome::Ok && !missing {
+            process.insistence.refused(to.at, outcome);
+        }
         if outcome != Outcome::Ok && !raced {
             process.failed = Some(to.at);
         } else if raced && !missing {
@@ -321,7 +328,10 @@ impl View {
                 self.wanted.insert(pod.clone(), said.at);
             }
             PoolNote::Unwanted { pod } => drop(self.wanted.remove(pod)),
-            PoolNote::Asked { id } => self.ledger.asked(id, said, self.meddled),
+            PoolNote::Asked { id } => {
+                self.processes.of(process).insistence.begins();
+                self.ledger.asked(id, said, self.meddled);
+            }
             PoolNote::Allocated { id, address, .. } => {
                 self.ledger.answered(id, process, Some(grant(address)));
                 self.disown(id, address.key(), said);
@@ -334,7 +344,10 @@ impl View {
                 sandbox.runs_since = sandbox.runs_since.or(sandbox.ended.is_none().then_some(said.at));
             }
             PoolNote::Ended { id, pod } => self.ledger.ended(id, pod, self.at),
-            PoolNote::ReleaseBegun { id, by } => self.ledger.release_begun(id, Release { way: *by, said }),
+            PoolNote::ReleaseBegun { id, by } => {
+                self.processes.of(process).insistence.begins();
+                self.ledger.release_begun(id, Release { way: *by, said });
+            }
             PoolNote::ReleaseEnded { id, failure, .. } => {
                 let sandbox = self.ledger.of(id);
                 sandbox.released = sandbox.released.or(failure.is_none().then_some(said.at));
@@ -343,6 +356,7 @@ impl View {
                 let began = self.moment;
                 self.recovering.push(process);
                 let process = self.processes.of(process);
+                process.insistence.begins();
                 process.recovery = Some(Recovery { disturbed: false, began, at: said.at });
                 process.recovers = true;
             }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_byom::PoolConfig;
+use kube_machinery::api::Reason;
 use kube_sim::rt::ProcessId;
+use kube_sim::trace::Outcome;
 use sim_config::time::SimTime;
 
 /// A version of the pool as somebody can have seen it.
@@ -50,6 +53,36 @@ pub(in super::super) struct Recovery {
     pub(in super::super) began: u64,
 }
 
+/// What a process does after its requests about the pool were refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Insistence {
+    refused: Option<SimTime>,
+    /// How often in a row it asked again at once.
+    pub(in super::super) at_once: u32,
+    /// How often it was told that a request is of no use, since it last began an operation.
+    pub(in super::super) verdicts: u32,
+}
+
+impl Insistence {
+    /// What is no sleep between two tries. One of full jitter may be so short, but not often in a row.
+    const AT_ONCE: Duration = Duration::from_millis(1);
+
+    pub(super) fn refused(&mut self, at: SimTime, outcome: Outcome) {
+        self.refused = Some(at);
+        let verdict = matches!(outcome, Outcome::Http(_, Reason::Unauthorized | Reason::Forbidden | Reason::Invalid | Reason::BadRequest));
+        self.verdicts += u32::from(verdict);
+    }
+
+    pub(super) fn asks(&mut self, at: SimTime) {
+        let at_once = self.refused.take().is_some_and(|refused| at.since(refused) <= Self::AT_ONCE);
+        self.at_once = if at_once { self.at_once + 1 } else { 0 };
+    }
+
+    pub(super) fn begins(&mut self) {
+        self.verdicts = 0;
+    }
+}
+
 /// What is known of a process.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Process {
@@ -61,6 +94,8 @@ pub(in super::super) struct Process {
     pub(in super::super) read: Reads,
     /// Its last read that was sent.
     pub(super) reads: Option<Sight>,
+    /// How it takes refusals.
+    pub(in super::super) insistence: Insistence,
     /// When a request about the pool last failed for it, other than by a race.
     pub(in super::super) failed: Option<SimTime>,
     /// When a write of the pool by it last came second.

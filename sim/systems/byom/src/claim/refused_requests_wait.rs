@@ -1,0 +1,74 @@
+//! B §2.5: who is refused waits, and does not ask in vain.
+
+use super::view::{Seen, View};
+use super::{Findings, PoolClaim};
+
+/// So many calls of one process may ask one after the other, each at once when the one before it was refused and gave way.
+const CALLS_MAX: u32 = 24;
+
+/// A process whose requests about the pool fail or come second waits before it asks again, and an operation that is told that its request is
+/// of no use (401, 403, 400, 422) ends: a process is told so only a few times before it begins another one.
+///
+/// It does not see how long a process waits, nor who waits for other objects.
+pub(crate) struct RefusedRequestsWait;
+
+impl PoolClaim for RefusedRequestsWait {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Asks(process) = seen else { return };
+        let Some(insistence) = view.processes.get(*process).map(|known| known.insistence) else { return };
+        let (at_once, verdicts) = (insistence.at_once, insistence.verdicts);
+        if at_once + verdicts > 0 {
+            findings.exercised();
+        }
+        if at_once > CALLS_MAX {
+            findings
+                .violated(|| vec![format!("{} asks for the pool {at_once} times in a row as soon as it is refused", view.name(*process))]);
+        }
+        if verdicts > CALLS_MAX {
+            findings.violated(|| {
+                let name = view.name(*process);
+                vec![format!("{name} was told {verdicts} times that its requests are of no use, began nothing new, and asks again")]
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube_machinery::api::Reason;
+
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+
+    const CLAIM: &str = "refused-requests-wait";
+
+    /// What is found where a process asks so often, each time as long after a refusal.
+    fn found(reason: Reason, pause: Duration, begins: impl Fn(&mut Stage, kube_sim::rt::ProcessId)) -> usize {
+        let mut found = 0;
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            for _ in 0..=CALLS_MAX + 1 {
+                begins(stage, adaptor);
+                stage.wrote(adaptor, reason);
+                stage.pass(pause);
+            }
+            found = stage.excuses().len();
+        });
+        found
+    }
+
+    #[test]
+    fn who_is_refused_asks_again_later() {
+        assert_eq!(found(Reason::Conflict, Duration::ZERO, |_, _| {}), 1);
+        assert_eq!(found(Reason::Conflict, Duration::from_millis(1), |_, _| {}), 0);
+    }
+
+    #[test]
+    fn who_is_told_that_it_is_of_no_use_ends_the_operation() {
+        assert_eq!(found(Reason::Forbidden, Duration::from_secs(1), |_, _| {}), 1);
+        assert_eq!(found(Reason::Forbidden, Duration::from_secs(1), |stage, adaptor| stage.ask(adaptor, "a")), 0);
+        assert_eq!(found(Reason::ServiceUnavailable, Duration::from_secs(1), |_, _| {}), 0);
+    }
+}

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   six kinds of workloads ──► queue of workloads ──► AutoPools::reconcile
+//!   new subnets, resyncs   ──► queue of workloads, those that have no pool
 //!   subnets, their pools  ───► queue of subnets   ──► upkeep ──► status, label, owner, finalizer
 //!   auto pools            ───► queue of pools     ──► reclaim ──► delete
 //!   third-party kinds     ───► queue of workloads ──► delete; watched from the first pool on, as agents make theirs
@@ -13,13 +14,14 @@
 mod fates;
 mod third_party;
 mod unfinished;
+mod unserved;
 mod watch;
 mod work;
 
 use std::sync::Arc;
 
 use super::driver::AutoPools;
-use super::kinds::{Kind, ThirdParty};
+use super::kinds::{AppKind, Kind, ThirdParty};
 use super::observer::Observer;
 use crate::controller::ControllerSettings;
 use crate::leadership::Leadership;
@@ -39,6 +41,13 @@ struct AppKey {
     kind: Option<Kind>,
     key: ObjectKey,
     uid: Arc<str>,
+}
+
+impl AppKey {
+    /// A workload of a kind that is cached.
+    fn of<K: AppKind>(kind: Kind, object: &K) -> Self {
+        Self { kind: Some(kind), key: ObjectKey::of(object), uid: Arc::from(object.meta().uid.clone().unwrap_or_default()) }
+    }
 }
 
 /// What waits for the three workers.
@@ -105,6 +114,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         let queues = Queues { apps: WorkQueue::new(env()), subnets: WorkQueue::new(env()), pools: WorkQueue::new(env()) };
         let seen = self.watch(&queues);
         seen.synced().await;
-        race(self.work_on_apps(&queues, &seen), race(self.work_on_subnets(&queues, &seen), self.work_on_pools(&queues, &seen))).await;
+        let apps = race(self.work_on_apps(&queues, &seen), self.look_for_unserved(&queues, &seen));
+        race(apps, race(self.work_on_subnets(&queues, &seen), self.work_on_pools(&queues, &seen))).await;
     }
 }

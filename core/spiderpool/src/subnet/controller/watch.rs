@@ -18,7 +18,7 @@ use crate::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
+use kube_machinery::informer::{Informer, InformerOptions, Notification, Notifications, StoreReader};
 
 /// A kind that is watched.
 pub(super) struct Watched<K: kube_machinery::api::Object, V: Env> {
@@ -29,6 +29,11 @@ pub(super) struct Watched<K: kube_machinery::api::Object, V: Env> {
 impl<K: kube_machinery::api::Object, V: Env> Watched<K, V> {
     fn new(informer: Informer<K, V>) -> Self {
         Self { store: informer.store(), informer }
+    }
+
+    /// All changes from now on.
+    pub(super) fn subscribe(&self) -> Notifications<K> {
+        self.informer.subscribe()
     }
 }
 
@@ -110,18 +115,13 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             if !matters || !takes_in(queue.len(), limit, &policy) {
                 return;
             }
-            let app_key = |object: &K| AppKey {
-                kind: Some(kind),
-                key: ObjectKey::of(object),
-                uid: Arc::from(object.meta().uid.clone().unwrap_or_default()),
-            };
             if let Notification::Updated { old, new } = &notification
                 && old.meta().uid != new.meta().uid
             {
                 // Two incarnations, and nobody saw the end of the first (K148).
-                queue.add(app_key(old));
+                queue.add(AppKey::of(kind, &**old));
             }
-            queue.add(app_key(object));
+            queue.add(AppKey::of(kind, &**object));
         });
         Watched::new(informer)
     }

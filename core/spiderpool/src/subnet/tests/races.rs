@@ -115,6 +115,39 @@ fn a_stale_cache_of_workloads_takes_no_pool_away() {
     }
 }
 
+#[test]
+fn a_pool_that_comes_and_goes_unseen_is_made_anew() {
+    let gone = |scene: &Scene| {
+        let pool = ObjectKey::cluster(scene.sizes().keys().next().unwrap());
+        scene.server.change::<SpiderIPPool>(&pool, |value| value["metadata"]["finalizers"] = json!([]));
+        scene.server.delete::<SpiderIPPool>(&pool);
+        assert!(scene.sizes().is_empty());
+    };
+    for (policy, made) in [(Policy::hardened(), Some(3)), (with("application-given-up"), None)] {
+        for with_its_subnet in [true, false] {
+            let scene = Scene::with_subnet(policy);
+            scene.start(policy);
+            scene.server.hold::<SpiderIPPool>();
+            scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+            scene.pass(5);
+            assert_eq!(scene.only_size(), Some(3));
+            if with_its_subnet {
+                scene.server.delete::<SpiderSubnet>(&ObjectKey::cluster("s"));
+                gone(&scene);
+                scene.pass(310);
+                assert!(scene.server.find::<SpiderSubnet>(&ObjectKey::cluster("s")).is_none());
+                scene.make_subnet();
+                scene.pass(5);
+            } else {
+                gone(&scene);
+                // Nothing tells of it before the resync.
+                scene.pass(310);
+            }
+            assert_eq!(scene.only_size(), made, "with its subnet: {with_its_subnet}");
+        }
+    }
+}
+
 /// Third-party controllers: agents make the pool, all at once.
 #[test]
 fn agents_that_make_one_pool_at_once_make_one_pool() {

@@ -21,6 +21,7 @@ use kube_machinery::api::{
 };
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
+use kube_machinery::kubevirt::{CREATED_BY_LABEL, VirtualMachineInstance};
 
 /// One ADD, DEL or batch release.
 pub(super) struct Op<'a, C, V, K, O> {
@@ -125,6 +126,14 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     pub(super) async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>, ApiError> {
         let reply = self.send(Call::List { namespace: None, options: ListOptions::default() }).await?;
         Ok(reply.into_list().items)
+    }
+
+    /// The pods of a VM instance.
+    pub(super) async fn pods_of(&self, instance: &VirtualMachineInstance) -> Result<Vec<Arc<Pod>>, ApiError> {
+        let uid = instance.metadata.uid.as_deref().unwrap_or_default();
+        let options = ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() };
+        let namespace = instance.metadata.namespace.as_deref().map(Arc::from);
+        Ok(self.send(Call::List { namespace, options }).await?.into_list().items)
     }
 
     pub(super) async fn create<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {

@@ -113,7 +113,10 @@ impl Scene {
     pub(crate) fn vm_pod(&self, name: &str, uid: &str, vm: &str) {
         self.pod(name, uid, Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
         let owner = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": vm, "uid": vm, "controller": true});
-        self.change("Pod", name, |pod| pod["metadata"]["ownerReferences"] = json!([owner]));
+        self.change("Pod", name, |pod| {
+            pod["metadata"]["ownerReferences"] = json!([owner]);
+            pod["metadata"]["labels"] = json!({"kubevirt.io/created-by": vm});
+        });
     }
 
     pub(crate) fn terminate(&self, name: &str) {

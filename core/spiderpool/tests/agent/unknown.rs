@@ -123,6 +123,33 @@ fn a_vm_that_moves_keeps_the_address_that_its_other_pod_answers_on() {
     assert_eq!(addresses(&second), addresses(&first));
 }
 
+#[test]
+fn a_vm_keeps_the_address_that_its_other_pod_answers_on_though_its_instance_does_not_count_that_one_yet() {
+    for (other, keeps) in [("is listed", true), ("is being deleted", true), ("is named", true), ("has ended", false), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.vm_pod("virt-2", "u2", "vm");
+        let first = scene.add("virt-2", "u2", "eth0").unwrap();
+        scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+        let target = if other == "is named" { json!("virt-2") } else { json!(null) };
+        scene.world.put(json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
+            "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
+        }));
+        match other {
+            "is being deleted" => scene.terminate("virt-2"),
+            // As if the list did not show it (K182).
+            "is named" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({})),
+            "has ended" => scene.change("Pod", "virt-2", |pod| pod["status"] = json!({"phase": "Failed"})),
+            "is gone" => scene.world.vanish("Pod", &key("virt-2")),
+            _ => {}
+        }
+        let again = scene.add("virt-1", "u1", "eth0").unwrap();
+        assert_eq!((addresses(&again) == addresses(&first), scene.of("u1")), (keeps, addresses(&again)), "the other one {other}");
+        assert_eq!(scene.of("u2").len(), 0, "the other one {other}");
+    }
+}
+
 /// The record in `p4` becomes that of `u1`, whoever has it.
 fn the_source_takes_the_record(world: &World) {
     world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {

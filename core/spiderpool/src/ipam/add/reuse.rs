@@ -8,6 +8,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
+
 use super::attempt::{Add, Setback};
 use super::static_reuse::{StaticReuse, name_entry, permits};
 use crate::ipam::allocated_ip::{Stored, stored};
@@ -24,6 +26,7 @@ use crate::ranges::{IpVersion, parse_range};
 use crate::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
 use crate::validity::Keeper;
 use crate::{IPAllocationDetail, Policy, SpiderEndpoint, SpiderIPPool, names};
+use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::kubevirt::VirtualMachineInstance;
@@ -84,15 +87,34 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
-    /// one of them gave up would be taken from under the other (A S10, A W28).
+    /// one of them gave up would be taken from under the other (A S1, A S10, A W28).
+    ///
+    /// The instance counts a pod among its active ones when its controller comes to write that, and the pod may be answered long before. So
+    /// the pods themselves are looked at. A pod that is being deleted answers until it has ended.
     pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
         if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
             return Ok(false);
         }
-        let instance = self.op.get::<VirtualMachineInstance>(&self.key).await;
-        let instance = instance.map_err(|error| IpamError::Reading { what: "VirtualMachineInstance", error })?;
-        let active = instance.as_ref().and_then(|instance| instance.status.as_ref()).map(|status| &status.active_pods);
-        Ok(active.is_some_and(|active| active.contains_key(uid_of(endpoint))))
+        let failed = |what| move |error| IpamError::Reading { what, error };
+        let instance = self.op.get::<VirtualMachineInstance>(&self.key).await.map_err(failed("VirtualMachineInstance"))?;
+        let Some(instance) = instance else { return Ok(false) };
+        let status = instance.status.as_ref();
+        if status.is_some_and(|status| status.active_pods.contains_key(uid_of(endpoint))) {
+            return Ok(true);
+        }
+        let serves = |pod: &Pod| pod.metadata.uid.as_deref() == Some(uid_of(endpoint)) && !has_ended(pod);
+        if self.op.pods_of(&instance).await.map_err(failed("pods of the VM"))?.iter().any(|pod| serves(pod)) {
+            return Ok(true);
+        }
+        // A list comes from the cache of an API server, which can have lost an event (K182): whom the migration names is asked for.
+        let Some(migration) = status.and_then(|status| status.migration_state.as_ref()) else { return Ok(false) };
+        for name in [&migration.source_pod, &migration.target_pod].into_iter().flatten() {
+            let pod = self.op.live_pod(&ObjectKey::namespaced(self.key.namespace().unwrap_or_default(), name)).await?;
+            if pod.is_some_and(|pod| serves(&pod)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// What the pod is to give up of an endpoint (A A4).
@@ -471,6 +493,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         Ok(())
     }
+}
+
+/// Whether all containers of a pod have ended for good.
+fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
 /// Whether an address is in the first of its pool's ranges.

@@ -468,8 +468,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_nic_without_a_name_had_is_not_for_a_pod_whose_nics_have_names() {
-        let nameless = ("ipam.spidernet.io/ippools", r#"[{"ipv4":["p"]},{"ipv4":["p"]}]"#);
+    fn what_a_nic_without_a_name_had_is_for_a_pod_that_has_a_nic_without_one_at_its_place() {
+        let nameless = |wish| ("ipam.spidernet.io/ippools", wish);
+        let two = nameless(r#"[{"ipv4":["p"]},{"ipv4":["p"]}]"#);
         let with = |stage: &mut Stage, uid: &str, (key, wish): (&str, &str)| {
             stage.static_pod("ns/web-0", uid);
             let of = kube_machinery::ObjectKey::namespaced("ns", "web-0");
@@ -477,12 +478,18 @@ mod tests {
                 pod.metadata.annotations.get_or_insert_default().insert(key.to_owned(), wish.to_owned());
             });
         };
-        for (wish, excuses) in [(nameless, vec![None]), (("ipam.spidernet.io/ippool", r#"{"ipv4":["p"]}"#), vec![])] {
+        for (wish, excuses) in [
+            (two, vec![None]),
+            (nameless(r#"[{"ipv4":["q"]},{"ipv4":["p"]},{"ipv4":["p"]}]"#), vec![None]),
+            (nameless(r#"[{"ipv4":["p"]},{"ipv4":["q"]}]"#), vec![]),
+            (nameless(r#"[{"ipv4":["p"]}]"#), vec![]),
+            (("ipam.spidernet.io/ippool", r#"{"ipv4":["p"]}"#), vec![]),
+        ] {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                 stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
                 stage.stateful_set("ns/web", 3);
-                with(stage, "a", nameless);
+                with(stage, "a", two);
                 stage.add("ns/web-0", "a", &[("eth0", "p", "10.0.0.1"), ("", "p", "10.0.0.2")]);
                 stage.pod_gone("ns/web-0");
                 with(stage, "b", wish);

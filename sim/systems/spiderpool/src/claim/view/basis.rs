@@ -52,7 +52,7 @@ impl View {
             || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
             || pod.node().is_some_and(|node| pool.looks_at_nodes() && self.changes.of_node(node) > shown(Shown::Nodes))
             || other_node
-            || !wishes_still(pod, predecessor, &answer.given, pool)
+            || !wishes_still(pod, predecessor, answer, pool)
             || is_of_another_incarnation(&pool.object, pod)
     }
 

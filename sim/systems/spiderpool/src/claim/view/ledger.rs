@@ -18,6 +18,8 @@ use crate::workload::{Cause, Given, Refusal};
 pub(in super::super) struct Answer {
     /// What was given.
     pub(in super::super) given: Given,
+    /// The place of its entry in the endpoint, by which a NIC is known that has no name yet (A §2.4).
+    pub(in super::super) place: usize,
     /// For which pod.
     pub(in super::super) uid: Arc<str>,
     /// By whom and when.
@@ -64,6 +66,17 @@ impl Release {
     pub(in super::super) fn covers(&self, pool: &str, address: IpAddr) -> bool {
         self.what.iter().any(|(other, taken)| **other == *pool && *taken == address)
     }
+}
+
+/// The places of the entries that an answer tells of. An entry has one address of a family at most, that of IPv4 first.
+fn places(given: &[Given]) -> impl Iterator<Item = usize> {
+    let (mut place, mut before) = (0, None::<&Given>);
+    given.iter().map(move |given| {
+        let is_second = |before: &Given| before.nic == given.nic && before.address.is_ipv4() && given.address.is_ipv6();
+        place += usize::from(before.is_some_and(|before| !is_second(before)));
+        before = Some(given);
+        place
+    })
 }
 
 /// How the last request for a pod ended.
@@ -130,23 +143,23 @@ impl Ledger {
 
     pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said, basis: Basis) {
         let recorded = self.recorded.get(uid).map_or(&[][..], Vec::as_slice);
-        let put = |answers: &mut Vec<Answer>, given: &Given| {
+        let put = |answers: &mut Vec<Answer>, (given, place): (&Given, usize)| {
             // The ADD of one NIC takes over for all, and what is recorded is answered whatever became of the rules (A §5.4, §6.3).
             let then = recorded.iter().find(|(pool, address, _)| *pool == given.pool && *address == given.address);
             let shown = then.map_or(basis.shown, |(.., then)| std::array::from_fn(|what| basis.shown[what].min(then[what])));
-            let answer = Answer { given: given.clone(), uid: uid.clone(), said, basis: Basis { shown, ..basis } };
+            let answer = Answer { given: given.clone(), place, uid: uid.clone(), said, basis: Basis { shown, ..basis } };
             match answers.iter_mut().find(|answer| answer.is_for_same(given)) {
                 // Whoever asks again for what it has does not begin anew.
-                Some(known) if known.given == *given && known.uid == *uid => {}
+                Some(known) if known.given == *given && known.uid == *uid => known.place = place,
                 Some(known) => *known = answer,
                 None => answers.push(answer),
             }
         };
         let answers = self.answers.entry(uid.clone()).or_default();
-        given.iter().for_each(|given| put(answers, given));
+        given.iter().zip(places(given)).for_each(|given| put(answers, given));
         if let Some(name) = pod.and_then(Pod::static_name) {
             let kept = self.kept.entry(name.clone()).or_default();
-            given.iter().for_each(|given| put(kept, given));
+            given.iter().zip(places(given)).for_each(|given| put(kept, given));
         }
     }
 
@@ -189,5 +202,22 @@ impl Ledger {
         if let Some(release) = own.next() {
             (release.ended, release.ok) = (Some(said.moment), ok);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_nic_of_an_answer_has_a_place_though_it_has_no_name() {
+        let places_of = |given: &[(&str, &str)]| {
+            let of = |(nic, address): &(&str, &str)| Given { nic: (*nic).into(), pool: "p".into(), address: address.parse().unwrap() };
+            places(&given.iter().map(of).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        let dual = [("eth0", "10.0.0.1"), ("eth0", "fd00::1"), ("", "10.0.0.2"), ("", "fd00::2"), ("", "10.0.0.3"), ("", "fd00::3")];
+        assert_eq!(places_of(&dual), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(places_of(&[("eth0", "10.0.0.1"), ("", "10.0.0.2"), ("", "10.0.0.3")]), [0, 1, 2]);
+        assert_eq!(places_of(&[("eth0", "10.0.0.1"), ("net1", "fd00::1"), ("", "fd00::2"), ("", "fd00::3")]), [0, 1, 2, 3]);
     }
 }

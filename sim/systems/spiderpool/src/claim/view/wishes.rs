@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::actor::controller_manager::names::POD_NAME_LABEL;
 use serde_json::Value;
 
+use super::ledger::Answer;
 use super::pods::Pod;
 use super::pools::Pool;
-use crate::workload::Given;
 
 /// What a pod's annotations say about one NIC and family.
 #[derive(Debug, PartialEq)]
@@ -36,16 +36,19 @@ fn pools_of(item: &Value, v4: bool) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn wish_of(pod: &PodObject, nic: &str, v4: bool) -> Wish {
+/// What a pod wishes for a NIC; for one that has no name yet, by its place.
+fn wish_of(pod: &PodObject, nic: &str, place: usize, v4: bool) -> Wish {
     if let Some(text) = annotation(pod, ANNOTATION_SUBNETS).or(annotation(pod, ANNOTATION_SUBNET)) {
         return Wish::Subnet(text.to_owned());
     }
     if let Some(text) = annotation(pod, ANNOTATION_IPPOOLS) {
         let items = serde_json::from_str::<Vec<Value>>(text).unwrap_or_default();
         let interface = |item: &Value| item.get("interface").and_then(Value::as_str).unwrap_or_default().to_owned();
-        return match items.iter().find(|item| interface(item) == nic) {
+        let by_name = || items.iter().find(|item| interface(item) == nic);
+        let by_place = || items.get(place).filter(|item| interface(item).is_empty());
+        return match if nic.is_empty() { by_place() } else { by_name() } {
             Some(item) => Wish::Pools(pools_of(item, v4)),
-            // NICs without a name are known by the order in which they came.
+            // No NIC is for this place; or NICs without a name are known by the order in which they came.
             None => Wish::Text(text.to_owned()),
         };
     }
@@ -77,16 +80,17 @@ fn may_lack(pod: &PodObject, nic: &str) -> bool {
     nic != FIRST_NIC && network_of(pod, nic).is_none_or(|network| network.is_empty() || network.contains(['[', '{', '@']))
 }
 
-/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it
-/// has the NIC and names the pool still, has labels that the pool selects, and the networks that its rules look at.
-pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &Pool) -> bool {
+/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than that of `answer`, which
+/// is of `pool`: it has the NIC and names the pool still, has labels that the pool selects, and the networks that its rules look at.
+pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, answer: &Answer, pool: &Pool) -> bool {
+    let Answer { given, place, .. } = answer;
     let (own, others) = (&*pod.object, &*predecessor.object);
-    let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, given.address.is_ipv4()));
+    let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, *place, given.address.is_ipv4()));
     let names_it = matches!(&wishes[0], Wish::Pools(pools) if pools.iter().any(|name| **name == *given.pool));
     let asks_networks = may_lack(own, &given.nic)
         || wishes[0] == Wish::Default
         || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
-    // Only a pod that leaves the names out of `ippools` has NICs without one.
+    // Only a pod that leaves the names out of `ippools` has NICs without one, and no more than there are elements (A §6.3).
     let has_nic = !given.nic.is_empty() || (annotation(own, ANNOTATION_IPPOOLS).is_some() && matches!(wishes[0], Wish::Pools(_)));
     // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
     let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(POD_NAME_LABEL));
@@ -131,15 +135,19 @@ mod tests {
         let pools = |names: &[&str]| Wish::Pools(names.iter().map(|name| (*name).to_owned()).collect());
         let ippools = r#"[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"]},{"interface":"net1","ipv4":["q4","r*"]}]"#;
         let all = pod(&[(ANNOTATION_IPPOOLS, ippools), (ANNOTATION_IPPOOL, r#"{"ipv4":["x"]}"#)]);
-        assert_eq!(wish_of(&all, "eth0", true), pools(&["p4"]));
-        assert_eq!(wish_of(&all, "eth0", false), pools(&["p6"]));
-        assert_eq!(wish_of(&all, "net1", true), pools(&["q4", "r*"]));
-        assert_eq!(wish_of(&all, "net1", false), pools(&[]));
+        assert_eq!(wish_of(&all, "eth0", 0, true), pools(&["p4"]));
+        assert_eq!(wish_of(&all, "eth0", 0, false), pools(&["p6"]));
+        assert_eq!(wish_of(&all, "net1", 0, true), pools(&["q4", "r*"]));
+        assert_eq!(wish_of(&all, "net1", 0, false), pools(&[]));
         let nameless = r#"[{"ipv4":["p4"]}]"#;
-        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOLS, nameless)]), "eth0", true), Wish::Text(nameless.to_owned()));
-        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOL, r#"{"ipv4":["x"]}"#)]), "net3", true), pools(&["x"]));
-        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOL, "{")]), "eth0", true), Wish::Text("{".to_owned()));
-        assert_eq!(wish_of(&pod(&[(ANNOTATION_SUBNET, "s"), (ANNOTATION_IPPOOL, "{}")]), "eth0", true), Wish::Subnet("s".to_owned()));
-        assert_eq!(wish_of(&pod(&[("kubectl.kubernetes.io/restartedAt", "now")]), "eth0", true), Wish::Default);
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOLS, nameless)]), "eth0", 0, true), Wish::Text(nameless.to_owned()));
+        let two = r#"[{"ipv4":["p4"]},{"ipv4":["q4"]}]"#;
+        let of_place = |place| wish_of(&pod(&[(ANNOTATION_IPPOOLS, two)]), "", place, true);
+        assert_eq!([0, 1, 2].map(of_place), [pools(&["p4"]), pools(&["q4"]), Wish::Text(two.to_owned())]);
+        assert_eq!(wish_of(&all, "", 1, true), Wish::Text(ippools.to_owned()));
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOL, r#"{"ipv4":["x"]}"#)]), "net3", 0, true), pools(&["x"]));
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOL, "{")]), "eth0", 0, true), Wish::Text("{".to_owned()));
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_SUBNET, "s"), (ANNOTATION_IPPOOL, "{}")]), "eth0", 0, true), Wish::Subnet("s".to_owned()));
+        assert_eq!(wish_of(&pod(&[("kubectl.kubernetes.io/restartedAt", "now")]), "eth0", 0, true), Wish::Default);
     }
 }

@@ -145,6 +145,15 @@ fn what_never_comes_true_keeps_its_bound_and_all_operations_before_the_faults_he
 }
 
 #[test]
+fn whoever_is_to_bring_about_what_never_comes_true_stays() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/regressions/spiderpool-count-waits-for-a-dead-connection.toml");
+    let text = std::fs::read_to_string(path).unwrap().replace("deviations = []", "deviations = [\"waits-without-end\"]");
+    let plan: Plan = sim_config::toml::from_str("plan.toml", &text).unwrap();
+    let Found { plan: small, shrunk, .. } = shrunk(&plan, &claim("total-counts-come-right"));
+    assert!(small.workload.work().has_controllers(), "without a controller nobody counts: {shrunk}");
+}
+
+#[test]
 fn a_plan_that_holds_does_not_shrink() {
     let plan = scenario("smoke/counter-calm.toml", |_| {}).draw(1);
     assert!(shrink(&plan, &nothing(), &claim("no-increment-is-lost"), LIMITS, &Nobody).unwrap().is_none());

@@ -72,6 +72,12 @@ pub trait Work {
         true
     }
 
+    /// Whether the controllers run that bring about what is to come true in the end. Shrinking takes the last of them away only where a
+    /// claim about what holds at every step fails: without them the others fail of themselves.
+    fn has_controllers(&self) -> bool {
+        true
+    }
+
     /// What faults can be about, as far as it takes part when its actors do `ops`.
     fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         let _ = ops;

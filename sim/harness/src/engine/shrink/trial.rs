@@ -114,7 +114,9 @@ impl<'a> Trial<'a> {
     fn is_fair(&self, candidate: &Plan) -> bool {
         // What begins after the faults healed has less than the bound to come true.
         let eventually = self.kind() == Kind::Eventually;
+        let attended = |plan: &Plan| plan.workload.work().has_controllers();
         (!eventually || !self.in_time || in_time(candidate))
+            && (!eventually || attended(candidate) || !attended(&self.best))
             && (!self.sensible || candidate.workload.work().sensible(&candidate.op))
             && candidate.problems(Source::new("", "")).is_empty()
     }

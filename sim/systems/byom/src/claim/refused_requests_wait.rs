@@ -6,8 +6,8 @@ use super::{Findings, PoolClaim};
 /// So many calls of one process may ask one after the other, each at once when the one before it was refused and gave way.
 const CALLS_MAX: u32 = 24;
 
-/// A process whose requests about the pool fail or come second waits before it asks again, and an operation that is told that its request is
-/// of no use (401, 403, 400, 422) ends: a process is told so only a few times before it begins another one.
+/// A process whose requests about the pool fail or come second waits before it asks again, and an operation that is told that its request
+/// is of no use (401, 403, 400, 422) ends: a process is told so only a few times before it begins another one.
 ///
 /// It does not see how long a process waits, nor who waits for other objects.
 pub(crate) struct RefusedRequestsWait;

@@ -5,8 +5,8 @@ use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, VmChange, short};
 
 /// A process of the pool removes only records whose release has begun or whose sandbox is over, and no VM boots while a
-/// live sandbox whose release has not begun has its user data there. Nobody releases a sandbox that runs and whose pod has been wanted since
-/// before it did: a kubelet that stops it says first that it is over.
+/// live sandbox whose release has not begun has its user data there. Nobody releases a sandbox that runs and whose pod has been wanted
+/// since before it did: a kubelet that stops it says first that it is over.
 ///
 /// Broken by `byom-release-by-address` and `byom-decide-once`. It does not see a reboot of a VM whose tenant is already
 /// being released.

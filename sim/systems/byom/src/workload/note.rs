@@ -101,7 +101,7 @@ pub enum PoolNote {
     ReleaseEnded {
         /// Which sandbox.
         id: Arc<str>,
-        /// Who released.
+        /// Who released it, as when it began.
         by: ReleasedBy,
         /// Nothing, or why it failed.
         failure: Option<Failure>,

@@ -237,6 +237,10 @@ impl Work for SpiderPlan {
         shrink::smaller(self, ops)
     }
 
+    fn has_controllers(&self) -> bool {
+        self.controllers > 0
+    }
+
     fn sensible(&self, ops: &[Op]) -> bool {
         shrink::sensible(self, ops)
     }

@@ -32,7 +32,7 @@ pub(in super::super) struct Grant {
 pub(in super::super) struct Recorded {
     /// The address of the record.
     pub(in super::super) address: Address,
-    /// The record.
+    /// The record as the pool made it.
     pub(super) record: Arc<IpAllocation>,
     /// By whom and when.
     pub(in super::super) said: Said,

@@ -190,7 +190,7 @@ fn namespace_name(number: u32) -> String {
 pub struct RunPod {
     /// Its name. If there is one of that name it waits until that is gone.
     pub pod: String,
-    /// Its namespace.
+    /// Its namespace: `default`, or one of the workload's.
     #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
     pub namespace: String,
     /// The number of its node.
@@ -201,9 +201,9 @@ pub struct RunPod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePod {
-    /// Its name.
+    /// Its name in its namespace.
     pub pod: String,
-    /// Its namespace.
+    /// Its namespace: `default`, or one of the workload's.
     #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
     pub namespace: String,
     /// Whether the API forgets it at once.

@@ -3,11 +3,15 @@
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 
-/// So many calls of one process may ask one after the other, each at once when the one before it was refused and gave way.
-const CALLS_MAX: u32 = 24;
+/// So many operations of one process besides its open calls may ask one after the other, each at once when the one before it was refused and
+/// gave way.
+const OTHERS_MAX: u32 = 24;
+
+/// So often a process is told that a request is of no use without one of its operations ending, as comparisons with owners do unsaid.
+const VERDICTS_MAX: u32 = 8;
 
 /// A process whose requests about the pool fail or come second waits before it asks again, and an operation that is told that its request
-/// is of no use (401, 403, 400, 422) ends: a process is told so only a few times before it begins another one.
+/// is of no use (401, 403, 400, 422) ends.
 ///
 /// It does not see how long a process waits, nor who waits for other objects.
 pub(crate) struct RefusedRequestsWait;
@@ -20,14 +24,15 @@ impl PoolClaim for RefusedRequestsWait {
         if at_once + verdicts > 0 {
             findings.exercised();
         }
-        if at_once > CALLS_MAX {
+        // A call that has waited for its turn may be refused, and wait for another one.
+        if at_once > OTHERS_MAX + 4 * view.ledger.calls(*process) as u32 {
             findings
                 .violated(|| vec![format!("{} asks for the pool {at_once} times in a row as soon as it is refused", view.name(*process))]);
         }
-        if verdicts > CALLS_MAX {
+        if verdicts > VERDICTS_MAX {
             findings.violated(|| {
                 let name = view.name(*process);
-                vec![format!("{name} was told {verdicts} times that its requests are of no use, began nothing new, and asks again")]
+                vec![format!("{name} was told {verdicts} times that its requests are of no use, ended nothing, and asks again")]
             });
         }
     }
@@ -38,6 +43,7 @@ mod tests {
     use std::time::Duration;
 
     use kube_machinery::api::Reason;
+    use kube_sim::rt::ProcessId;
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
@@ -45,12 +51,12 @@ mod tests {
     const CLAIM: &str = "refused-requests-wait";
 
     /// What is found where a process asks so often, each time as long after a refusal.
-    fn found(reason: Reason, pause: Duration, begins: impl Fn(&mut Stage, kube_sim::rt::ProcessId)) -> usize {
+    fn found(times: u32, reason: Reason, pause: Duration, each: impl Fn(&mut Stage, ProcessId, u32)) -> usize {
         let mut found = 0;
         on_stage(CLAIM, |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
-            for _ in 0..=CALLS_MAX + 1 {
-                begins(stage, adaptor);
+            for number in 0..times + 2 {
+                each(stage, adaptor, number);
                 stage.wrote(adaptor, reason);
                 stage.pass(pause);
             }
@@ -61,14 +67,16 @@ mod tests {
 
     #[test]
     fn who_is_refused_asks_again_later() {
-        assert_eq!(found(Reason::Conflict, Duration::ZERO, |_, _| {}), 1);
-        assert_eq!(found(Reason::Conflict, Duration::from_millis(1), |_, _| {}), 0);
+        assert_eq!(found(OTHERS_MAX, Reason::Conflict, Duration::ZERO, |_, _, _| {}), 1);
+        assert_eq!(found(OTHERS_MAX, Reason::Conflict, Duration::from_millis(1), |_, _, _| {}), 0);
+        let another_call = |stage: &mut Stage, adaptor, number: u32| stage.ask(adaptor, &number.to_string());
+        assert_eq!(found(OTHERS_MAX, Reason::Conflict, Duration::ZERO, another_call), 0);
     }
 
     #[test]
     fn who_is_told_that_it_is_of_no_use_ends_the_operation() {
-        assert_eq!(found(Reason::Forbidden, Duration::from_secs(1), |_, _| {}), 1);
-        assert_eq!(found(Reason::Forbidden, Duration::from_secs(1), |stage, adaptor| stage.ask(adaptor, "a")), 0);
-        assert_eq!(found(Reason::ServiceUnavailable, Duration::from_secs(1), |_, _| {}), 0);
+        assert_eq!(found(VERDICTS_MAX, Reason::Forbidden, Duration::from_secs(1), |_, _, _| {}), 1);
+        assert_eq!(found(VERDICTS_MAX, Reason::Forbidden, Duration::from_secs(1), |stage, adaptor, _| stage.refused(adaptor, "a")), 0);
+        assert_eq!(found(VERDICTS_MAX, Reason::ServiceUnavailable, Duration::from_secs(1), |_, _, _| {}), 0);
     }
 }

@@ -128,6 +128,15 @@ pub enum PoolNote {
     },
 }
 
+impl PoolNote {
+    /// Whether an operation of the pool begins or ends with it: an allocation, a release or a recovery.
+    pub(crate) fn is_of_operation(&self) -> bool {
+        let of_call = matches!(self, Self::Asked { .. } | Self::Allocated { .. } | Self::Refused { .. });
+        let of_release = matches!(self, Self::ReleaseBegun { .. } | Self::ReleaseEnded { .. });
+        of_call || of_release || matches!(self, Self::RecoverBegun | Self::RecoverEnded { .. })
+    }
+}
+
 /// Who releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

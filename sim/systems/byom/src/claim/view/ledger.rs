@@ -148,7 +148,12 @@ impl Ledger {
 
     /// Whether a call for an address is open at a process.
     pub(in super::super) fn is_asked(&self, process: ProcessId) -> bool {
-        self.open.get(&process).is_some_and(|open| !open.is_empty())
+        self.calls(process) > 0
+    }
+
+    /// How many calls for an address are open at a process.
+    pub(in super::super) fn calls(&self, process: ProcessId) -> usize {
+        self.open.get(&process).map_or(0, FxHashSet::len)
     }
 
     /// All sandboxes, in no order that means anything.

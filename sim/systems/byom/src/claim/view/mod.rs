@@ -315,6 +315,9 @@ impl View {
 
     fn note(&mut self, process: ProcessId, note: &PoolNote) {
         let said = Said { by: process, at: self.at };
+        if note.is_of_operation() {
+            self.processes.of(process).insistence.begins_or_ends();
+        }
         let grant = |address: &Address| Grant { address: address.clone(), said };
         match note {
             PoolNote::Configured { setting, config } => {
@@ -328,10 +331,7 @@ impl View {
                 self.wanted.insert(pod.clone(), said.at);
             }
             PoolNote::Unwanted { pod } => drop(self.wanted.remove(pod)),
-            PoolNote::Asked { id } => {
-                self.processes.of(process).insistence.begins();
-                self.ledger.asked(id, said, self.meddled);
-            }
+            PoolNote::Asked { id } => self.ledger.asked(id, said, self.meddled),
             PoolNote::Allocated { id, address, .. } => {
                 self.ledger.answered(id, process, Some(grant(address)));
                 self.disown(id, address.key(), said);
@@ -344,10 +344,7 @@ impl View {
                 sandbox.runs_since = sandbox.runs_since.or(sandbox.ended.is_none().then_some(said.at));
             }
             PoolNote::Ended { id, pod } => self.ledger.ended(id, pod, self.at),
-            PoolNote::ReleaseBegun { id, by } => {
-                self.processes.of(process).insistence.begins();
-                self.ledger.release_begun(id, Release { way: *by, said });
-            }
+            PoolNote::ReleaseBegun { id, by } => self.ledger.release_begun(id, Release { way: *by, said }),
             PoolNote::ReleaseEnded { id, failure, .. } => {
                 let sandbox = self.ledger.of(id);
                 sandbox.released = sandbox.released.or(failure.is_none().then_some(said.at));
@@ -356,7 +353,6 @@ impl View {
                 let began = self.moment;
                 self.recovering.push(process);
                 let process = self.processes.of(process);
-                process.insistence.begins();
                 process.recovery = Some(Recovery { disturbed: false, began, at: said.at });
                 process.recovers = true;
             }

@@ -56,19 +56,22 @@ pub(in super::super) struct Recovery {
 /// What a process does after its requests about the pool were refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Insistence {
+    asked: Option<SimTime>,
     refused: Option<SimTime>,
-    /// How often in a row it asked again at once.
+    /// How often in a row it asked again at once after it had been refused soon.
     pub(in super::super) at_once: u32,
-    /// How often it was told that a request is of no use, since it last began an operation.
+    /// How often it was told that a request is of no use, since one of its operations last began or ended.
     pub(in super::super) verdicts: u32,
 }
 
 impl Insistence {
     /// What is no sleep between two tries. One of full jitter may be so short, but not often in a row.
     const AT_ONCE: Duration = Duration::from_millis(1);
+    /// A try that takes longer before it is refused is pause enough for whoever waits for it.
+    const SOON: Duration = Duration::from_secs(1);
 
     pub(super) fn refused(&mut self, at: SimTime, outcome: Outcome) {
-        self.refused = Some(at);
+        self.refused = self.asked.filter(|asked| at.since(*asked) < Self::SOON).map(|_| at);
         let verdict = matches!(outcome, Outcome::Http(_, Reason::Unauthorized | Reason::Forbidden | Reason::Invalid | Reason::BadRequest));
         self.verdicts += u32::from(verdict);
     }
@@ -76,9 +79,10 @@ impl Insistence {
     pub(super) fn asks(&mut self, at: SimTime) {
         let at_once = self.refused.take().is_some_and(|refused| at.since(refused) <= Self::AT_ONCE);
         self.at_once = if at_once { self.at_once + 1 } else { 0 };
+        self.asked = Some(at);
     }
 
-    pub(super) fn begins(&mut self) {
+    pub(super) fn begins_or_ends(&mut self) {
         self.verdicts = 0;
     }
 }

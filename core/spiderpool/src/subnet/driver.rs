@@ -118,12 +118,13 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
         for write in &plan.writes {
             let result = match write {
                 Write::Subnet(subnet) => self.client.update_status(SpiderSubnet::clone(subnet)).await.map(drop),
+                Write::Hold(subnet) => self.client.update(SpiderSubnet::clone(subnet)).await.map(drop),
                 Write::Create(pool) => self.client.create(SpiderIPPool::clone(pool)).await.map(drop),
                 Write::Update(pool) => self.client.update(SpiderIPPool::clone(pool)).await.map(drop),
             };
             self.observer.observe(Step::Wrote { want, write, error: result.as_ref().err() });
             let Err(error) = result else { continue };
-            let is_pool = !matches!(write, Write::Subnet(_));
+            let is_pool = matches!(write, Write::Create(_) | Write::Update(_));
             return Err(match error.reason() {
                 Some(Reason::Conflict | Reason::AlreadyExists | Reason::NotFound) => ReconcileError::Raced,
                 Some(Reason::Invalid | Reason::Forbidden) if is_pool => ReconcileError::NotAdmitted(error),

@@ -3,7 +3,7 @@
 use super::kinds::Kind;
 use super::pick::{from, highest, lowest};
 use super::resource::{PoolIPPreAllocations, SpiderSubnet};
-use super::shares::{Shares, listed, recorded};
+use super::shares::{Shares, held, listed, recorded};
 use super::want::{Known, Plan, Refusal, Want, Write};
 use super::{plan_upstream, pool};
 use crate::Policy;
@@ -13,7 +13,8 @@ use crate::ranges::{IpSet, IpVersion, parse_range};
 ///
 /// Hardened, the pool's addresses are a part of what is set aside for it after every single write, and the same once nothing is left to
 /// write. It grows by what is set aside for it already, then by free addresses; it shrinks from its highest address that no pod has, as far
-/// as it can. Addresses that are set aside for another pool are given up unless a pod has them.
+/// as it can. Addresses that are set aside for another pool are given up unless a pod has them. Before it grows, the subnet is always
+/// written, so that a write that gives back what it gets, and was decided on before, comes too late.
 ///
 /// # Errors
 /// Why nothing can be written.
@@ -59,8 +60,12 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     let after = mine(&target.ips);
     let set_aside = |ips: &IpSet| Write::Subnet(shares.set_aside(subnet, &name, want.application, ips));
     let first = before != own || (shares.own.is_none() && known.pool.is_none());
+    // A shrink that is half done may be about to give back what the pool now gets.
+    let reuses = !first && !target.ips.difference(&has).is_empty();
     if first {
         plan.writes.push(set_aside(&before));
+    } else if reuses {
+        plan.writes.push(Write::Hold(held(subnet)));
     }
     match known.pool {
         None => plan.writes.push(Write::Create(pool::new(&name, subnet, want, &target.ips, policy))),
@@ -72,7 +77,7 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
         }
         Some(known) => plan.writes.push(Write::Update(pool::changed(known, want, &target.ips, policy))),
     }
-    if first {
+    if first || reuses {
         plan.again = before != after;
     } else if own != after || shares.own.is_none() {
         plan.writes.push(set_aside(&after));

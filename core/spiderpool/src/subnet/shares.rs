@@ -6,6 +6,9 @@ use super::want::Refusal;
 use crate::ranges::{IpRange, IpSet, parse_range, total_ips};
 use crate::{Policy, SpiderIPPool};
 
+/// The annotation of a subnet that says at which version of it something was about to be used that was set aside before.
+const HELD: &str = "ipam.spidernet.io/held-at";
+
 /// The parts of a subnet.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
@@ -44,6 +47,14 @@ pub(super) fn recorded(pool: &SpiderIPPool) -> Result<IpSet, Refusal> {
     let Some(status) = &pool.status else { return Ok(IpSet::default()) };
     let records = status.allocated_ips.parse().map_err(|error| Refusal::Unreadable(error.to_string()))?;
     Ok(records.iter().filter_map(|(key, _)| key.address().or_else(|| key.to_string().parse().ok())).collect())
+}
+
+/// The subnet with a mark that this version of it does not have: the same again would be no write (K075).
+pub(super) fn held(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
+    let mut subnet = Box::new(subnet.clone());
+    let version = subnet.metadata.resource_version.clone().unwrap_or_default();
+    subnet.metadata.annotations.get_or_insert_default().insert(HELD.to_owned(), version);
+    subnet
 }
 
 impl Shares {

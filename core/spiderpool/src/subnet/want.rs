@@ -46,6 +46,9 @@ pub struct Known<'a> {
 pub enum Write {
     /// The status of the subnet.
     Subnet(Box<SpiderSubnet>),
+    /// The metadata of the subnet, before a pool gets what was set aside for it already: whoever is about to give that back, or whose
+    /// write commits late (K114), has read an older version, and is refused from now on.
+    Hold(Box<SpiderSubnet>),
     /// A new pool.
     Create(Box<SpiderIPPool>),
     /// The metadata and spec of a pool.

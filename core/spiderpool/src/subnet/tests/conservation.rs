@@ -183,6 +183,47 @@ fn settle(model: &mut Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+#[test]
+fn what_is_being_given_back_is_held_before_its_pool_gets_it_again() {
+    let mut model = Model::new(LAST, Policy::hardened()).with_app("a", 4);
+    let carry_out = |model: &mut Model, size| {
+        model.apps[0].demand = Some(demand(size));
+        let plan = model.plan(0, None).unwrap();
+        (plan.clone(), model.carry_out(&plan, if size == 3 { 1 } else { 9 }))
+    };
+    carry_out(&mut model, 4).1.unwrap();
+    // The pool has lost an address, and the write of the subnet is under way.
+    let (mut late, _) = carry_out(&mut model, 3);
+    late.writes.remove(0);
+    let mut in_time = model.clone();
+
+    let (plan, done) = carry_out(&mut model, 4);
+    assert!(matches!(plan.writes[..], [Write::Hold(_), Write::Update(_)]) && !plan.again, "{plan:?}");
+    assert_eq!((done, model.carry_out(&late, 9)), (Ok(()), Err(Failed::Conflict)));
+    check(&model).unwrap();
+
+    // If it comes before, it is the other one who is refused.
+    assert_eq!((in_time.carry_out(&late, 9), in_time.carry_out(&plan, 9)), (Ok(()), Err(Failed::Conflict)));
+    check(&in_time).unwrap();
+    let (plan, done) = carry_out(&mut in_time, 4);
+    assert!(matches!(plan.writes[..], [Write::Subnet(_), Write::Update(_)]) && done.is_ok(), "{plan:?}");
+    check(&in_time).unwrap();
+}
+
+#[test]
+fn what_is_set_aside_is_held_before_its_pool_is_made_and_the_rest_goes_back() {
+    let mut model = Model::new(LAST, Policy::hardened()).with_app("a", 4);
+    let begun = model.plan(0, None).unwrap();
+    assert!(matches!(begun.writes[..], [Write::Subnet(_), Write::Create(_)]), "{begun:?}");
+    model.carry_out(&begun, 1).unwrap();
+    model.apps[0].demand = Some(demand(3));
+    let plan = model.plan(0, None).unwrap();
+    assert!(matches!(plan.writes[..], [Write::Hold(_), Write::Create(_)]) && plan.again, "{plan:?}");
+    model.carry_out(&plan, 9).unwrap();
+    settle(&mut model).unwrap();
+    assert_eq!((model.set_aside(), model.held().values().map(BTreeSet::len).sum()), (model.held(), 3));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -159,7 +159,7 @@ fn what_is_set_aside_for_a_pool_of_the_same_name_is_not_ones_own() {
         // The same name in another namespace, and a UID with the same end.
         model.apps[0].application.name.namespace = "other".to_owned();
         match model.plan(0, None) {
-            Ok(plan) => assert!(is_taken && matches!(plan.writes[..], [Write::Create(_)]), "{plan:?}"),
+            Ok(plan) => assert!(is_taken && matches!(plan.writes[..], [Write::Hold(_), Write::Create(_)]), "{plan:?}"),
             Err(refusal) => assert!(!is_taken && matches!(refusal, Refusal::NameTaken(_)), "{refusal}"),
         }
     }

@@ -148,7 +148,7 @@ impl Model {
     pub(super) fn carry_out(&mut self, plan: &Plan, writes: usize) -> Result<(), Failed> {
         for write in plan.writes.iter().take(writes) {
             match write {
-                Write::Subnet(subnet) => self.put_subnet(SpiderSubnet::clone(subnet))?,
+                Write::Subnet(subnet) | Write::Hold(subnet) => self.put_subnet(SpiderSubnet::clone(subnet))?,
                 Write::Create(pool) | Write::Update(pool) => self.put_pool(pool)?,
             }
         }

@@ -11,7 +11,7 @@ use super::scene::{Scene, deployment, key, with};
 use super::server::Server;
 use crate::admission::{AdmissionSettings, Request, Webhook};
 use crate::ranges::IpSet;
-use crate::subnet::{AutoPools, ReconcileError, Reconciled, Want};
+use crate::subnet::{AutoPools, PoolIPPreAllocation, ReconcileError, Reconciled, Want};
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
 use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;
@@ -93,6 +93,36 @@ fn what_is_given_back_without_a_write_of_the_pool_keeps_a_slower_writer_of_it_aw
     assert_eq!(scene.only_size(), Some(2));
     let refused = scene.env.block_on(scene.server.update(slower)).unwrap_err();
     assert!(refused.is_conflict(), "{refused}");
+}
+
+#[test]
+fn a_subnet_that_is_written_late_takes_nothing_from_a_pool_that_has_grown_again() {
+    for in_time in [true, false] {
+        let scene = Scene::with_subnet(Policy::hardened());
+        let reconcile = |size| reconcile(&scene, size);
+        reconcile(3).unwrap();
+        // The pool has lost an address. That its subnet does not set it aside any more got an error, and is committed later (K114).
+        scene.server.refuse("update SpiderSubnet");
+        assert!(reconcile(2).is_err());
+        scene.server.serve("update SpiderSubnet");
+        let mut late = SpiderSubnet::clone(&scene.server.find::<SpiderSubnet>(&ObjectKey::cluster("s")).unwrap());
+        let (name, ips) = (scene.set_aside().remove(0).0, scene.server.all::<SpiderIPPool>()[0].spec.ips.clone().unwrap());
+        let status = late.status.as_mut().unwrap();
+        let application = Some(application("web", 1).name.key());
+        status.controlled_ippools.make_mut().unwrap().insert(name, PoolIPPreAllocation { ips, application });
+        status.allocated_ip_count = Some(2);
+
+        let commit = || scene.env.block_on(scene.server.update_status(late)).map(drop);
+        let (grown, committed) = if in_time {
+            let committed = commit();
+            (reconcile(3), committed)
+        } else {
+            (reconcile(3), commit())
+        };
+        assert_eq!((grown.unwrap(), scene.only_size()), (Reconciled::Settled, Some(3)));
+        assert_eq!(committed.map_err(|error| error.is_conflict()), if in_time { Ok(()) } else { Err(true) });
+        assert_eq!(Some(scene.set_aside().remove(0).1), scene.server.all::<SpiderIPPool>()[0].spec.ips);
+    }
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl Planner<'_> {
             let mut made = None;
             for write in planned.writes {
                 match write {
-                    Write::Subnet(written) => subnet = *written,
+                    Write::Subnet(written) | Write::Hold(written) => subnet = *written,
                     Write::Create(pool) | Write::Update(pool) => made = Some(pool),
                 }
             }

@@ -3,8 +3,8 @@
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 
-/// So many operations of one process besides its open calls may ask one after the other, each at once when the one before it was refused and
-/// gave way.
+/// So many operations of one process besides its open calls may ask one after the other, each at once when the one before it was refused
+/// and gave way.
 const OTHERS_MAX: u32 = 24;
 
 /// So often a process is told that a request is of no use without one of its operations ending, as comparisons with owners do unsaid.

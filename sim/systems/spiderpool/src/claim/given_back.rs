@@ -6,7 +6,9 @@ use std::sync::Arc;
 use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::{FxHashMap, FxHashSet};
 
-use super::view::{EndpointChange, addresses_of, uid_of};
+use super::records_leave_only_for_their_own_uid::is_migration;
+use super::view::{Answer, EndpointChange, View, addresses_of, uid_of};
+use crate::workload::Cause;
 
 /// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.
 pub(super) const CONFLICTING: &str = "ipam.spidernet.io/conflicting-ips";
@@ -40,6 +42,46 @@ impl GivenBack {
     }
 }
 
+/// Whether the DEL of another pod of the same VM has given up what was answered, so that nobody has it recorded for this one any more: the
+/// last sandbox of a VM that is gone takes the addresses of all its pods along.
+pub(super) fn by_another_of_its_vm(view: &View, uid: &str, answer: &Answer) -> bool {
+    let Answer { given, said, .. } = answer;
+    let is_recorded = view.pools.holder(&given.pool, given.address).is_some_and(|holder| holder.record.pod_uid == uid);
+    let mut releases = view.ledger.releases_of(&given.pool, given.address);
+    let later = |other: &str, cause| cause == Cause::Del && other != uid && is_migration(view, uid, other);
+    !is_recorded && releases.any(|(other, release)| release.said.moment > said.moment && later(other, release.cause))
+}
+
 fn conflicting(endpoint: &SpiderEndpoint) -> Option<&String> {
     endpoint.metadata.annotations.as_ref()?.get(CONFLICTING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use crate::workload::Cause;
+
+    const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    #[test]
+    fn a_roll_back_may_take_what_the_del_of_the_vms_other_pod_has_given_up() {
+        for (by, is_recorded, excuses) in [("b", false, vec![]), ("b", true, vec![None]), ("other", false, vec![None])] {
+            on_stage("records-leave-only-for-their-own-uid", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.vm_pod("ns/virt-1", "a", "vm");
+                stage.vm_pod("ns/virt-2", "b", "vm");
+                stage.vm_pod("ns/virt-3", "other", "other");
+                stage.add("ns/virt-1", "a", &[("eth0", "p", "10.0.0.1")]);
+                stage.terminate("ns/virt-2");
+                stage.terminate("ns/virt-3");
+                stage.release_for("ns/vm", by, by, Cause::Del, WHAT);
+                if !is_recorded {
+                    stage.unrecord(stage.agent, "p", "10.0.0.1");
+                }
+                let before = stage.excuses();
+                stage.release_for("ns/vm", "a", "a", Cause::RollBack, WHAT);
+                assert_eq!(stage.excuses()[before.len()..], excuses, "by {by}, recorded {is_recorded}");
+            });
+        }
+    }
 }

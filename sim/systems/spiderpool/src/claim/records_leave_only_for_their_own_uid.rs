@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_spiderpool::SpiderEndpoint;
 use kube_sim::rt::ProcessId;
 
-use super::given_back::GivenBack;
+use super::given_back::{self, GivenBack};
 use super::view::{Answer, EventMask, Place, Seen, View, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
@@ -15,7 +15,8 @@ use crate::workload::{Cause, IpamNote};
 /// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
 /// somebody else has the address by now, somebody outside uses it, or an ADD takes back what was never answered, or what its plugin has
 /// given back since: the batch release has taken it out of the endpoint, and the agent ended before it came to the pool, whatever became of
-/// the endpoint since; or what is left of a pod that has ended, whose sandboxes are gone, and whose address no place keeps. A record is
+/// the endpoint since, or what the DEL of a VM's other pod has given up for both; or what is left of a pod that has ended, whose sandboxes
+/// are gone, and whose address no place keeps. A record is
 /// handed on only under its own name, from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
@@ -107,7 +108,12 @@ fn not_justified(
             };
             let stands = |answer: &Answer| {
                 let address = answer.given.address;
-                !is_given_back(address) && !is_recorded_anew(view, uid, answer) && !reclaimed(answer) && !has_ended(view, uid, address)
+                let given_up = given_back::by_another_of_its_vm(view, uid, answer);
+                !given_up
+                    && !is_given_back(address)
+                    && !is_recorded_anew(view, uid, answer)
+                    && !reclaimed(answer)
+                    && !has_ended(view, uid, address)
             };
             answered.any(stands).then_some("an earlier request was answered with one of them")
         }

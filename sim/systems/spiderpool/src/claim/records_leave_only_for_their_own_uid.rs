@@ -108,12 +108,11 @@ fn not_justified(
             };
             let stands = |answer: &Answer| {
                 let address = answer.given.address;
-                let given_up = given_back::by_another_of_its_vm(view, uid, answer);
-                !given_up
-                    && !is_given_back(address)
+                !is_given_back(address)
                     && !is_recorded_anew(view, uid, answer)
                     && !reclaimed(answer)
                     && !has_ended(view, uid, address)
+                    && !given_back::by_another_of_its_vm(view, uid, answer)
             };
             answered.any(stands).then_some("an earlier request was answered with one of them")
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
-use kube_machinery::{FxHashMap, JsonText};
+use kube_machinery::{FxHashMap, JsonText, TextForm};
 use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
@@ -59,7 +59,12 @@ fn text(object: Option<&Obj>) -> Option<&JsonText<PoolDocument>> {
 
 /// Whether a commit left the text as it was, and it reads differently since: what was written is then not what is read.
 pub(super) fn reads_differently(before: Option<&Obj>, after: Option<&Obj>) -> bool {
-    text(before).zip(text(after)).is_some_and(|(before, after)| before == after && before.parse() != after.parse())
+    text(before).zip(text(after)).is_some_and(|(before, after)| says_otherwise(before, after))
+}
+
+/// The same for documents of any type.
+fn says_otherwise<T: TextForm>(before: &JsonText<T>, after: &JsonText<T>) -> bool {
+    before == after && before.parse() != after.parse()
 }
 
 /// A record before and after a commit: at least one is there, and they differ.
@@ -192,4 +197,38 @@ impl Change {
 /// How often an address is in a document, in any spelling: in the list, in records.
 pub(in super::super) fn places(document: &PoolDocument, address: &AddressKey) -> (usize, usize) {
     (document.available.positions(address).count(), document.allocated.of_address(address).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_machinery::InvalidText;
+
+    use super::*;
+
+    /// A document whose decoder forgets the number, as one that does not read a field would.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct Forgetful(u32);
+
+    impl TextForm for Forgetful {
+        fn to_text(&self) -> String {
+            self.0.to_string()
+        }
+
+        fn from_text(_: &str) -> Result<Self, InvalidText> {
+            Ok(Self(0))
+        }
+
+        fn is_absent(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_decoder_that_forgets_is_found_where_the_text_stays() {
+        let (written, read) = (JsonText::from(Forgetful(7)), JsonText::verbatim("7"));
+        assert!(says_otherwise(&written, &read));
+        assert!(!says_otherwise(&written, &written.clone()), "nobody has read it");
+        assert!(!says_otherwise(&written, &JsonText::verbatim("8")), "another text says something else");
+        assert!(!says_otherwise(&JsonText::from(Forgetful(0)), &JsonText::verbatim("0")), "the decoder is right about this one");
+    }
 }

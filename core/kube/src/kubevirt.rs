@@ -15,6 +15,8 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::api::ListOptions;
+
 /// The API group and version of all three types, as an owner reference has it.
 pub const API_VERSION: &str = "kubevirt.io/v1";
 
@@ -161,6 +163,14 @@ pub struct VirtualMachineInstanceSpec {
     pub rest: Unread,
 }
 
+impl VirtualMachineInstance {
+    /// What lists its pods, those that have ended too.
+    pub fn select_pods(&self) -> ListOptions {
+        let uid = self.metadata.uid.as_deref().unwrap_or_default();
+        ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() }
+    }
+}
+
 /// The observed state of a [`VirtualMachineInstance`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -217,6 +227,13 @@ pub struct MigrationState {
     /// The other fields.
     #[serde(flatten)]
     pub rest: Unread,
+}
+
+impl MigrationState {
+    /// The names of both pods, as far as they are known.
+    pub fn pods(&self) -> impl Iterator<Item = &str> {
+        [&self.source_pod, &self.target_pod].into_iter().flatten().map(String::as_str)
+    }
 }
 
 /// The desired state of a [`VirtualMachineInstanceMigration`].

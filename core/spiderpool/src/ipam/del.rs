@@ -229,7 +229,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Whether another pod of the same VM is there. What is left when the last of them is gone is for reclaim: its DEL does not know this
     /// pod's UID.
     pub(super) async fn migrates(&self, keeper: Keeper, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
-        Ok(keeper == Keeper::Vm && !self.policy().migration_ends_with_one_del && self.runs_elsewhere(key, uid).await?)
+        Ok(keeper == Keeper::Vm && !self.policy().migration_ends_with_one_del && self.has_pod_of_vm(key, |other| other != uid).await?)
     }
 
     /// Marks an endpoint; one that was changed meanwhile, and is still that pod's, is marked as it is then.
@@ -370,13 +370,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 Ok(vm.is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
             }
         }
-    }
-
-    /// Whether another pod of a VM is there, as in a live migration.
-    async fn runs_elsewhere(&self, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
-        let instance: Option<Arc<VirtualMachineInstance>> = self.owner("VirtualMachineInstance", key, key.name()).await?;
-        let status = instance.as_ref().and_then(|instance| instance.status.as_ref());
-        Ok(status.is_some_and(|status| status.active_pods.keys().any(|other| other != uid)))
     }
 
     async fn owner<T: Object>(&self, what: &'static str, key: &ObjectKey, name: &str) -> Result<Option<Arc<T>>, IpamError> {

@@ -15,13 +15,14 @@ use super::error::{IpamError, PoolError, may_pass, of_pool};
 use super::observer::{Cause, Effort, Observer, Step};
 use crate::join::join_all;
 use crate::limiter::{Refused, Tickets};
+use crate::reclaim::may_run;
 use crate::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool, names};
 use kube_machinery::api::{
     ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Preconditions, Reply, Request, TransportError,
 };
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::{CREATED_BY_LABEL, VirtualMachineInstance};
+use kube_machinery::kubevirt::VirtualMachineInstance;
 
 /// One ADD, DEL or batch release.
 pub(super) struct Op<'a, C, V, K, O> {
@@ -128,12 +129,32 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         Ok(reply.into_list().items)
     }
 
-    /// The pods of a VM instance.
-    pub(super) async fn pods_of(&self, instance: &VirtualMachineInstance) -> Result<Vec<Arc<Pod>>, ApiError> {
-        let uid = instance.metadata.uid.as_deref().unwrap_or_default();
-        let options = ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() };
-        let namespace = instance.metadata.namespace.as_deref().map(Arc::from);
-        Ok(self.send(Call::List { namespace, options }).await?.into_list().items)
+    /// Whether a pod of this kind may run a VM, as the two of a live migration both do.
+    ///
+    /// The instance counts a pod among its active ones when its controller comes to write that, and the pod may be answered long before. So
+    /// the pods themselves are looked at. A pod that is being deleted answers until it has ended.
+    pub(super) async fn has_pod_of_vm(&self, vm: &ObjectKey, is: impl Fn(&str) -> bool + Sync) -> Result<bool, IpamError> {
+        let failed = |what| move |error| IpamError::Reading { what, error };
+        let instance = self.get::<VirtualMachineInstance>(vm).await.map_err(failed("VirtualMachineInstance"))?;
+        let Some(instance) = instance else { return Ok(false) };
+        let status = instance.status.as_ref();
+        if status.is_some_and(|status| status.active_pods.keys().any(|uid| is(uid))) {
+            return Ok(true);
+        }
+        let runs = |pod: &Pod| is(pod.metadata.uid.as_deref().unwrap_or_default()) && may_run(pod);
+        let call = Call::List { namespace: vm.namespace().map(Arc::from), options: instance.select_pods() };
+        let pods: Vec<Arc<Pod>> = self.send(call).await.map_err(failed("pods of the VM"))?.into_list().items;
+        if pods.iter().any(|pod| runs(pod)) {
+            return Ok(true);
+        }
+        // A list comes from the cache of an API server, which can have lost an event (K182): whom the migration names is asked for.
+        for name in status.and_then(|status| status.migration_state.as_ref()).iter().flat_map(|migration| migration.pods()) {
+            let pod = self.live_pod(&ObjectKey::namespaced(vm.namespace().unwrap_or_default(), name)).await?;
+            if pod.is_some_and(|pod| runs(&pod)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     pub(super) async fn create<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {

@@ -9,10 +9,10 @@ use super::process::Reclaim;
 use super::question::{Answer, Question};
 use crate::Keeper;
 use crate::validity::{is_wanted, parent_and_ordinal, vm_keeps};
-use kube_machinery::api::{ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Reply, Request};
+use kube_machinery::api::{ApiError, Call, DeleteOptions, Object, ObjectKey, Patch, Reply, Request};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::{CREATED_BY_LABEL, VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
 
 impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
     async fn send<T: Object>(&self, call: Call<T>) -> Result<Reply<T>, ApiError> {
@@ -30,10 +30,8 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
 
     /// The pods of a VM instance.
     pub(super) async fn pods_of(&self, instance: &VirtualMachineInstance) -> Result<Vec<Arc<Pod>>, ApiError> {
-        let uid = instance.metadata.uid.as_deref().unwrap_or_default();
-        let options = ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() };
         let namespace = instance.metadata.namespace.as_deref().map(Arc::from);
-        Ok(self.send(Call::List { namespace, options }).await?.into_list().items)
+        Ok(self.send(Call::List { namespace, options: instance.select_pods() }).await?.into_list().items)
     }
 
     pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
@@ -58,6 +56,22 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         }
     }
 
+    /// Whether another pod of a VM than the one in question may run. Whom its migration names is asked for by name: a list comes from the
+    /// cache of an API server, which can have lost an event (K182).
+    async fn runs_beside(&self, instance: &VirtualMachineInstance, question: &Question) -> Result<bool, ApiError> {
+        if self.pods_of(instance).await?.iter().any(|pod| question.is_used_by(pod)) {
+            return Ok(true);
+        }
+        let migration = instance.status.as_ref().and_then(|status| status.migration_state.as_ref());
+        for name in migration.iter().flat_map(|migration| migration.pods()) {
+            let pod = self.get::<Pod>(&ObjectKey::namespaced(question.key.namespace().unwrap_or_default(), name)).await?;
+            if pod.is_some_and(|pod| question.is_used_by(&pod)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn keeps(&self, question: &Question) -> Result<bool, ApiError> {
         let Question { keeper, key, .. } = question;
         let policy = &self.config.policy.reclaim;
@@ -75,6 +89,11 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
             Keeper::Vm => {
                 let instance = self.get::<VirtualMachineInstance>(key).await?;
                 if question.may_be_in_use(instance.as_deref(), &self.config.policy) {
+                    return Ok(true);
+                }
+                if let Some(instance) = question.asks_for_pods(instance.as_deref(), &self.config.policy)
+                    && self.runs_beside(instance, question).await?
+                {
                     return Ok(true);
                 }
                 if let Some(kept) = vm_keeps(instance.as_deref()) {

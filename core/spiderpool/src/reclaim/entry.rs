@@ -107,7 +107,7 @@ fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
 ///
 /// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
 /// else took the object away, by force or because its node was gone, and the containers may have their whole grace (G R9).
-pub(super) fn may_run(pod: &Pod) -> bool {
+pub(crate) fn may_run(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
     let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();

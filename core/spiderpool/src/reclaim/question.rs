@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+use super::entry::may_run;
 use crate::validity::{Kept, is_wanted, parent_and_ordinal, vm_keeps};
 use crate::{Keeper, Policy};
 use kube_machinery::api::ObjectKey;
@@ -31,6 +32,8 @@ pub trait Owners {
     fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
     /// A VM instance.
     fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>>;
+    /// The pods of a VM instance.
+    fn pods(&self, instance: &VirtualMachineInstance) -> Vec<Arc<Pod>>;
     /// A VM.
     fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>>;
 }
@@ -47,6 +50,9 @@ impl Question {
             Keeper::Vm => {
                 let instance = owners.instance(&self.key);
                 self.may_be_in_use(instance.as_deref(), policy)
+                    || self
+                        .asks_for_pods(instance.as_deref(), policy)
+                        .is_some_and(|it| owners.pods(it).iter().any(|pod| self.is_used_by(pod)))
                     || vm_keeps(instance.as_deref())
                         .unwrap_or_else(|| owners.machine(&self.key).is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
             }
@@ -63,6 +69,21 @@ impl Question {
         };
         let active = instance.status.as_ref().map(|status| &status.active_pods);
         active.is_some_and(|active| active.keys().any(|other| other != pod))
+    }
+
+    /// The instance whose pods are to be looked at, too: it counts a pod among its active ones when its controller comes to write that, and
+    /// the pod may be answered long before.
+    pub(super) fn asks_for_pods<'a>(
+        &self,
+        instance: Option<&'a VirtualMachineInstance>,
+        policy: &Policy,
+    ) -> Option<&'a VirtualMachineInstance> {
+        instance.filter(|_| self.pod.is_some() && vm_keeps(instance) != Some(true) && !policy.reclaim.ending_vm_frees)
+    }
+
+    /// Whether this pod of the instance may answer on the addresses, where it is another one than the pod in question.
+    pub(super) fn is_used_by(&self, pod: &Pod) -> bool {
+        pod.metadata.uid != self.pod && may_run(pod)
     }
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::observer::{Observer, Step};
 use super::plan::{give_back, plan};
-use super::pool::{is_being_made, pool_of};
+use super::pool::{fenced, is_being_made, pool_of};
 use super::resource::SpiderSubnet;
 use super::want::{Known, Plan, Refusal, Want, Write};
 use crate::ranges::{IpSet, cidr_label};
@@ -134,14 +134,16 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
         Ok(())
     }
 
-    /// Gives back what was set aside for a pool that is not admitted, on the newest state.
+    /// Gives back what was set aside for a pool that is not admitted, on the newest state. A pool that is there is fenced first: another
+    /// replica or agent, whom nothing refuses, may be about to make it as large as what was set aside.
     async fn take_back(&self, want: Want<'_>) -> Result<(), ReconcileError> {
         let (subnet, pools) = self.read(&want).await?;
         let pool = pool_of(&want, &subnet, &pools, &self.policy).map(|pool| &**pool);
         let none = IpSet::default();
         let known = Known { subnet: &subnet, pool, neighbours: &pools, reserved: &none, draw: None };
         let Some(smaller) = give_back(&want, &known, &self.policy)? else { return Ok(()) };
-        let plan = Plan { writes: vec![Write::Subnet(smaller)], ..Plan::default() };
+        let fence = pool.map(|pool| Write::Update(fenced(pool, &subnet)));
+        let plan = Plan { writes: fence.into_iter().chain([Write::Subnet(smaller)]).collect(), ..Plan::default() };
         self.carry_out(want, &plan).await
     }
 }

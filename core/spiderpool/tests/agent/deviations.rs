@@ -481,6 +481,7 @@ promises! {
         scene.del("virt-2", "b", "eth0").unwrap();
         let kept = scene.of("b") == ["10.0.0.1"];
         vmi(json!({"b": "m"}));
+        scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "virt-1"));
         scene.del("virt-2", "b", "eth0").unwrap();
         assert_eq!(scene.records(), []);
         kept

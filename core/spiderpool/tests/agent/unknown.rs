@@ -136,17 +136,48 @@ fn a_vm_keeps_the_address_that_its_other_pod_answers_on_though_its_instance_does
             "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
             "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
         }));
-        match other {
-            "is being deleted" => scene.terminate("virt-2"),
-            // As if the list did not show it (K182).
-            "is named" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({})),
-            "has ended" => scene.change("Pod", "virt-2", |pod| pod["status"] = json!({"phase": "Failed"})),
-            "is gone" => scene.world.vanish("Pod", &key("virt-2")),
-            _ => {}
-        }
+        the_other_pod(&scene, other);
         let again = scene.add("virt-1", "u1", "eth0").unwrap();
         assert_eq!((addresses(&again) == addresses(&first), scene.of("u1")), (keeps, addresses(&again)), "the other one {other}");
         assert_eq!(scene.of("u2").len(), 0, "the other one {other}");
+    }
+}
+
+#[test]
+fn a_del_leaves_what_another_pod_of_a_deleted_vm_answers_on_though_its_instance_does_not_count_that_one_yet() {
+    for (other, keeps) in [("is listed", true), ("is being deleted", true), ("is named", true), ("has ended", false), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.vm_pod("virt-2", "u2", "vm");
+        let first = scene.add("virt-1", "u1", "eth0").unwrap();
+        assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+        let target = if other == "is named" { json!("virt-2") } else { json!(null) };
+        scene.world.put(json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+            "metadata": {
+                "name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
+            },
+            "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
+        }));
+        the_other_pod(&scene, other);
+        // The endpoint and the record are the source's again.
+        the_source_takes_the_record(&scene.world);
+        scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
+        scene.terminate("virt-1");
+        scene.del("virt-1", "u1", "eth0").unwrap();
+        assert_eq!(!scene.records().is_empty(), keeps, "the other one {other}");
+    }
+}
+
+/// What the other pod of a VM is like.
+fn the_other_pod(scene: &Scene, is: &str) {
+    match is {
+        "is being deleted" => scene.terminate("virt-2"),
+        // As if the list did not show it (K182).
+        "is named" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({})),
+        "has ended" => scene.change("Pod", "virt-2", |pod| pod["status"] = json!({"phase": "Failed"})),
+        "is gone" => scene.world.vanish("Pod", &key("virt-2")),
+        _ => {}
     }
 }
 

@@ -8,8 +8,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use super::attempt::{Add, Setback};
 use super::static_reuse::{StaticReuse, name_entry, permits};
 use crate::ipam::allocated_ip::{Stored, stored};
@@ -26,10 +24,8 @@ use crate::ranges::{IpVersion, parse_range};
 use crate::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
 use crate::validity::Keeper;
 use crate::{IPAllocationDetail, Policy, SpiderEndpoint, SpiderIPPool, names};
-use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::VirtualMachineInstance;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// The name under which the NIC of an entry allocates: in nameless mode its place.
@@ -88,33 +84,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
     /// one of them gave up would be taken from under the other (A S1, A S10, A W28).
-    ///
-    /// The instance counts a pod among its active ones when its controller comes to write that, and the pod may be answered long before. So
-    /// the pods themselves are looked at. A pod that is being deleted answers until it has ended.
     pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
         if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
             return Ok(false);
         }
-        let failed = |what| move |error| IpamError::Reading { what, error };
-        let instance = self.op.get::<VirtualMachineInstance>(&self.key).await.map_err(failed("VirtualMachineInstance"))?;
-        let Some(instance) = instance else { return Ok(false) };
-        let status = instance.status.as_ref();
-        if status.is_some_and(|status| status.active_pods.contains_key(uid_of(endpoint))) {
-            return Ok(true);
-        }
-        let serves = |pod: &Pod| pod.metadata.uid.as_deref() == Some(uid_of(endpoint)) && !has_ended(pod);
-        if self.op.pods_of(&instance).await.map_err(failed("pods of the VM"))?.iter().any(|pod| serves(pod)) {
-            return Ok(true);
-        }
-        // A list comes from the cache of an API server, which can have lost an event (K182): whom the migration names is asked for.
-        let Some(migration) = status.and_then(|status| status.migration_state.as_ref()) else { return Ok(false) };
-        for name in [&migration.source_pod, &migration.target_pod].into_iter().flatten() {
-            let pod = self.op.live_pod(&ObjectKey::namespaced(self.key.namespace().unwrap_or_default(), name)).await?;
-            if pod.is_some_and(|pod| serves(&pod)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        self.op.has_pod_of_vm(&self.key, |uid| uid == uid_of(endpoint)).await
     }
 
     /// What the pod is to give up of an endpoint (A A4).
@@ -496,10 +470,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 }
 
 /// Whether all containers of a pod have ended for good.
-fn has_ended(pod: &Pod) -> bool {
-    matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
-}
-
 /// Whether an address is in the first of its pool's ranges.
 fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> bool {
     let first = pool.spec.ips.iter().flatten().next();

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::api_server::{Fault, World};
@@ -82,6 +83,35 @@ impl Told {
     fn cache_fails(&self, kind: &str) {
         let fault = Fault { op: "get".into(), cached: true, kind: kind.into(), name: "*".into(), reason: Reason::InternalError };
         self.scene.world.fail(vec![fault]);
+    }
+}
+
+#[test]
+fn a_deleted_vm_keeps_its_address_while_a_pod_of_it_runs_that_its_instance_does_not_count_yet() {
+    for (other, keeps) in [("is listed", true), ("is named", true), ("has ended", false), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm("vm");
+        scene.pod("virt-1", "u1", Owner::Vm("vm"));
+        scene.pod("virt-2", "u2", Owner::Vm("vm"));
+        scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);
+        let (now, target) = (scene.time(0), if other == "is named" { json!("virt-2") } else { json!(null) });
+        scene.change("VirtualMachineInstance", "vm", |vm| {
+            vm["metadata"]["finalizers"] = json!(["foregroundDeleteVirtualMachine"]);
+            vm["metadata"]["deletionTimestamp"] = json!(now);
+            vm["status"] = json!({"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}});
+        });
+        match other {
+            "is listed" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({"kubevirt.io/created-by": "vm"})),
+            "has ended" => scene.change("Pod", "virt-2", |pod| {
+                pod["metadata"]["labels"] = json!({"kubevirt.io/created-by": "vm"});
+                pod["status"]["phase"] = json!("Failed");
+            }),
+            "is gone" => scene.gone("virt-2"),
+            _ => {}
+        }
+        scene.terminate("virt-1", 100, 30);
+        scene.scan();
+        assert_eq!(!scene.records().is_empty(), keeps, "the other one {other}");
     }
 }
 
@@ -234,6 +264,10 @@ impl Owners for Nobody {
 
     fn instance(&self, _: &ObjectKey) -> Option<Arc<VirtualMachineInstance>> {
         None
+    }
+
+    fn pods(&self, _: &VirtualMachineInstance) -> Vec<Arc<Pod>> {
+        Vec::new()
     }
 
     fn machine(&self, _: &ObjectKey) -> Option<Arc<VirtualMachine>> {

@@ -96,6 +96,30 @@ fn what_is_given_back_without_a_write_of_the_pool_keeps_a_slower_writer_of_it_aw
 }
 
 #[test]
+fn what_admission_refuses_is_given_back_when_a_slower_writer_of_the_pool_is_kept_away() {
+    // Nobody looks at other pools before addresses are set aside, so that admission is the first to say no.
+    let policy = Policy { manual_pool_ignores_preallocation: true, ..Policy::hardened() };
+    let scene = Scene::with_subnet(policy);
+    let (application, auto_pools) = (application("web", 1), scene.auto_pools(policy));
+    let reconcile = |size| {
+        let demand = demand(size);
+        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
+    };
+    reconcile(2).unwrap();
+    // Another replica has read the pool, and is about to make it larger.
+    let mut slower = SpiderIPPool::clone(&scene.server.all::<SpiderIPPool>()[0]);
+    slower.spec.ips.as_mut().unwrap().push("10.0.0.20".to_owned());
+    let set_aside = scene.set_aside();
+    scene.server.put::<SpiderIPPool>(json!({"metadata": {"name": "old"},
+        "spec": {"subnet": "10.0.0.0/24", "ipVersion": 4, "ips": ["10.0.0.1-10.0.0.20"]}}));
+    let refused = reconcile(3);
+    assert!(matches!(refused, Err(ReconcileError::NotAdmitted(_))), "{refused:?}");
+    assert_eq!(scene.set_aside(), set_aside);
+    let refused = scene.env.block_on(scene.server.update(slower)).unwrap_err();
+    assert!(refused.is_conflict(), "{refused}");
+}
+
+#[test]
 fn a_subnet_that_is_written_late_takes_nothing_from_a_pool_that_has_grown_again() {
     for in_time in [true, false] {
         let scene = Scene::with_subnet(Policy::hardened());

@@ -18,7 +18,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_machinery::ObjectKey;
 use kube_machinery::api::ApiError;
-use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{CREATED_BY_LABEL, VirtualMachine, VirtualMachineInstance};
 use sim_harness::deviation::Profile;
 
 use super::{name_of, policy_of, profile_name};
@@ -91,6 +91,15 @@ impl Owners for Dump {
 
     fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>> {
         self.cluster.instances.get(key.namespace()?, key.name()).cloned()
+    }
+
+    fn pods(&self, instance: &VirtualMachineInstance) -> Vec<Arc<Pod>> {
+        let (namespace, uid) = (&instance.metadata.namespace, instance.metadata.uid.as_deref());
+        let is_of = |pod: &&Arc<Pod>| {
+            let creator = pod.metadata.labels.as_ref().and_then(|labels| labels.get(CREATED_BY_LABEL));
+            pod.metadata.namespace == *namespace && uid.is_some() && creator.map(String::as_str) == uid
+        };
+        self.pods.values().filter(is_of).cloned().collect()
     }
 
     fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>> {

@@ -231,9 +231,7 @@ impl Instances {
 
     /// The pods of an instance by a quorum read: what ends with its last pod cannot be taken back.
     async fn live_pods(&self, instance: &VirtualMachineInstance) -> Result<Pods, ApiError> {
-        let uid = instance.metadata.uid.as_deref().unwrap_or("");
-        let options = ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() };
-        let list = self.shared.client.list::<Pod>(instance.metadata.namespace.as_deref(), options).await?;
+        let list = self.shared.client.list::<Pod>(instance.metadata.namespace.as_deref(), instance.select_pods()).await?;
         Ok(Pods::sort(instance, list.items.into_iter().map(Member::of).collect()))
     }
 

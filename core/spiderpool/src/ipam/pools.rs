@@ -107,6 +107,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
+    /// What a pool shows after the last conflict, unless something is still to be written: whoever passes requests on may have sent the
+    /// write twice, and the conflict was the answer to the second copy. Neither can be carried out any more (K070).
+    async fn look<T>(
+        &self,
+        key: &ObjectKey,
+        decide: &mut (impl FnMut(&SpiderIPPool) -> Result<Decision<T>, PoolError> + Send),
+    ) -> Option<Result<T, PoolError>> {
+        let pool = self.get::<SpiderIPPool>(key).await.ok()??;
+        match decide(&pool) {
+            Ok(decision) => decision.write.is_none().then_some(Ok(decision.outcome)),
+            Err(error) => (error == PoolError::EndpointUnknown).then_some(Err(error)),
+        }
+    }
+
     /// Changes a pool, in as many attempts as the settings grant for conflicts.
     ///
     /// An attempt whose answer was lost is settled on this pool: either the next read shows its record, or the pool has another
@@ -133,6 +147,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                         env.sleep(sleep).await;
                         continue;
                     }
+                    None if settles && let Some(result) = self.look(&key, &mut decide).await => return Changed { result, attempts },
                     None => {
                         self.count(|effort| effort.exhausted += 1);
                         PoolError::RetriesExhausted { attempts }

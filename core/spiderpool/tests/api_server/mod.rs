@@ -36,6 +36,8 @@ pub(crate) enum Deed {
     Refuse,
     /// Carries it out, and the answer is lost.
     LoseReply,
+    /// Carries it out, and answers a second copy of it.
+    ServeTwice,
     /// The answer is lost; the request is carried out when [`World::deliver`] is called.
     Later,
     /// Never answers, and does nothing.
@@ -224,6 +226,10 @@ impl Client for World {
         match deed {
             Deed::Serve => self.call(&call),
             Deed::Refuse => Err(TransportError::Refused.into()),
+            Deed::ServeTwice => {
+                let _ = self.call(&call);
+                self.call(&call)
+            }
             Deed::LoseReply => {
                 let _ = self.call(&call);
                 Err(TransportError::Reset.into())

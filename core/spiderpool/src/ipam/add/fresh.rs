@@ -232,6 +232,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             match tried.result {
                 Ok((allocated, recorded)) => return AllocationResult::Address { allocated, recorded },
                 Err(error) => {
+                    // The next round knows the endpoint. It begins with this pool: with an address of another the NIC would have two.
+                    if error == PoolError::EndpointUnknown && tried.holds == Some(true) && !self.keeps_strays() {
+                        self.op.agent.failures.suspect(&self.uid, Suspect { nic: nic.into(), pool: pool.clone() });
+                    }
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
                     // What an earlier life of this process recorded the caches need not show yet.
                     let is_suspect = (*held || !is_sure) && !policy.lost_reply_takes_next_pool;

@@ -180,7 +180,7 @@ fn a_pod_is_followed_through_its_object_its_allocations_and_their_addresses() {
     let (id, pod) = run
         .pool_notes()
         .find_map(|(_, note)| match note {
-            PoolNote::Running { id, pod } => Some((id.clone(), pod.clone())),
+            PoolNote::Running { id, pod, .. } => Some((id.clone(), pod.clone())),
             _ => None,
         })
         .unwrap();

@@ -1,5 +1,7 @@
 //! B I14: whoever wants a VM gets one.
 
+use std::sync::Arc;
+
 use ipam_byom::PoolConfig;
 
 use super::view::{Seen, View};
@@ -30,10 +32,10 @@ impl PoolClaim for DesiredPodsRun {
 }
 
 fn pods(view: &View) -> Option<String> {
-    let running = |pod: &str| view.ledger.iter().any(|(_, sandbox)| sandbox.runs_since.is_some() && sandbox.pod.as_deref() == Some(pod));
-    let within_reach = |pod: &&std::sync::Arc<str>| !view.out_of_reach.pods.contains(&***pod);
-    let wanted = view.wanted.keys().filter(within_reach).count();
-    let waiting: Vec<_> = view.wanted.keys().filter(within_reach).filter(|pod| !running(pod)).collect();
+    let running = |uid: &Arc<str>| view.ledger.iter().any(|(_, sandbox)| sandbox.runs.as_ref() == Some(uid));
+    let within_reach = |(pod, _): &(&Arc<str>, &Arc<str>)| !view.out_of_reach.pods.contains(&***pod);
+    let wanted = view.wanted.iter().filter(within_reach).count();
+    let waiting: Vec<_> = view.wanted.iter().filter(within_reach).filter(|(_, uid)| !running(uid)).map(|(pod, _)| pod).collect();
     let runs = wanted - waiting.len();
     if view.processes.running().next().is_none() && wanted > 0 {
         return Some(format!("{wanted} pods are wanted, and no process of the pool has accepted its configuration"));
@@ -66,7 +68,7 @@ fn healthy(view: &View) -> usize {
         let tenant = view.vms.get(address.key()).and_then(|vm| vm.tenant.as_ref());
         tenant.is_some_and(|(tenant, _)| {
             let unlisted = view.ledger.hand(tenant).is_some_and(|hand| hand.excuse == UNLISTED);
-            unlisted && view.ledger.get(tenant).is_none_or(|sandbox| sandbox.runs_since.is_none())
+            unlisted && view.ledger.get(tenant).is_none_or(|sandbox| sandbox.runs.is_none())
         })
     };
     let answers = |address: &&ipam_byom::Address| !view.vms.is_broken(address.key());
@@ -103,12 +105,12 @@ mod tests {
             on_stage(CLAIM, |stage| {
                 let (adaptor, other) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.adaptor("adaptor-1", "10.0.0.1"));
                 let (person, server) = (stage.process("kubectl"), stage.process("apiserver-0"));
-                stage.note(adaptor, PoolNote::Wanted { pod: "ns/a".into() });
+                stage.note(adaptor, PoolNote::Wanted { pod: "ns/a".into(), uid: "u-a".into() });
                 stage.allocate(adaptor, "a-1", "10.0.0.1");
                 stage.peer_pod("a-1", true);
                 stage.vm("10.0.0.1", VmChange::Given { id: "a-1".into(), tenant: None, going_down: false });
                 stage.told(adaptor, "a-1", "10.0.0.1");
-                stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into() });
+                stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into(), uid: "u-a".into() });
                 if unlisted {
                     stage.lost_peer_pod(server, "a-1");
                 }
@@ -126,11 +128,13 @@ mod tests {
     fn as_many_pods_run_as_there_are_vms_that_answer() {
         on_stage(CLAIM, |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2,10.0.0.3");
-            for pod in ["ns/a", "ns/b", "ns/c"] {
-                stage.note(adaptor, PoolNote::Wanted { pod: pod.into() });
+            for (pod, uid) in [("ns/a", "u-a"), ("ns/b", "u-b"), ("ns/c", "u-c")] {
+                stage.note(adaptor, PoolNote::Wanted { pod: pod.into(), uid: uid.into() });
             }
-            stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into() });
-            stage.note(adaptor, PoolNote::Running { id: "b-1".into(), pod: "ns/b".into() });
+            // An earlier pod of the name is another pod.
+            stage.note(adaptor, PoolNote::Running { id: "b-0".into(), pod: "ns/b".into(), uid: "u-before".into() });
+            stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into(), uid: "u-a".into() });
+            stage.note(adaptor, PoolNote::Running { id: "b-1".into(), pod: "ns/b".into(), uid: "u-b".into() });
             assert!(stage.pending().unwrap().starts_with("2 of 3 wanted pods run although 3 VMs"));
             stage.vm("10.0.0.3", VmChange::Broken);
             assert_eq!(stage.pending(), None);

@@ -5,8 +5,8 @@ use super::{Findings, PoolClaim, violated};
 use crate::workload::{PoolNote, VmChange, short};
 
 /// A process of the pool removes only records whose release has begun or whose sandbox is over, and no VM boots while a
-/// live sandbox whose release has not begun has its user data there. Nobody releases a sandbox that runs and whose pod has been wanted
-/// since before it did: a kubelet that stops it says first that it is over.
+/// live sandbox whose release has not begun has its user data there. Nobody releases a sandbox that runs a pod that is wanted: a kubelet
+/// that stops it says first that it is over.
 ///
 /// Broken by `byom-release-by-address` and `byom-decide-once`. It does not see a reboot of a VM whose tenant is already
 /// being released.
@@ -58,18 +58,17 @@ impl PoolClaim for ReleasesTouchNobodyElse {
     }
 }
 
-/// The pod that a sandbox runs, if it has been wanted since before that. Whoever deletes a pod says so first, and whoever runs one under
-/// the same name later says so then.
+/// The pod that a sandbox runs, if it is wanted. Whoever deletes a pod says so first. A kubelet that is cut off may run it after that, beside
+/// another pod of the name, which has another UID.
 fn wanted_by<'a>(id: &str, view: &'a View) -> Option<&'a str> {
     let sandbox = view.ledger.get(id)?;
     let pod = sandbox.pod.as_deref()?;
-    (*view.wanted.get(pod)? < sandbox.runs_since?).then_some(pod)
+    (view.wanted.get(pod)? == sandbox.runs.as_ref()?).then_some(pod)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::BY_HAND;
-    use std::time::Duration;
 
     use super::super::testing::{Stage, give_back, on_stage};
     use crate::workload::{PoolNote, ReleasedBy, VmChange};
@@ -117,20 +116,20 @@ mod tests {
             on_stage(CLAIM, |stage| {
                 let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
                 let pod = || "ns/pod".into();
+                let wanted = |uid: &str| PoolNote::Wanted { pod: pod(), uid: uid.into() };
                 let begin = |stage: &mut Stage| stage.note(adaptor, PoolNote::ReleaseBegun { id: "a".into(), by });
                 stage.allocate(adaptor, "a", "10.0.0.1");
-                stage.note(adaptor, PoolNote::Wanted { pod: pod() });
+                stage.note(adaptor, wanted("u1"));
                 begin(stage);
                 assert_eq!(stage.excuses(), [], "it does not run yet");
-                stage.pass(Duration::from_secs(1));
-                stage.note(adaptor, PoolNote::Running { id: "a".into(), pod: pod() });
+                stage.note(adaptor, PoolNote::Running { id: "a".into(), pod: pod(), uid: "u1".into() });
                 begin(stage);
                 assert_eq!(stage.excuses(), [None]);
                 stage.note(adaptor, PoolNote::Unwanted { pod: pod() });
                 begin(stage);
-                // Another pod of the name.
-                stage.pass(Duration::from_secs(1));
-                stage.note(adaptor, PoolNote::Wanted { pod: pod() });
+                // A kubelet that is cut off runs it beside another pod of the name.
+                stage.note(adaptor, wanted("u2"));
+                stage.note(adaptor, PoolNote::Running { id: "a".into(), pod: pod(), uid: "u1".into() });
                 begin(stage);
                 stage.ended("a");
                 begin(stage);

@@ -35,6 +35,8 @@ pub enum PoolNote {
     Wanted {
         /// `NAMESPACE/NAME`.
         pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
     },
     /// A pod is not wanted any more.
     Unwanted {
@@ -81,6 +83,8 @@ pub enum PoolNote {
         id: Arc<str>,
         /// `NAMESPACE/NAME`.
         pod: Arc<str>,
+        /// The UID of the pod.
+        uid: Arc<str>,
     },
     /// A sandbox is over, for whatever reason: it holds nothing any more.
     Ended {
@@ -232,8 +236,8 @@ impl Note for PoolNote {
             PoolNote::Configured { .. } | PoolNote::OfOtherPool { .. } => About::passing([]),
             PoolNote::RecoverBegun => About::beginning([]),
             PoolNote::RecoverEnded { .. } => About::ending([]),
-            PoolNote::Wanted { pod } | PoolNote::Unwanted { pod } => About::passing([Entity::pod(pod)]),
-            PoolNote::Running { id, pod } | PoolNote::Ended { id, pod } => About::passing([Entity::allocation(id), Entity::pod(pod)]),
+            PoolNote::Wanted { pod, .. } | PoolNote::Unwanted { pod } => About::passing([Entity::pod(pod)]),
+            PoolNote::Running { id, pod, .. } | PoolNote::Ended { id, pod } => About::passing([Entity::allocation(id), Entity::pod(pod)]),
             PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Entity::allocation(id)]),
             PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Entity::allocation(id)]),
             PoolNote::Allocated { id, address, .. } => About::ending([Entity::allocation(id), Entity::Address(address.key().clone())]),
@@ -281,7 +285,7 @@ impl PoolNote {
         match self {
             PoolNote::Configured { setting, .. } => text(1, setting),
             PoolNote::OfOtherPool { setting } => text(15, setting),
-            PoolNote::Wanted { pod } => text(2, pod),
+            PoolNote::Wanted { pod, .. } => text(2, pod),
             PoolNote::Unwanted { pod } => text(3, pod),
             PoolNote::Asked { id } => text(4, id),
             PoolNote::Allocated { id, address, .. } => text(5, id) ^ text(0, address.text()).rotate_left(17),
@@ -334,7 +338,7 @@ impl fmt::Display for PoolNote {
         match self {
             PoolNote::Configured { setting, config } => write!(f, "is configured with {setting} ({} addresses)", config.pool().len()),
             PoolNote::OfOtherPool { setting } => write!(f, "has another pool, {setting}"),
-            PoolNote::Wanted { pod } => write!(f, "wants pod {pod}"),
+            PoolNote::Wanted { pod, .. } => write!(f, "wants pod {pod}"),
             PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
             PoolNote::Asked { id } => write!(f, "asks for an address for {}", short(id)),
             PoolNote::Allocated { id, address, effort, took } => {
@@ -344,7 +348,7 @@ impl fmt::Display for PoolNote {
                 write!(f, "is given nothing for {}: {why} after {} ({})", short(id), time(*took), requests(effort))
             }
             PoolNote::Told { id, address } => write!(f, "tells {} its address {address}", short(id)),
-            PoolNote::Running { id, pod } => write!(f, "runs pod {pod} as {}", short(id)),
+            PoolNote::Running { id, pod, .. } => write!(f, "runs pod {pod} as {}", short(id)),
             PoolNote::Ended { id, pod } => write!(f, "ends {} of pod {pod}", short(id)),
             PoolNote::ReleaseBegun { id, by } => write!(f, "releases {} ({})", short(id), by.text()),
             PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {} in {}", short(id), time(*took)),

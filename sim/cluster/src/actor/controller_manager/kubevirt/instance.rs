@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
     PodSpec, PodTemplateSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use kube_machinery::api::{ListOptions, ignore_not_found};
+use kube_machinery::api::ignore_not_found;
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{
     APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, INSTANCE_FINALIZER, MIGRATION_ANNOTATION, MigrationState, VirtualMachineInstance,

@@ -84,8 +84,8 @@ pub(in super::super) struct Sandbox {
     /// Whether its record was lost when a lost document was made anew, before the sandbox was told anything. That may happen:
     /// whoever tells sandboxes has to find it out first.
     pub(in super::super) lost_on_the_way: bool,
-    /// Since when its pod runs, until it is over.
-    pub(in super::super) runs_since: Option<SimTime>,
+    /// The UID of the pod that it runs, until it is over.
+    pub(in super::super) runs: Option<Arc<str>>,
     /// When it was over.
     pub(in super::super) ended: Option<SimTime>,
     /// The first release that began.
@@ -262,7 +262,7 @@ impl Ledger {
     pub(super) fn ended(&mut self, id: &Arc<str>, pod: &Arc<str>, at: SimTime) {
         let sandbox = self.of(id);
         sandbox.pod = Some(pod.clone());
-        sandbox.runs_since = None;
+        sandbox.runs = None;
         sandbox.ended = sandbox.ended.or(Some(at));
         self.over(id);
     }

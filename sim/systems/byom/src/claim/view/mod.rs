@@ -81,8 +81,8 @@ pub(crate) struct View {
     pub(super) vms: Vms,
     /// The PeerPods.
     pub(super) owners: Owners,
-    /// The pods that are wanted, `NAMESPACE/NAME`, and since when.
-    pub(super) wanted: BTreeMap<Arc<str>, SimTime>,
+    /// The pods that are wanted, `NAMESPACE/NAME`, and their UIDs.
+    pub(super) wanted: BTreeMap<Arc<str>, Arc<str>>,
     /// Whether pods were ever wanted.
     pub(super) has_pods: bool,
     /// What is not waited for.
@@ -326,9 +326,9 @@ impl View {
                 process.runs = true;
             }
             PoolNote::OfOtherPool { .. } => drop(self.elsewhere.insert(process)),
-            PoolNote::Wanted { pod } => {
+            PoolNote::Wanted { pod, uid } => {
                 self.has_pods = true;
-                self.wanted.insert(pod.clone(), said.at);
+                self.wanted.insert(pod.clone(), uid.clone());
             }
             PoolNote::Unwanted { pod } => drop(self.wanted.remove(pod)),
             PoolNote::Asked { id } => self.ledger.asked(id, said, self.meddled),
@@ -338,10 +338,10 @@ impl View {
             }
             PoolNote::Refused { id, .. } => self.ledger.answered(id, process, None),
             PoolNote::Told { id, address } => self.ledger.told(id, grant(address)),
-            PoolNote::Running { id, pod } => {
+            PoolNote::Running { id, pod, uid } => {
                 let sandbox = self.ledger.of(id);
                 sandbox.pod = Some(pod.clone());
-                sandbox.runs_since = sandbox.runs_since.or(sandbox.ended.is_none().then_some(said.at));
+                sandbox.runs = sandbox.ended.is_none().then(|| uid.clone());
             }
             PoolNote::Ended { id, pod } => self.ledger.ended(id, pod, self.at),
             PoolNote::ReleaseBegun { id, by } => self.ledger.release_begun(id, Release { way: *by, said }),

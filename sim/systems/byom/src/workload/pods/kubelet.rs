@@ -181,7 +181,7 @@ impl Kubelet {
             if let Some(kept) = self.node().sandboxes.lock().get_mut(&sandbox_id) {
                 kept.ready = true;
             }
-            self.say(PoolNote::Running { id: kept.id.clone(), pod: key.as_str().into() });
+            self.say(PoolNote::Running { id: kept.id.clone(), pod: key.as_str().into(), uid: kept.pod_uid.clone() });
             self.watch_over(kept);
         } else {
             self.stop(&sandbox_id, &kept).await;

@@ -63,12 +63,13 @@ impl Operator {
                 if let Operation::DeletePod(delete) = op {
                     self.say(PoolNote::Unwanted { pod: ObjectKey::namespaced(&delete.namespace, &delete.pod).as_str().into() });
                 }
-                let mut doomed = None;
-                while self.ask_api(number, op, &mut doomed).await.is_err() {
+                let mut uid = None;
+                while self.ask_api(number, op, &mut uid).await.is_err() {
                     self.env.sleep(AGAIN).await;
                 }
                 if let Operation::RunPod(run) = op {
-                    self.say(PoolNote::Wanted { pod: ObjectKey::namespaced(&run.namespace, &run.pod).as_str().into() });
+                    let pod = ObjectKey::namespaced(&run.namespace, &run.pod).as_str().into();
+                    self.say(PoolNote::Wanted { pod, uid: uid.unwrap_or_default().into() });
                 }
             }
         }
@@ -78,8 +79,8 @@ impl Operator {
         self.cluster.note(self.process, &told);
     }
 
-    /// One attempt at an operation on the API. `doomed`: the UID of the pod that is to be deleted, once it is known.
-    async fn ask_api(&self, number: usize, op: &Operation, doomed: &mut Option<String>) -> Result<(), ApiError> {
+    /// One attempt at an operation on the API. `uid`: that of the pod that it is about, once it is known.
+    async fn ask_api(&self, number: usize, op: &Operation, uid: &mut Option<String>) -> Result<(), ApiError> {
         match op {
             // If one of that name is on its way out, this is the one that follows it.
             Operation::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
@@ -87,19 +88,26 @@ impl Operator {
                     // An earlier attempt whose answer was lost may have made it.
                     let there = self.client.get::<Pod>(&ObjectKey::namespaced(&run.namespace, &run.pod)).await?;
                     let own = there.metadata.labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
-                    if own { Ok(()) } else { Err(error) }
+                    if !own {
+                        return Err(error);
+                    }
+                    uid.clone_from(&there.metadata.uid);
+                    Ok(())
                 }
-                created => created.map(drop),
+                created => {
+                    uid.clone_from(&created?.metadata.uid);
+                    Ok(())
+                }
             },
             Operation::DeletePod(delete) => {
                 let key = ObjectKey::namespaced(&delete.namespace, &delete.pod);
-                if doomed.is_none() {
+                if uid.is_none() {
                     match self.client.get::<Pod>(&key).await {
                         Err(error) if error.is_not_found() => return Ok(()),
-                        there => doomed.clone_from(&there?.metadata.uid),
+                        there => uid.clone_from(&there?.metadata.uid),
                     }
                 }
-                let preconditions = Preconditions { uid: doomed.clone(), ..Preconditions::default() };
+                let preconditions = Preconditions { uid: uid.clone(), ..Preconditions::default() };
                 let grace_period_seconds = delete.force.then_some(0);
                 match self
                     .client

@@ -9,7 +9,7 @@ use super::metric::Metric;
 use super::point::Point;
 use super::regime::Regime;
 use super::series;
-use super::setting::{Setting, System, TOGETHER};
+use super::setting::{IN_LOOPS, Setting, System, TOGETHER};
 
 /// From this share of calls on, giving up is not rare any more.
 pub(super) const RARE: f64 = 0.01;
@@ -19,6 +19,7 @@ pub fn sentences(points: &[Point]) -> Vec<String> {
     let mut sentences: Vec<String> = series(points).into_iter().map(|(name, points)| of_series(name, &points)).collect();
     sentences.extend(series(points).into_iter().filter_map(|(name, points)| of_shortage(name, &points)));
     sentences.extend(of_losses(points));
+    sentences.extend(of_releases(points));
     sentences.extend(of_servers(points));
     sentences.extend(beside_model(points));
     sentences.extend(beside_closed_form(points));
@@ -55,6 +56,7 @@ pub(super) fn assumed(name: &str, along: Along, setting: &Setting) -> String {
     let starts = match (setting.spread.is_zero(), setting.system) {
         (true, System::Byom) => "all at once".to_owned(),
         (true, System::Spiderpool) if setting.start == TOGETHER => "all at once".to_owned(),
+        (true, System::Spiderpool) if setting.start == IN_LOOPS => "one pod of a node after the other".to_owned(),
         (true, System::Spiderpool) => "pods created at once".to_owned(),
         (false, _) => format!("starts over {}", time(setting.spread.as_f64())),
     };
@@ -159,6 +161,20 @@ fn of_losses(points: &[Point]) -> Option<String> {
         point_number(worst, Metric::Lost),
         share(worst.get(Metric::LostRate)?),
         share(worst.get(Metric::WastedWrites)?),
+    ))
+}
+
+/// What releases meet where loops end with them, at the point where most give up.
+fn of_releases(points: &[Point]) -> Option<String> {
+    let exhausted = |point: &Point| point.value(Metric::ReleaseExhausted);
+    let in_loops = points.iter().filter(|point| point.setting.start == IN_LOOPS && point.get(Metric::ReleaseExhausted).is_some());
+    let worst = in_loops.max_by(|left, right| exhausted(left).total_cmp(&exhausted(right)))?;
+    Some(format!(
+        "{}: of the DELs of {} {} give up, with {} conflicts each, and leave their records behind.",
+        worst.setting.series,
+        place(worst),
+        share(worst.get(Metric::ReleaseExhausted)?),
+        point_number(worst, Metric::ReleaseConflicts),
     ))
 }
 

@@ -46,10 +46,14 @@ pub enum Metric {
     FirstExhausted,
     /// How long a request waits for its server on average, in seconds.
     ServerWait,
+    /// Writes of releases that were refused, for each of them: of DELs, where agents of Spiderpool share a pool.
+    ReleaseConflicts,
+    /// The share of releases that gave up after all attempts.
+    ReleaseExhausted,
 }
 
 /// How many metrics there are.
-pub const METRICS: usize = 20;
+pub const METRICS: usize = 22;
 
 impl Metric {
     /// All, in the order of their columns.
@@ -74,10 +78,13 @@ impl Metric {
         Metric::FirstConflicts,
         Metric::FirstExhausted,
         Metric::ServerWait,
+        Metric::ReleaseConflicts,
+        Metric::ReleaseExhausted,
     ];
 
     /// Those whose columns come last in a table, as they were not there from the beginning.
-    pub const LATER: [Metric; 3] = [Metric::FirstConflicts, Metric::FirstExhausted, Metric::ServerWait];
+    pub const LATER: [Metric; 5] =
+        [Metric::FirstConflicts, Metric::FirstExhausted, Metric::ServerWait, Metric::ReleaseConflicts, Metric::ReleaseExhausted];
 
     /// Its column.
     pub fn name(self) -> &'static str {
@@ -102,6 +109,8 @@ impl Metric {
             Metric::FirstConflicts => "first_conflicts_per_call",
             Metric::FirstExhausted => "first_exhausted",
             Metric::ServerWait => "server_wait_s",
+            Metric::ReleaseConflicts => "conflicts_per_release",
+            Metric::ReleaseExhausted => "release_exhausted",
         }
     }
 
@@ -128,6 +137,8 @@ impl Metric {
             Metric::FirstConflicts => "Conflicts per first call",
             Metric::FirstExhausted => "First calls that exhaust their retries",
             Metric::ServerWait => "Wait of a request for its server",
+            Metric::ReleaseConflicts => "Conflicts per release",
+            Metric::ReleaseExhausted => "Releases that exhaust their retries",
         }
     }
 
@@ -141,6 +152,8 @@ impl Metric {
             Metric::RetriesPerSuccess => "retries per granted call",
             Metric::Exhausted => "share of calls",
             Metric::FirstExhausted => "share of first calls",
+            Metric::ReleaseConflicts => "conflicts per release",
+            Metric::ReleaseExhausted => "share of releases",
             Metric::SomeExhausted | Metric::SomeShared => "share of bursts",
             Metric::WastedWrites => "share of writes",
             Metric::Granted | Metric::Lost | Metric::Sharing => "calls per burst",
@@ -203,6 +216,8 @@ impl Metric {
                 |run| run.counts.exhausted.saturating_sub(run.counts.repeated_exhausted),
                 |run| run.counts.calls.saturating_sub(run.counts.repeated),
             )),
+            Metric::ReleaseConflicts => statistics::ratio(pairs(|run| run.counts.other_conflicts, |run| run.counts.releases)),
+            Metric::ReleaseExhausted => statistics::share(pairs(|run| run.counts.other_exhausted, |run| run.counts.releases)),
             Metric::ServerWait => {
                 let queues = runs.iter().filter_map(|run| run.queue);
                 statistics::ratio(queues.map(|queue| (queue.waited.as_f64(), queue.requests as f64)))

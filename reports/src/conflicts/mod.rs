@@ -29,7 +29,7 @@ pub use metric::Metric;
 pub use point::{DECIDING, Point, Precision, USUAL, precise};
 pub use regime::Regime;
 pub use searched::{Limit, Searched};
-pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, Setting, System, TOGETHER};
+pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, Setting, System, TOGETHER};
 
 use self::advice::{Advice, Tried};
 use crate::against::{Against, Baseline, Incomparable};
@@ -228,6 +228,18 @@ pub(crate) mod tests {
         let point = Point::of(setting(2, 0), 0, &runs);
         assert_eq!((point.value(Metric::Lost), point.value(Metric::LostRate)), (1.0, 0.5));
         assert!(point.value(Metric::WastedWrites) > point.value(Metric::ConflictRate));
+    }
+
+    #[test]
+    fn what_releases_meet_is_theirs_and_without_any_there_is_no_figure() {
+        let mut runs = bursts(8, 100);
+        assert_eq!(Point::of(setting(8, 0), 0, &runs).get(Metric::ReleaseConflicts), None);
+        let calls = Metric::ALL.map(|metric| Point::of(setting(8, 0), 0, &runs).get(metric));
+        runs.iter_mut().for_each(|run| (run.counts.releases, run.counts.other_conflicts, run.counts.other_exhausted) = (8, 6, 1));
+        let point = Point::of(setting(8, 0), 0, &runs);
+        assert_eq!((point.value(Metric::ReleaseConflicts), point.value(Metric::ReleaseExhausted)), (0.75, 0.125));
+        let apart = Metric::ALL.into_iter().zip(calls).filter(|(metric, call)| point.get(*metric) != *call);
+        assert_eq!(apart.map(|(metric, _)| metric).collect::<Vec<_>>(), [Metric::ReleaseConflicts, Metric::ReleaseExhausted]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub struct Setting {
     #[serde(default, rename = "service_s", skip_serializing_if = "Seconds::is_zero")]
     pub service: Seconds,
     /// How pods of nodes come to their first call: `kubelets` = after their sandboxes, which take their time, `together` = all at the same
-    /// instant. Empty for adaptors.
+    /// instant, `loops` = one after the other on each node. Empty for adaptors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub start: String,
     /// Over how many pools addresses and writers are spread.
@@ -115,6 +115,8 @@ pub struct Setting {
 pub const TOGETHER: &str = "together";
 /// Pods ask when their kubelets have made their sandboxes.
 pub const BY_KUBELETS: &str = "kubelets";
+/// The pods of a node ask one after the other, and are released one after the other.
+pub const IN_LOOPS: &str = "loops";
 
 impl Default for Setting {
     /// Nobody asks for anything.
@@ -176,7 +178,11 @@ impl Setting {
         let [spread, read, think] = [self.spread, self.read, self.think].map(Seconds::as_micros);
         let pods = if self.pods == 1 { String::new() } else { format!("/p{}", self.pods) };
         let size = if self.width == 0 { String::new() } else { format!("/q{}x{}", self.width, self.service.as_micros()) };
-        let start = if self.start == TOGETHER { "/together" } else { "" };
+        let start = match self.start.as_str() {
+            TOGETHER => "/together",
+            IN_LOOPS => "/loops",
+            _ => "",
+        };
         format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}{pods}{size}{start}", self.series, self.instances, self.addresses, self.taken)
     }
 

@@ -10,6 +10,7 @@
 //! | `system`, `pods` | who shares the pool, and how many addresses each asks for; tables from before are of `byom`, 1 |
 //! | `width`, `service_s`, `start` | how many requests a server works on at a time (0 = all), how long it works on a read, and how pods start; tables from before are of 0 |
 //! | `first_conflicts_per_call`, `first_exhausted`, `server_wait_s` | later [`Metric`]s, with the ends of their intervals |
+//! | `conflicts_per_release`, `release_exhausted` | what releases met, empty = there was none; of tables from before neither is known |
 //! | `model_…` | what an independent model gave, B §8.3 |
 
 use crate::cells::{self, Cells, line};

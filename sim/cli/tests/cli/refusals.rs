@@ -29,6 +29,17 @@ fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
         ("", "settings = { SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS = \"-3\" }\n", ":9:52: `workload.settings`: `-3` is no value"),
         ("", "settings = { SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION = \"x\" }\n", ":9:56: `workload.settings`: `x` is no value"),
         ("", "settings = { enableSpiderSubnet = \"false\" }\nsubnets = 1\ncontrollers = 1\n", "there are subnets, but"),
+        ("", "closed_loop = { times = 0 }\n", ":9:17: `workload.closed_loop.times` may be 0; at least 1"),
+        (
+            "",
+            "closed_loop = { times = 2 }\non_demand = true\n",
+            ":10:1: `workload.closed_loop` and `workload.on_demand` do not go together: in a closed loop nodes have no kubelets; one of them",
+        ),
+        (
+            "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"people\"\napp = \"web\"\ntype = \"pod\"\n",
+            "closed_loop = { times = 2 }\n",
+            ":8:7: `web` would stay without a network: in a closed loop (`workload.closed_loop`) nodes have no kubelets; no application,",
+        ),
         ("", "nodes = 100000\n", ":9:1: `workload.nodes` may be 100000; at most 10000"),
         ("", "trace_replication = 100000\n", ":9:1: `workload.trace_replication` may be 100000; at most 1000"),
         (

@@ -100,6 +100,27 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
 }
 
 #[test]
+fn loops_of_agents_have_figures_of_adds_and_of_dels() {
+    let folder = Folder::missing("loops");
+    let asked = "--system spiderpool --vary nodes=2,8 --vary pods=6 --vary start=kubelets,loops --vary policy=upstream --seeds 12";
+    let said = done(asked, &folder.0);
+    let points = table::read(&folder.text("points.csv")).unwrap().points;
+    let [_, by_kubelets, two, eight] = &points[..] else { panic!("{}", points.len()) };
+    for (point, nodes) in [(two, 2), (eight, 8)] {
+        assert_eq!((&*point.setting.start, point.calls), ("loops", nodes * 6 * 12), "what fails is not asked again");
+    }
+    for metric in [Metric::ConflictsPerCall, Metric::Exhausted, Metric::ReleaseConflicts, Metric::ReleaseExhausted] {
+        assert!(two.value(metric) < eight.value(metric), "{metric:?}");
+    }
+    assert!(by_kubelets.value(Metric::ReleaseConflicts) == 0.0, "no pod is deleted");
+    let [conflicts, exhausted] = [Metric::ReleaseConflicts, Metric::ReleaseExhausted].map(|metric| eight.value(metric));
+    let dels = format!("of the DELs of 8 nodes {:.1} %", 100.0 * exhausted);
+    assert!(said.contains(&dels) && said.contains(&format!("with {conflicts:.2}")), "{said}");
+    let refused_folder = Folder::missing("loops-spread");
+    refused("--system spiderpool --vary start=loops --vary spread=50ms", &refused_folder.0, "`start=loops` leaves nothing to spread");
+}
+
+#[test]
 fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
     let folder = Folder::missing("agents");
     let asked = "--system spiderpool --vary nodes=2,8 --vary pods=2 --vary start=kubelets,together --seeds 12";

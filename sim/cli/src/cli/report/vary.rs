@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, System, TOGETHER};
+use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, System, TOGETHER};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use sim_byom::workload::burst::{ADDRESSES_MAX, RetryName, Throttle};
@@ -18,6 +18,35 @@ pub struct Vary {
     pub values: Values,
 }
 
+/// How pods come to their first calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// When their kubelets have made their sandboxes.
+    Kubelets,
+    /// All at the same instant, whatever their kubelets do.
+    Together,
+    /// One after the other on each node; they are released like this, too.
+    Loops,
+}
+
+impl Start {
+    const ALL: [Start; 3] = [Start::Kubelets, Start::Together, Start::Loops];
+
+    /// As a table has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Start::Kubelets => BY_KUBELETS,
+            Start::Together => TOGETHER,
+            Start::Loops => IN_LOOPS,
+        }
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|start| start.name() == text);
+        found.ok_or_else(|| format!("`{text}` is none of {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
 /// The values of an axis, none of them twice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
@@ -27,8 +56,8 @@ pub enum Values {
     Nodes(Vec<u32>),
     /// How many pods start on each node.
     Pods(Vec<u32>),
-    /// How pods start: whether all at the same instant, whatever their kubelets do.
-    Start(Vec<bool>),
+    /// How pods start.
+    Start(Vec<Start>),
     /// How agents behave: whether as upstream's do.
     Policy(Vec<bool>),
     /// How many addresses the pool has in total.
@@ -85,7 +114,7 @@ impl FromStr for Vary {
             "nodes" => Values::Nodes(whole(values, 1, NODES_MAX)?),
             "pods" => Values::Pods(whole(values, 1, NODES_MAX)?),
             "policy" => Values::Policy(each(values, |text| either(text, "hardened", "upstream"))?),
-            "start" => Values::Start(each(values, |text| either(text, BY_KUBELETS, TOGETHER))?),
+            "start" => Values::Start(each(values, Start::read)?),
             "pool" => Values::Pool(whole(values, 1, ADDRESSES_MAX)?),
             "fill" => Values::Fill(each(values, share)?),
             "spread" => Values::Spread(each(values, |text| span(text, Span::micros(0)))?),
@@ -265,6 +294,7 @@ mod tests {
             ("service=0", "`0` is no duration from 10us to 10s"),
             ("retry=never", "unknown variant `never`"),
             ("retry=own", "depends on the policy"),
+            ("start=later", "`later` is none of kubelets, together, loops"),
             ("update=twice", "`twice` is neither decides-again nor decides-once"),
         ] {
             let error = read(text).unwrap_err();

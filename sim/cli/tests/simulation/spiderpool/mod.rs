@@ -2,6 +2,7 @@
 //! beside what a run does.
 
 mod admission;
+mod closed_loops;
 mod drain;
 mod dumps;
 mod explained;

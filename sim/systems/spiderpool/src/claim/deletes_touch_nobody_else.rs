@@ -103,7 +103,7 @@ mod tests {
             stage.release("ns/c", "c", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None], "without a UID it is that of the name");
             let (pod, container, nic) = ("ns/c".into(), "".into(), "eth0".into());
-            stage.say(stage.agent, IpamNote::DelEnded { pod, uid: "".into(), container, nic, ok: true });
+            stage.say(stage.agent, IpamNote::DelEnded { pod, uid: "".into(), container, nic, ok: true, conflicts: 0, exhausted: false });
             stage.release("ns/c", "c", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None, None]);
         });

@@ -494,7 +494,10 @@ impl Stage {
     pub(super) fn del(&mut self, pod: &str, uid: &str, ok: bool) {
         let (pod, uid, container, nic): (Arc<str>, Arc<str>, Arc<str>, Arc<str>) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         self.del_asked(&pod, &uid);
-        self.say(self.agent, IpamNote::DelEnded { pod, uid, container: container.clone(), nic: nic.clone(), ok });
+        self.say(
+            self.agent,
+            IpamNote::DelEnded { pod, uid, container: container.clone(), nic: nic.clone(), ok, conflicts: 0, exhausted: false },
+        );
         self.node(PodNote::DelDone { sandbox: container, nic, failed: !ok });
     }
 

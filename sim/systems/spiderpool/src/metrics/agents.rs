@@ -112,7 +112,11 @@ impl AgentsMeter {
                 }
             }
             IpamNote::ReleaseBegun { uid, what, .. } => what.iter().for_each(|(pool, address)| self.given_back(pool, *address, uid)),
-            IpamNote::DelEnded { .. } => self.counts.releases += 1,
+            IpamNote::DelEnded { conflicts, exhausted, .. } => {
+                self.counts.releases += 1;
+                self.counts.other_conflicts += u64::from(*conflicts);
+                self.counts.other_exhausted += u64::from(*exhausted);
+            }
             _ => {}
         }
     }
@@ -294,6 +298,18 @@ mod tests {
         stage.answers("b", Ok(()));
         let counts = stage.meter.finish().counts;
         assert_eq!((counts.lost, counts.lost_at_end, counts.sharing, counts.shared_addresses), (1, 1, 2, 1));
+    }
+
+    #[test]
+    fn what_releases_meet_is_counted_apart_from_calls() {
+        let mut stage = Stage::new();
+        for (conflicts, exhausted) in [(0, false), (2, false), (5, true)] {
+            let (pod, nic) = ("ns/a".into(), "eth0".into());
+            stage.note(4, IpamNote::DelEnded { pod, uid: "a".into(), container: "a".into(), nic, ok: !exhausted, conflicts, exhausted });
+        }
+        let counts = stage.meter.finish().counts;
+        assert_eq!((counts.releases, counts.other_conflicts, counts.other_exhausted), (3, 7, 1));
+        assert_eq!((counts.calls, counts.conflicts, counts.exhausted), (0, 0, 0));
     }
 
     #[test]

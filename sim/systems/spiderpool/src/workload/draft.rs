@@ -28,6 +28,7 @@ use sim_harness::workload::{Adoption, BackoffPlan, Draft, Misnamed, at_least_one
 use wishes::nics_of;
 
 use super::adopt::Adopted;
+use super::closed_loop::ClosedLoop;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, Cascade, DeleteApp, NAMESPACE};
 use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
@@ -78,6 +79,10 @@ pub struct SpiderDraft {
     pub backoff: Option<BackoffPlan>,
     /// How long things take on a node.
     pub kubelet: KubeletDelays,
+    /// In place of applications each node has pods that ask one after the other, from `kubelet.network_ready` on; no kubelet, and so no
+    /// sandbox, takes any time. Unset = kubelets ask for the pods of applications.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoop>,
     /// Which addresses pods have.
     pub families: Choice<Families>,
     /// How many pools there are of each family.
@@ -244,6 +249,7 @@ impl Default for SpiderDraft {
             backoff: None,
             settings: BTreeMap::new(),
             kubelet: KubeletDelays::default(),
+            closed_loop: None,
             families: Choice::OneOf(vec![Families::Ipv4, Families::Dual]),
             pools: Choice::Between(1, 3),
             addresses: Choice::Between(40, 80),
@@ -390,6 +396,14 @@ impl Draft for SpiderDraft {
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
         }
+        if let Some(rounds) = self.closed_loop {
+            let others = [
+                ("workload.on_demand", self.on_demand),
+                ("workload.node_lifecycle", self.node_lifecycle),
+                ("workload.trace", self.trace.is_some()),
+            ];
+            problems.append(rounds.problems(source, *self.nodes.bounds().1, &others));
+        }
         if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
             problems.push(nobody_serves(source));
         }
@@ -424,7 +438,9 @@ impl Draft for SpiderDraft {
         if namespaces.len() > 1 && self.adopted.is_none() {
             drawn.namespace_changes(draw, &mut plan.namespaces);
         }
-        if let Some(adopted) = &self.adopted {
+        if self.closed_loop.is_some() {
+            plan.kinds.insert(AppKind::Pod);
+        } else if let Some(adopted) = &self.adopted {
             for app in &adopted.apps {
                 drawn.events(draw, app, nics_of(app), Duration::ZERO..Duration::MAX);
             }

@@ -12,6 +12,7 @@ mod adopt;
 mod agent;
 mod apps;
 mod budget;
+mod closed_loop;
 mod controller;
 mod draft;
 mod drain;
@@ -62,6 +63,7 @@ use crate::Operation;
 
 pub use adopt::Adopted;
 pub use budget::PodCount;
+pub use closed_loop::ClosedLoop;
 pub use draft::{Families, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
 pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
@@ -161,6 +163,9 @@ impl Work for SpiderPlan {
         };
         match op.get().ok_or_else(invalid)? {
             Operation::ApplyApp(op) => {
+                if self.closed_loop.is_some() {
+                    return Err(closed_loop::no_applications(&op.app));
+                }
                 spelling::check_name(&op.app)?;
                 budget::check(op)?;
                 op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
@@ -225,7 +230,8 @@ impl Work for SpiderPlan {
                 .map(str::to_owned)
                 .collect(),
             objects: pools.chain(subnets).chain(reserved).chain(of_pods).chain(leases.iter().cloned()).collect(),
-            kubelets: self.kubelets().collect(),
+            // Without kubelets nobody looks at faults of theirs.
+            kubelets: if self.closed_loop.is_some() { Vec::new() } else { self.kubelets().collect() },
             addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
             nodes: if looked_after { self.host_names() } else { Vec::new() },
             webhooks: if self.has_webhooks() { self.controller_names().collect() } else { Vec::new() },
@@ -305,6 +311,11 @@ impl Work for SpiderPlan {
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
             live(&site, cluster, process, move |site, cluster| agent::run(site, cluster, number, process));
+            if let Some(rounds) = self.closed_loop {
+                cluster.start(process);
+                closed_loop::install(&site, cluster, number, rounds);
+                continue;
+            }
             let cni = Arc::new(site.plugin(cluster, number));
             kubelet::install(cluster, node.kubelet, cni, self.kubelet_config(&node.name, run.seed));
             if !self.on_demand {

@@ -111,6 +111,10 @@ pub enum IpamNote {
         nic: Arc<str>,
         /// Whether it succeeded, also by having nothing to do.
         ok: bool,
+        /// How many writes met a conflict.
+        conflicts: u32,
+        /// Whether it gave up a pool after all attempts.
+        exhausted: bool,
     },
     /// Records are about to be removed, or handed to the pod's next UID. Said before the first write.
     ReleaseBegun {

@@ -16,6 +16,7 @@ use sim_config::{Problem, Problems, Source, advice};
 use sim_harness::plan::CLIENTS_MAX;
 use sim_harness::workload::{BackoffPlan, InvalidValue, at_least_one, at_most};
 
+use super::closed_loop::ClosedLoop;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
 use super::spelling::check_name;
@@ -74,6 +75,9 @@ pub struct SpiderPlan {
     /// How long things take on a node.
     #[serde(default)]
     pub kubelet: KubeletDelays,
+    /// The pods of each node ask one after the other, and nodes have no kubelets. Unset = kubelets ask for the pods of applications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoop>,
     /// The namespaces that exist at the beginning, and their annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
@@ -205,6 +209,10 @@ impl SpiderPlan {
         problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", self.nodes));
         if self.on_demand && self.node_lifecycle.is_some() {
             problems.push(both(source));
+        }
+        if let Some(rounds) = self.closed_loop {
+            let others = [("workload.on_demand", self.on_demand), ("workload.node_lifecycle", self.node_lifecycle.is_some())];
+            problems.append(rounds.problems(source, self.nodes, &others));
         }
         if self.has_webhooks() && self.controllers == 0 {
             problems.push(nobody_serves(source));

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Cluster;
 
+use super::closed_loop;
 use super::ops::{PoolPlan, Reserve};
 use super::plan::SpiderPlan;
 use super::subnets::admission::{defaulted, subnet_object};
@@ -78,6 +79,9 @@ pub(super) fn preload(plan: &SpiderPlan, cluster: &Arc<Cluster>) {
             let pool = pool_object(pool);
             cluster.preload_typed(if plan.serves_subnets() { defaulted(pool, cluster, &select) } else { pool });
         }
+    }
+    if let Some(rounds) = plan.closed_loop {
+        closed_loop::preload(plan, rounds, cluster);
     }
     for reserve in &plan.reserved {
         cluster.preload_typed(reserved_object(reserve));

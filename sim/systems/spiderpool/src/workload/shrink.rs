@@ -8,6 +8,7 @@ use sim_config::time::{SimTime, Span};
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
+use super::closed_loop::ClosedLoop;
 use super::ops::{AppKind, ApplyApp, Cascade, DrainNode, EditPool, EditStatefulSet, PoolPlan, RollOutApp, UncordonNode};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
@@ -62,6 +63,12 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     same_ops(SpiderPlan { throttled: false, ..plan.clone() });
     same_ops(SpiderPlan { probe: Span::default(), ..plan.clone() });
     same_ops(SpiderPlan { admission: false, ..plan.clone() });
+    if let Some(rounds) = plan.closed_loop {
+        let with = |closed_loop| SpiderPlan { closed_loop: Some(closed_loop), ..plan.clone() };
+        same_ops(with(ClosedLoop { times: rounds.times.div_ceil(2), ..rounds }));
+        same_ops(with(ClosedLoop { times: rounds.times.saturating_sub(1).max(1), ..rounds }));
+        same_ops(with(ClosedLoop { hold: None, ..rounds }));
+    }
     all.extend(simpler_ops(plan, ops));
     all
 }
@@ -366,9 +373,14 @@ mod tests {
         draft.draw(&mut Draw::new(seed, Concern::Workload, 0))
     }
 
+    fn drawn_in_a_loop(seed: u64) -> (SpiderPlan, Vec<Op>) {
+        let closed_loop = Some(ClosedLoop { times: 5, hold: Some(Span::secs(1)) });
+        SpiderDraft { closed_loop, ..SpiderDraft::default() }.draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
     #[test]
     fn every_variant_is_valid_and_none_leads_back() {
-        let all = [drawn, drawn_with_subnets, drawn_with_rules];
+        let all = [drawn, drawn_with_subnets, drawn_with_rules, drawn_in_a_loop];
         for (mut plan, mut ops) in all.into_iter().flat_map(|draw| (0..3).map(draw)) {
             let mut steps = 0;
             while let Some(next) = plan.smaller(&ops).pop() {
@@ -384,6 +396,7 @@ mod tests {
             let rules = plan.pools.iter().any(|pool| pool.spec.node_name.is_some() || pool.spec.pod_affinity.is_some());
             let excluded = plan.pools.iter().any(|pool| pool.spec.exclude_ips.is_some());
             assert_eq!((rules, excluded, plan.reserved.len()), (false, false, 0));
+            assert!(plan.closed_loop.is_none_or(|rounds| rounds == ClosedLoop { times: 1, hold: None }), "{:?}", plan.closed_loop);
         }
     }
 

@@ -68,6 +68,11 @@ impl Node {
         *self.socket.lock() = Some(socket);
     }
 
+    /// Whether the agent takes calls.
+    pub(super) fn listens(&self) -> bool {
+        self.connect().is_ok()
+    }
+
     /// A connection to the agent, if it listens.
     fn connect(&self) -> Result<Socket, Unanswered> {
         let open = self.socket.lock().as_ref().filter(|socket| !socket.is_closed()).cloned();

@@ -69,12 +69,14 @@ impl Observer for TraceObserver {
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
             },
-            Step::DelEnded { request, result, .. } => IpamNote::DelEnded {
+            Step::DelEnded { request, result, effort, .. } => IpamNote::DelEnded {
                 pod: text(&request.pod),
                 uid: request.pod_uid.clone(),
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
                 ok: result.is_ok(),
+                conflicts: effort.conflicts,
+                exhausted: effort.exhausted > 0,
             },
             Step::ReleaseBegun { pod, uid, asked, cause: why, what } => IpamNote::ReleaseBegun {
                 pod: text(pod),

@@ -14,11 +14,12 @@ use sim_harness::deviation::Profile;
 use sim_harness::engine::load::DeviationChange;
 use sim_harness::operation::Turn;
 use sim_harness::scenario::Scenario;
-use sim_spiderpool::workload::{AppKind, ApplyApp, OPERATOR};
+use sim_spiderpool::workload::{AppKind, ApplyApp, ClosedLoop, OPERATOR};
 
 use super::points::{Planned, first_seed};
-use super::sweep_point::{IN_USE, SweepPoint, policy_name, start_name};
+use super::sweep_point::{IN_USE, SweepPoint, policy_name};
 use crate::cli::CliError;
+use crate::cli::report::vary::Start;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 pub(super) const BASE_FILE: &str = "scenarios/capacity/spiderpool-burst.toml";
@@ -35,6 +36,9 @@ const BEGIN: Duration = Duration::from_secs(5);
 
 /// How much later pods that start together get their network: until then each has been created, and has its sandbox.
 const TOGETHER_AFTER: Duration = Duration::from_secs(30);
+
+/// How long the pods of loops keep their addresses: until all have been asked for, and deleted.
+const HOLD: Span = Span::secs(120);
 
 /// The hardened agents and upstream's, with one pod and with several on each node, and at servers that queue.
 pub(super) fn usual() -> Vec<(String, String, SweepPoint)> {
@@ -64,8 +68,12 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
             point.pods
         )));
     }
-    if point.together && !point.spread.is_zero() {
-        return Err(CliError::usage("`start=together` leaves nothing to spread; vary `spread` with `start=kubelets`".to_owned()));
+    if point.start != Start::Kubelets && !point.spread.is_zero() {
+        let name = point.start.name();
+        return Err(CliError::usage(format!("`start={name}` leaves nothing to spread; vary `spread` with `start=kubelets`")));
+    }
+    if point.start == Start::Loops && point.pools > 1 {
+        return Err(CliError::usage("pods of loops have one pool; spread them over several with `start=kubelets`".to_owned()));
     }
     let setting = Setting {
         panels: panels.to_owned(),
@@ -84,7 +92,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         pods: point.pods,
         width: point.server_width(),
         service: Seconds::from(point.busy().0),
-        start: start_name(point.together).to_owned(),
+        start: point.start.name().to_owned(),
         ..Setting::default()
     };
     let mut scenario = base.clone();
@@ -101,9 +109,20 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         if point.pools > 1 {
             (draft.pools, draft.default_pools) = (Choice::Is(point.pools), Choice::Is(0));
         }
-        if point.together {
-            draft.kubelet.network_ready = Span(BEGIN + TOGETHER_AFTER);
+        match point.start {
+            Start::Kubelets => {}
+            Start::Together => draft.kubelet.network_ready = Span(BEGIN + TOGETHER_AFTER),
+            Start::Loops => {
+                draft.kubelet.network_ready = Span(BEGIN);
+                draft.closed_loop = Some(ClosedLoop { times: point.pods, hold: Some(HOLD) });
+            }
         }
+    }
+    if point.start == Start::Loops {
+        scenario.phases.liveness = Choice::Is(Span(HOLD.0 * 2));
+        scenario.op = Vec::new();
+        let first_seed = first_seed(&setting);
+        return Ok(Planned { setting, scenario, first_seed });
     }
     // Evenly over the spread, node by node in turn; how long a node takes to come to its request differs by itself.
     scenario.op = (0..pods)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, System, TOGETHER};
+use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
 use kube_sim::cluster::capacity::Capacity;
 use kube_sim::net::{Delay, LinkDelays};
 use sim_byom::workload::burst::{RetryName, Throttle};
@@ -12,7 +12,7 @@ use sim_harness::workload::BackoffPlan;
 
 use super::servers::Servers;
 use crate::cli::CliError;
-use crate::cli::report::vary::Values;
+use crate::cli::report::vary::{Start, Values};
 
 /// r of B §8.1, and how many times as long w is.
 const READ: Span = Span::millis(4);
@@ -43,8 +43,8 @@ pub(super) struct SweepPoint {
     pub(super) throttle: Throttle,
     /// Pods of a node.
     pub(super) pods: u32,
-    /// Whether all pods ask at the same instant.
-    pub(super) together: bool,
+    /// How pods come to their first calls.
+    pub(super) start: Start,
     /// Whether agents behave as upstream's.
     pub(super) upstream: bool,
     /// How many requests a server works on at a time; 0 = everything at once.
@@ -99,7 +99,7 @@ pub(super) const IN_USE: SweepPoint = SweepPoint {
     first: false,
     throttle: Throttle::None,
     pods: 1,
-    together: false,
+    start: Start::Kubelets,
     upstream: false,
     width: 0,
     service: SERVICE,
@@ -119,7 +119,8 @@ impl Values {
             Values::Fill(values) => values.len(),
             Values::Spread(values) | Values::Latency(values) | Values::Think(values) | Values::Service(values) => values.len(),
             Values::Retry(values) => values.len(),
-            Values::Update(values) | Values::Selection(values) | Values::Start(values) | Values::Policy(values) => values.len(),
+            Values::Update(values) | Values::Selection(values) | Values::Policy(values) => values.len(),
+            Values::Start(values) => values.len(),
             Values::Throttle(values) => values.len(),
             Values::Setting(values) => values.len(),
         }
@@ -149,7 +150,7 @@ impl Values {
             Values::Instances(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
             Values::Nodes(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
             Values::Pods(values) => (values[number].to_string(), SweepPoint { pods: values[number], ..point }),
-            Values::Start(values) => (start_name(values[number]).to_owned(), SweepPoint { together: values[number], ..point }),
+            Values::Start(values) => (values[number].name().to_owned(), SweepPoint { start: values[number], ..point }),
             Values::Policy(values) => (policy_name(values[number]).to_owned(), SweepPoint { upstream: values[number], ..point }),
             Values::Pool(values) => (values[number].to_string(), SweepPoint { pool: Some(values[number]), ..point }),
             Values::Fill(values) => (format!("{} %", values[number] * 100.0), SweepPoint { fill: values[number], ..point }),
@@ -174,11 +175,6 @@ fn width_name(width: u32) -> String {
 
 pub(super) fn update_name(once: bool) -> &'static str {
     if once { DECIDES_ONCE } else { DECIDES_AGAIN }
-}
-
-/// What a table says of the way in which pods start.
-pub(super) fn start_name(together: bool) -> &'static str {
-    if together { TOGETHER } else { BY_KUBELETS }
 }
 
 /// What a table says of the behaviour of agents.

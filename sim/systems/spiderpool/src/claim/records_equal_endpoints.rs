@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
+use ipam_spiderpool::ipam::PATIENCE;
 use kube_machinery::ObjectKey;
 
 use super::pods_get_addresses::waits_for_reclaim;
 use super::records_leave_only_for_their_own_uid::is_migration;
-use super::view::{Pod, View, addresses_of, uid_of};
+use super::view::{Pod, Release, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
@@ -17,7 +18,7 @@ use crate::workload::Refusal;
 /// migration failed (A W28), and so may its endpoint: both are under the VM's name, and nobody is given the address while the VM is there.
 /// What did not fit together before the run, as in a dump, ends with its pod. So does what people made unreadable, as long as the pod's
 /// last request is one that looked then: an agent that has started anew cannot know of it, and nobody takes back a record of a pod that
-/// lives (G P-6).
+/// lives (G P-6). And so does what a request had no time left to take back when it answered the pod: its DEL finds it.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -39,6 +40,7 @@ impl IpamClaim for RecordsEqualEndpoints {
                     !view.changes.touched(*address)
                         && !view.began_unnamed(name, *address)
                         && !view.is_hidden_since_answered(name, *address, &record.pod_uid)
+                        && !is_left_to_del(view, &record.pod_uid, name, *address)
                 };
                 let Some(address) = key.address().filter(is_judged) else { continue };
                 let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
@@ -83,6 +85,17 @@ fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
     })
 }
 
+/// Whether the request that answered the pod last was out of time when it said that it cannot take this back.
+fn is_left_to_del(view: &View, uid: &str, pool: &str, address: IpAddr) -> bool {
+    view.ledger.last(uid).is_some_and(|last| {
+        // The clock of an agent may run a tenth faster.
+        let is_out_of_time = last.refusal.is_none() && last.said.at - last.began >= PATIENCE * 9 / 10;
+        let fails =
+            |release: &Release| release.said.at >= last.began && release.ended.is_some() && !release.ok && release.covers(pool, address);
+        is_out_of_time && view.ledger.releases(uid).iter().any(fails)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -94,7 +107,7 @@ mod tests {
     use kube_machinery::json_text::JsonText;
 
     use super::super::testing::{Stage, on_stage};
-    use crate::workload::Refusal;
+    use crate::workload::{Cause, Refusal};
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
 
@@ -120,6 +133,26 @@ mod tests {
             stage.pod_gone("ns/a");
             assert_eq!(stage.pending(), None);
         });
+    }
+
+    #[test]
+    fn what_a_request_has_no_time_left_to_take_back_is_left_to_del() {
+        // How long the request takes, and whether it can release the record in the end.
+        for (seconds, released, is_leak) in [(100, false, false), (20, false, true), (100, true, true)] {
+            with_pod(|stage| {
+                stage.ask("ns/a", "a", "eth0");
+                stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+                stage.pass(Duration::from_secs(seconds));
+                stage.release("ns/a", "a", Cause::PoolChange, &[("p", "10.0.0.2")]);
+                stage.released("ns/a", "a", Cause::PoolChange, released);
+                stage.answer("ns/a", "a", "eth0", FIRST);
+                assert_eq!(stage.pending().is_some(), is_leak, "{seconds} s, released: {released}");
+                // A further request had the time.
+                stage.ask("ns/a", "a", "eth0");
+                stage.answer("ns/a", "a", "eth0", FIRST);
+                assert!(stage.pending().is_some());
+            });
+        }
     }
 
     #[test]

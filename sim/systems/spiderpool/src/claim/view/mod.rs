@@ -54,7 +54,7 @@ use kube_sim::object::{Obj, typed, typed_ref};
 use kube_sim::rt::{ProcessId, Rt};
 use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
 use kubelets::Kubelets;
-use ledger::{Basis, Last, Release};
+use ledger::{Basis, Last};
 use replicas::Whose;
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
@@ -70,7 +70,7 @@ pub(super) use endpoints::{EndpointChange, Endpoints, Written, addresses_of, is_
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use entitlement::{Reclaimed, is_of_set, sim_time, wall};
 pub(super) use health::{AFTERMATH, Health};
-pub(super) use ledger::{Answer, Ledger};
+pub(super) use ledger::{Answer, Ledger, Release};
 pub(super) use nodes::Nodes;
 pub(super) use places::Places;
 pub(super) use pod_state::{grace, has_ended, has_ips, has_stopped, of_containers};

@@ -1,6 +1,7 @@
-//! Whose addresses outlive the pod, and for how long (A §6.1, §6.4).
+//! Whose addresses outlive the pod, and for how long (A §6.1, §6.4), and which pods may answer on theirs.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
 
 use crate::select::TopController;
 use crate::{Policy, SpiderEndpoint};
@@ -92,6 +93,19 @@ pub(super) fn vm_keeps(instance: Option<&VirtualMachineInstance>) -> Option<bool
         (true, false) => Some(false),
         (true, true) => None,
     }
+}
+
+/// Whether the containers of a pod may run, by its last known state.
+///
+/// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
+/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (G R9).
+pub(super) fn may_run(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
+    let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
+    let have_ended = containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    !(is_final && have_ended) && node.is_some_and(|node| !node.is_empty())
 }
 
 #[cfg(test)]

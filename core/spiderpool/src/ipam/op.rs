@@ -15,7 +15,7 @@ use super::error::{IpamError, PoolError, may_pass, of_pool};
 use super::observer::{Cause, Effort, Observer, Step};
 use crate::join::join_all;
 use crate::limiter::{Refused, Tickets};
-use crate::reclaim::may_run;
+use crate::validity::may_run;
 use crate::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool, names};
 use kube_machinery::api::{
     ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Preconditions, Reply, Request, TransportError,

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::settings::ReclaimSettings;
+use crate::validity::may_run;
 use crate::{Keeper, Policy};
 use kube_machinery::api::ObjectKey;
 
@@ -101,19 +102,6 @@ pub(super) fn in_truth(stated: i64, policy: &Policy) -> i64 {
 fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
     let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
     grace.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE)).map(SignedDuration::from_secs)
-}
-
-/// Whether the containers of a pod may run, by its last known state.
-///
-/// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
-/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (G R9).
-pub(crate) fn may_run(pod: &Pod) -> bool {
-    let status = pod.status.as_ref();
-    let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
-    let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
-    let have_ended = containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    !(is_final && have_ended) && node.is_some_and(|node| !node.is_empty())
 }
 
 /// Until when the containers of a pod may run whose object was gone at `now`; `None` = they have ended, or never began.

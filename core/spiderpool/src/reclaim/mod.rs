@@ -41,7 +41,6 @@ mod upstream;
 mod view;
 
 pub use caches::{Caches, InformerCaches};
-pub(crate) use entry::may_run;
 pub use entry::{PodEntry, Term, Tracing};
 pub use error::ReclaimError;
 pub use event::{Circumstances, Event, Meaning, judge_event};

@@ -6,8 +6,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::entry::may_run;
-use crate::validity::{Kept, is_wanted, parent_and_ordinal, vm_keeps};
+use crate::validity::{Kept, is_wanted, may_run, parent_and_ordinal, vm_keeps};
 use crate::{Keeper, Policy};
 use kube_machinery::api::ObjectKey;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::caches::{Caches, cached_node, cached_pod};
-use super::entry::may_run;
 use super::error::ReclaimError;
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
@@ -18,6 +17,7 @@ use super::release::{Order, Permission};
 use super::row::Row;
 use super::view::{RecordView, Seen, key_of_record, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
+use crate::validity::may_run;
 use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;

@@ -470,8 +470,7 @@ promises! {
             scene.world.put(json!({
                 "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
                 "metadata": {
-                    "name": "vm", "namespace": "ns", "uid": "vm",
-                    "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
+                    "name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
                 },
                 "spec": {}, "status": {"activePods": active},
             }));

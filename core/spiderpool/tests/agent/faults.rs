@@ -254,62 +254,6 @@ fn a_storm_of_conflicts_ends_with_the_next_pool_or_an_error() {
     assert_eq!((addresses(&answer), scene.of("u").len()), (vec!["10.0.1.1".to_owned()], 1));
 }
 
-/// In how many pools a pod has a record.
-fn pools_with(world: &World, uid: &str) -> usize {
-    let has =
-        |pool: &SpiderIPPool| pool.status.as_ref().is_some_and(|status| status.allocated_ips.parse().unwrap().of_pod_uid(uid).count() > 0);
-    world.all::<SpiderIPPool>().iter().filter(|pool| has(pool)).count()
-}
-
-#[test]
-fn a_write_that_was_sent_twice_is_seen_in_the_pool_also_after_the_last_conflict() {
-    for twice in 1..=5 {
-        let scene = Scene::new(Policy::hardened());
-        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
-        let mut writes = 0;
-        scene.world.script(move |name, world| {
-            assert!(pools_with(world, "u") <= 1, "a second record where write {twice} was sent twice");
-            writes += u32::from(name == "update SpiderIPPool/status");
-            if name == "update SpiderIPPool/status" && writes < twice {
-                world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = json!(writes));
-            }
-            if name == "update SpiderIPPool/status" && writes == twice { Deed::ServeTwice } else { Deed::Serve }
-        });
-        let answer = scene.add("a", "u", "eth0").unwrap();
-        assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
-    }
-}
-
-#[test]
-fn an_agent_that_just_started_goes_on_with_the_pool_in_which_a_write_that_was_sent_twice_is_seen() {
-    for at_last in [false, true] {
-        let mut scene = Scene::new(Policy::hardened());
-        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
-        let old = scene.world.frozen();
-        scene.restart(&old);
-        let mut writes = 0;
-        scene.world.script(move |name, world| {
-            assert!(pools_with(world, "u") <= 1, "a second record");
-            if name != "update SpiderIPPool/status" {
-                return Deed::Serve;
-            }
-            writes += 1;
-            // Others are faster in p4, and in q4 up to the last attempt.
-            let (pool, twice) = if writes <= 5 { ("p4", 0) } else { ("q4", if at_last { 10 } else { 6 }) };
-            if writes == twice {
-                return Deed::ServeTwice;
-            }
-            if writes <= twice.max(5) {
-                world.change("SpiderIPPool", &ObjectKey::cluster(pool), |pool| pool["status"]["totalIPCount"] = json!(writes));
-            }
-            Deed::Serve
-        });
-        let answer = scene.add("a", "u", "eth0").unwrap();
-        assert_eq!(addresses(&answer), scene.of("u"), "at the last attempt: {at_last}");
-        assert!(addresses(&answer)[0].starts_with("10.0.1."), "{answer:?}");
-    }
-}
-
 #[test]
 fn a_pod_of_the_same_name_is_never_robbed_by_a_stale_add() {
     for owner in [Owner::Nobody, Owner::StatefulSet] {

@@ -33,7 +33,8 @@ fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
         (
             "",
             "closed_loop = { times = 2 }\non_demand = true\n",
-            ":10:1: `workload.closed_loop` and `workload.on_demand` do not go together: in a closed loop nodes have no kubelets; one of them",
+            ":10:1: `workload.closed_loop` and `workload.on_demand` do not go together: in a closed loop nodes have no kubelets; \
+             one of them",
         ),
         (
             "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"people\"\napp = \"web\"\ntype = \"pod\"\n",

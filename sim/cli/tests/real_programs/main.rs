@@ -1,9 +1,9 @@
 //! The conflict figures of the simulation beside those of upstream's own programs.
 //!
 //! Spiderpool's `IPAM.Allocate` and `IPAM.Release` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756) were run as separate
-//! processes, one a writer, on a kube-apiserver v1.37.2 with etcd 3.7.0 on loopback, two cores for all of them: `rows.csv`, median and range
-//! of three or five repetitions. `machine`: whether other work shared the cores. Round trips were as they came (0), or stretched: each request waited half
-//! the stated time before it was sent, and its answer was held back until the whole had passed.
+//! processes, one a writer, on a kube-apiserver v1.37.2 with etcd 3.7.0 on loopback, two cores for all of them: `rows.csv`, median and
+//! range of three or five repetitions. `machine`: whether other work shared the cores. Round trips were as they came (0), or stretched:
+//! each request waited half the stated time before it was sent, and its answer was held back until the whole had passed.
 //!
 //! One machine stands for all rows: [`Server`] and [`SCATTER`]. Its times were found by a search over the bursts of 8 and 32 writers, and
 //! rounded by [`FOUND_FROM`]. What other work adds on a loaded machine was found from the round trips of two writers, and from BYOM at
@@ -119,9 +119,9 @@ const OFF: [(&str, &str, &str); 20] = [
 const BUSIER: &str = "the machine was busier than two writers say: a read took 56 ms (unlimited), 79 ms (again), 115 ms (unlimited loop; \
                       18 ms with 8 writers) and 227 ms (throttled loop) with 32 writers, longer than so many writers and so much \
                       other work make it here";
-const GROWN: &str = "a read took 8.4 ms, and takes 5.5 ms here; the pool has up to 100 records in a loop, and a dozen in the bursts by which \
-                     times were found, so that each change of it may be more work for the agents that watch it: with twice as much a read takes \
-                     8.6 ms, this row agrees, and so do the conflicts of the other loops on a quiet machine, but how much more it is \
+const GROWN: &str = "a read took 8.4 ms, and takes 5.5 ms here; the pool has up to 100 records in a loop, and a dozen in the bursts by \
+                     which times were found, so that each change of it may be more work for the agents that watch it: with twice as much a \
+                     read takes 8.6 ms, this row agrees, and so do the conflicts of the other loops on a quiet machine, but how much more it is \
                      was not measured";
 const FEW: &str = "two of a thousand calls; the real runs were of a hundred calls each, and none gave up";
 const OPEN: &str = "not explained yet: the end of the interval is just outside of the real range";
@@ -218,7 +218,7 @@ impl Row {
         scenario
     }
 
-    /// Adaptors of BYOM.
+    /// The scenario of a row of BYOM: adaptors in a burst or a loop.
     fn adaptors(&self) -> String {
         let (cluster, writers) = (self.cluster(), self.writers);
         let more = match self.start.as_str() {
@@ -277,7 +277,7 @@ impl Row {
         if self.start.ends_with("loop") { BURSTS / 6 } else { BURSTS }
     }
 
-    /// What the simulation gives.
+    /// What the simulation gives for this row, with its intervals.
     fn measure(&self) -> Point {
         self.measure_in(&self.scenario())
     }
@@ -292,7 +292,8 @@ impl Row {
         Point::of(Setting { instances: self.writers, ..Setting::default() }, 0, &runs)
     }
 
-    /// Each figure with its name, of first calls unless the real pods asked again: what the simulation gives, the median of the real runs, and their range.
+    /// Each figure with its name, of first calls unless the real pods asked again: what the simulation gives, the median of the real runs,
+    /// and their range.
     fn figures(&self, point: &Point) -> Vec<(&'static str, Estimate, f64, (f64, f64))> {
         let of = |metric| point.get(metric).unwrap_or_default();
         let (conflicts, exhausted) = match self.start.as_str() {
@@ -350,10 +351,10 @@ fn page(rows: &[(Row, Point)]) -> String {
          # Beside the real programs\n\n\
          Upstream's own programs were run as separate processes, one a writer, on a kube-apiserver v1.37.2 with etcd 3.7.0, two \
          cores for all of them: Spiderpool's\n\
-         `IPAM.Allocate` and `IPAM.Release` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756). *Real*: the median of three or five repetitions and \
-         their range.\n\
-         *Simulated*: {BURSTS} bursts, {} of loops, with intervals of 95 %. A figure agrees if its interval meets a tenth around the real median, or the real range where that is \
-         wider; the others are in **bold**.\n\n\
+         `IPAM.Allocate` and `IPAM.Release` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756). *Real*: the median of \
+         three or five repetitions and their range.\n\
+         *Simulated*: {BURSTS} bursts, {} of loops, with intervals of 95 %. A figure agrees if its interval meets a tenth around the \
+         real median, or the real range where that is wider; the others are in **bold**.\n\n\
          All rows have one machine: {WIDTH} processors share their time between everything there is to do. The server works for {} ms \
          on a read \
          and {} ms on a write, {} ms more on one that\n\

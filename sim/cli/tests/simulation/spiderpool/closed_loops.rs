@@ -19,7 +19,8 @@ fn looped(workload: &str) -> Outcome {
     let text = format!(
         "name = 'loops'\nwhy = 'a test'\nphases = {{ safety = '1s', liveness = '100s' }}\n[workload]\nkind = 'spiderpool'\n\
          families = 'ipv4'\npools = 1\ndefault_pools = 1\naddresses = 100\nwishes = 'cluster-default'\n{workload}\n\
-         [check]\nalways = ['no-address-has-two-live-sandboxes', 'answered-addresses-are-recorded', 'records-leave-only-for-their-own-uid']\n"
+         [check]\nalways = ['no-address-has-two-live-sandboxes', 'answered-addresses-are-recorded', \
+         'records-leave-only-for-their-own-uid']\n"
     );
     let mut scenario: Scenario = sim_config::toml::from_str("loops.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
     DeviationChange { profile: Some(Profile::Upstream), ..DeviationChange::default() }.apply(&mut scenario.deviations);

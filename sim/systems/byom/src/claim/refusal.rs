@@ -7,21 +7,21 @@ use kube_sim::rt::ProcessId;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::{Failure, PoolNote, short};
+use crate::workload::{Failure, PoolNote, ReleasedBy, short};
 
 /// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
-/// reason.
+/// reason or its time was up.
 ///
 /// Broken by `byom-create-race-fails` (B W2) and `byom-four-attempts` (B W23). It does not see operations in which both happened.
 pub(crate) struct ConflictsAreRetried;
 
-/// A recovery that failed within this time did not fail because its time was up.
+/// An operation that failed within this time did not fail because its time was up.
 const IN_TIME: Duration = Duration::from_secs(25);
 
 impl PoolClaim for ConflictsAreRetried {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, note) = seen else { return };
-        let (id, effort, failure) = match note {
+        let (id, effort, failure, took) = match note {
             PoolNote::Allocated { effort, .. } | PoolNote::ReleaseEnded { failure: None, effort, .. } => {
                 if effort.conflicts + effort.create_races > 0 {
                     findings.exercised();
@@ -31,8 +31,12 @@ impl PoolClaim for ConflictsAreRetried {
             PoolNote::RecoverEnded { result: Err(Failure::Exhausted | Failure::CreateRace | Failure::Writing), .. } => {
                 return recovery(*process, view, findings);
             }
-            PoolNote::Refused { id, why, effort, .. } => (id, effort, *why),
-            PoolNote::ReleaseEnded { id, failure: Some(failure), effort, .. } => (id, effort, *failure),
+            PoolNote::Refused { id, why, effort, took } => (id, effort, *why, *took),
+            PoolNote::ReleaseEnded { id, by, failure: Some(failure), effort, took } => {
+                // It has what is left of the time of the call that it is a part of.
+                let of_call = view.ledger.asked_since(*process).filter(|_| *by == ReleasedBy::Successor);
+                (id, effort, *failure, of_call.map_or(*took, |asked| view.at.since(asked).max(*took)))
+            }
             _ => return,
         };
         let Effort { reads, writes, conflicts, create_races, .. } = *effort;
@@ -42,6 +46,7 @@ impl PoolClaim for ConflictsAreRetried {
         if !matches!(failure, Failure::Exhausted | Failure::CreateRace | Failure::Writing)
             || writes == 0
             || writes != conflicts + create_races
+            || took >= IN_TIME
         {
             return;
         }
@@ -138,6 +143,30 @@ mod tests {
             refused(stage, adaptor, Failure::Exhausted, Effort { writes: 4, conflicts: 4, ..Effort::default() });
             assert_eq!(stage.excuses(), [None, None]);
         });
+    }
+
+    #[test]
+    fn a_release_that_only_came_second_may_not_fail_in_time() {
+        // Who releases, for how many seconds before it begins the call waits that it is a part of, how long it takes, and what is said.
+        for (by, before, seconds, excuses) in [
+            (ReleasedBy::Stop, 0, 1, &[None][..]),
+            (ReleasedBy::Stop, 0, 30, &[]),
+            (ReleasedBy::Successor, 0, 1, &[None]),
+            (ReleasedBy::Successor, 29, 1, &[]),
+            (ReleasedBy::Stop, 29, 1, &[None]),
+        ] {
+            on_stage("conflicts-are-retried", |stage| {
+                let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+                stage.ask(adaptor, "b");
+                stage.pass(Duration::from_secs(before));
+                stage.note(adaptor, PoolNote::ReleaseBegun { id: "a".into(), by });
+                stage.pass(Duration::from_secs(seconds));
+                stage.wrote(adaptor, Reason::Conflict);
+                let (effort, took) = (Effort { writes: 1, conflicts: 1, ..Effort::default() }, Duration::from_secs(seconds));
+                stage.note(adaptor, PoolNote::ReleaseEnded { id: "a".into(), by, failure: Some(Failure::Writing), effort, took });
+                assert_eq!(stage.excuses(), excuses, "{by:?} after {before} s in {seconds} s");
+            });
+        }
     }
 
     #[test]

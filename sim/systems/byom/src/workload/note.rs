@@ -35,7 +35,7 @@ pub enum PoolNote {
     Wanted {
         /// `NAMESPACE/NAME`.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID that the API server gave it.
         uid: Arc<str>,
     },
     /// A pod is not wanted any more.
@@ -83,7 +83,7 @@ pub enum PoolNote {
         id: Arc<str>,
         /// `NAMESPACE/NAME`.
         pod: Arc<str>,
-        /// The UID of the pod.
+        /// The UID of the pod whose sandbox it is.
         uid: Arc<str>,
     },
     /// A sandbox is over, for whatever reason: it holds nothing any more.

@@ -4,7 +4,7 @@
 //!   ADD pod 0 ─► answer ─► ADD pod 1 ─► … ─► all answered ──hold──► DEL pod 0 ─► answer ─► DEL pod 1 ─► …
 //! ```
 //! The pods are there from the beginning. No sandbox takes any time, nothing runs, and what failed is neither cleaned up nor asked for
-//! again: there is no request but those of the agents. So upstream's `IPAM.Allocate` and `IPAM.Release` are measured in a loop of their own.
+//! again: there is no request but those of the agents. So were upstream's `IPAM.Allocate` and `IPAM.Release` measured, each in a loop.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -156,6 +156,11 @@ impl Ledger {
         self.open.get(&process).map_or(0, FxHashSet::len)
     }
 
+    /// Since when the oldest call for an address is open at a process.
+    pub(in super::super) fn asked_since(&self, process: ProcessId) -> Option<SimTime> {
+        self.open.get(&process)?.iter().filter_map(|id| Some(self.get(id)?.asked?.at)).min()
+    }
+
     /// All sandboxes, in no order that means anything.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
         self.sandboxes.iter()

@@ -85,11 +85,14 @@ pub(super) fn preload(plan: &SpiderPlan, rounds: ClosedLoop, cluster: &Cluster) 
     }
 }
 
+/// The pods of a node with their UIDs, by name.
+type PodsOfNode = Arc<[(ObjectKey, Arc<str>)]>;
+
 /// How far the loop of a node is. It survives crashes: a call that was under way is over then, as its caller was told.
 #[derive(Default)]
 struct Progress {
     /// The pods with their UIDs, once they were read.
-    pods: Option<Arc<[(ObjectKey, Arc<str>)]>>,
+    pods: Option<PodsOfNode>,
     /// When the first ADD began.
     began: Option<SimTime>,
     /// Their sandboxes, as far as ADD was called.
@@ -155,8 +158,8 @@ impl Rounds {
         }
     }
 
-    /// The pods of the node with their UIDs, by name.
-    async fn pods(&self) -> Arc<[(ObjectKey, Arc<str>)]> {
+    /// The pods of the node, read once.
+    async fn pods(&self) -> PodsOfNode {
         if let Some(pods) = self.progress.lock().pods.clone() {
             return pods;
         }

@@ -121,8 +121,8 @@ const BUSIER: &str = "the machine was busier than two writers say: a read took 5
                       other work make it here";
 const GROWN: &str = "a read took 8.4 ms, and takes 5.5 ms here; the pool has up to 100 records in a loop, and a dozen in the bursts by \
                      which times were found, so that each change of it may be more work for the agents that watch it: with twice as much a \
-                     read takes 8.6 ms, this row agrees, and so do the conflicts of the other loops on a quiet machine, but how much more it is \
-                     was not measured";
+                     read takes 8.6 ms, this row agrees, and so do the conflicts of the other loops on a quiet machine, but how much \
+                     more it is was not measured";
 const FEW: &str = "two of a thousand calls; the real runs were of a hundred calls each, and none gave up";
 const OPEN: &str = "not explained yet: the end of the interval is just outside of the real range";
 const DRIFT: &str = "the real writers stay in step from call to call, as each waits for its token, and drift apart here after the ten \

@@ -56,7 +56,7 @@ pub enum Values {
     Nodes(Vec<u32>),
     /// How many pods start on each node.
     Pods(Vec<u32>),
-    /// How pods start.
+    /// How pods start: as kubelets have it, all at once, or in loops.
     Start(Vec<Start>),
     /// How agents behave: whether as upstream's do.
     Policy(Vec<bool>),

@@ -58,8 +58,8 @@ impl PoolClaim for ReleasesTouchNobodyElse {
     }
 }
 
-/// The pod that a sandbox runs, if it is wanted. Whoever deletes a pod says so first. A kubelet that is cut off may run it after that, beside
-/// another pod of the name, which has another UID.
+/// The pod that a sandbox runs, if it is wanted. Whoever deletes a pod says so first. A kubelet that is cut off may run it after that,
+/// beside another pod of the name, which has another UID.
 fn wanted_by<'a>(id: &str, view: &'a View) -> Option<&'a str> {
     let sandbox = view.ledger.get(id)?;
     let pod = sandbox.pod.as_deref()?;

@@ -79,7 +79,7 @@ pub enum PoolNote {
     },
     /// The agent in the VM answers: the pod runs.
     Running {
-        /// Which sandbox.
+        /// The ID of its allocation.
         id: Arc<str>,
         /// `NAMESPACE/NAME`.
         pod: Arc<str>,

@@ -64,6 +64,23 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// One that is being made for a pod: its network namespace exists, and no ADD has begun.
+    pub fn new(id: Arc<str>, pod: ObjectKey, pod_uid: Arc<str>, nics: Arc<[Arc<str>]>) -> Self {
+        Self {
+            id,
+            pod,
+            pod_uid,
+            nics,
+            state: SandboxState::Creating,
+            netns: true,
+            added: false,
+            adding: None,
+            addresses: Vec::new(),
+            started: false,
+            exits_at: SimTime::NEVER,
+        }
+    }
+
     /// What the plugin is called with for one of its interfaces.
     pub fn attachment(&self, nic: &Arc<str>) -> Attachment {
         let Sandbox { id, pod, pod_uid, netns, .. } = self;

@@ -184,22 +184,8 @@ impl<C: Cni> Job<C> {
                 None => return false,
             },
         };
-        let number = runtime.insert(
-            &kubelet.cluster,
-            Sandbox {
-                id: format!("{:016x}", kubelet.env.random()).into(),
-                pod: ObjectKey::of(pod),
-                pod_uid: self.uid.clone(),
-                nics,
-                state: SandboxState::Creating,
-                netns: true,
-                added: false,
-                adding: None,
-                addresses: Vec::new(),
-                started: false,
-                exits_at: SimTime::NEVER,
-            },
-        );
+        let id = format!("{:016x}", kubelet.env.random()).into();
+        let number = runtime.insert(&kubelet.cluster, Sandbox::new(id, ObjectKey::of(pod), self.uid.clone(), nics));
         self.sandboxes.push(number);
         let mut attach: Task<Result<(), CniError>> = Box::pin(kubelet.clone().attach(number));
         let unwanted = async {

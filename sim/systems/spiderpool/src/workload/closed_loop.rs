@@ -183,19 +183,8 @@ impl Rounds {
 
     async fn add(&self, pod: &ObjectKey, uid: &Arc<str>) {
         let (nic, runtime): (Arc<str>, _) = (FIRST_NIC.into(), &self.runtime);
-        let sandbox = Sandbox {
-            id: format!("{:016x}", self.env.random()).into(),
-            pod: pod.clone(),
-            pod_uid: uid.clone(),
-            nics: [nic.clone()].into(),
-            state: SandboxState::Creating,
-            netns: true,
-            added: false,
-            adding: None,
-            addresses: Vec::new(),
-            started: false,
-            exits_at: SimTime::NEVER,
-        };
+        let id = format!("{:016x}", self.env.random()).into();
+        let sandbox = Sandbox::new(id, pod.clone(), uid.clone(), [nic.clone()].into());
         let (id, attachment) = (sandbox.id.clone(), sandbox.attachment(&nic));
         let number = runtime.insert(&self.cluster, sandbox);
         self.progress.lock().sandboxes.push(number);

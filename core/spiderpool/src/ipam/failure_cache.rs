@@ -25,6 +25,8 @@ pub(super) struct Suspect {
 struct Memory {
     allocated: BTreeMap<Arc<str>, Vec<AllocatedIp>>,
     suspects: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
+    /// What pools held, when all were read last, that the cache did not show.
+    unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
     /// The UIDs of pods whose endpoints this process has written, as far as it knows, and that no DEL has ended since.
@@ -52,6 +54,7 @@ impl FailureCache {
         let mut memory = self.0.lock().unwrap();
         memory.allocated.remove(uid);
         memory.suspects.remove(uid);
+        memory.unseen.remove(uid);
     }
 
     /// Remembers that there may be an endpoint of the pod, whatever the cache shows.
@@ -80,13 +83,21 @@ impl FailureCache {
         self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(suspect);
     }
 
+    /// Remembers, instead of what was known, in which pools the cache does not show the records of pods yet: an earlier life of this process
+    /// may have made some of them.
+    pub(super) fn see(&self, unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>) {
+        self.0.lock().unwrap().unseen = unseen;
+    }
+
     /// Forgets that a pool may hold records of the pod: it holds none, and what was sent to it before comes to nothing (K070).
     pub(super) fn settle(&self, uid: &str, pool: &str) {
-        let suspects = &mut self.0.lock().unwrap().suspects;
-        if let Some(of_pod) = suspects.get_mut(uid) {
-            of_pod.retain(|suspect| *suspect.pool != *pool);
-            if of_pod.is_empty() {
-                suspects.remove(uid);
+        let memory = &mut *self.0.lock().unwrap();
+        for suspects in [&mut memory.suspects, &mut memory.unseen] {
+            if let Some(of_pod) = suspects.get_mut(uid) {
+                of_pod.retain(|suspect| *suspect.pool != *pool);
+                if of_pod.is_empty() {
+                    suspects.remove(uid);
+                }
             }
         }
     }
@@ -108,5 +119,11 @@ impl FailureCache {
     /// The pools that may hold a record of the pod. There are none of almost every pod.
     pub(super) fn suspects(&self, uid: &str) -> Vec<Suspect> {
         self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    /// These, and the pools that held records of the pod when all were read last, though the cache did not show them.
+    pub(super) fn holders(&self, uid: &str) -> Vec<Suspect> {
+        let memory = self.0.lock().unwrap();
+        [&memory.suspects, &memory.unseen].into_iter().filter_map(|suspects| suspects.get(uid)).flatten().cloned().collect()
     }
 }

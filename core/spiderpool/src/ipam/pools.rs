@@ -1,12 +1,14 @@
 //! Changing pools: read, decide, write, and again after a conflict (A §5.4, §6.2, §7.1).
 
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::allocated_ip::AllocatedIp;
 use super::caches::Caches;
 use super::error::PoolError;
+use super::failure_cache::Suspect;
 use super::observer::{Cause, Observer};
 use super::op::{Op, recorded};
 use super::pool_addresses::{Reservations, without};
@@ -265,11 +267,35 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     async fn compare(&self, pool: &str, look: impl FnOnce(&[Arc<SpiderIPPool>]) -> Result<(), PoolError> + Send) -> Result<(), PoolError> {
         let pools = self.list::<SpiderIPPool>().await.map_err(PoolError::Api)?;
         look(&pools)?;
+        if !self.policy().lost_reply_takes_next_pool {
+            self.agent.failures.see(self.unseen(&pools));
+        }
         let margin = self.agent.config.settings.late_commit;
         match self.agent.neighbours.learn(&pools, margin, self.policy()).remove(pool) {
             Some(other) => Err(PoolError::Overlaps { other }),
             None => Ok(()),
         }
+    }
+
+    /// The records in pools that were just read which the cache does not show, by the UID of the pod.
+    fn unseen(&self, pools: &[Arc<SpiderIPPool>]) -> BTreeMap<Arc<str>, BTreeSet<Suspect>> {
+        let mut unseen = BTreeMap::<Arc<str>, BTreeSet<Suspect>>::new();
+        for pool in pools {
+            let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
+            let cached = self.agent.caches.pool(&name);
+            if cached.as_ref().is_some_and(|cached| version(cached) == version(pool)) {
+                continue;
+            }
+            let Some(Ok(records)) = pool.status.as_ref().map(|status| status.allocated_ips.parse()) else { continue };
+            let shown = cached.as_ref().and_then(|cached| cached.status.as_ref()?.allocated_ips.parse().ok());
+            for (key, record) in records.iter() {
+                let is_shown = key.address().is_some_and(|ip| shown.is_some_and(|shown| shown.get(ip) == Some(record)));
+                let Some(nic) = record.interface.as_deref().filter(|_| !is_shown) else { continue };
+                let suspect = Suspect { nic: nic.into(), pool: name.clone() };
+                unseen.entry(record.pod_uid.as_str().into()).or_default().insert(suspect);
+            }
+        }
+        unseen
     }
 
     /// Says that own records make way for another address in the write that follows.

@@ -11,7 +11,7 @@ mod overlaps;
 mod promise;
 mod releases;
 mod scene;
-mod sent_twice;
 mod stories;
 mod terminating_pools;
 mod unknown;
+mod unseen;

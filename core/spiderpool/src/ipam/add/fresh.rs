@@ -260,7 +260,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// The NICs and families that need an address.
     fn allocations<'s>(&self, selection: &'s Selection, static_reuse: &StaticReuse, recorded: &[AllocatedIp]) -> Vec<Allocation<'s>> {
         let mut allocations = Vec::new();
-        let suspects = self.op.agent.failures.suspects(&self.uid);
+        let suspects = self.op.agent.failures.holders(&self.uid);
         for (place, nic) in selection.nics.iter().enumerate() {
             for family in nic.families.iter().filter(|family| !self.has(static_reuse, place, &nic.nic, family.family)) {
                 let pools = self.order(&nic.nic, family, recorded, &suspects);

@@ -1,4 +1,4 @@
-//! Writes that whoever passes requests on sends twice: the caller hears the conflict of the second copy.
+//! Records that an agent has and does not know of: of writes that whoever passes requests on sent twice, and of an earlier life.
 
 use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses, ippools};
@@ -60,4 +60,27 @@ fn an_agent_that_just_started_goes_on_with_the_pool_in_which_a_write_that_was_se
         assert_eq!(addresses(&answer), scene.of("u"), "at the last attempt: {at_last}");
         assert!(addresses(&answer)[0].starts_with("10.0.1."), "{answer:?}");
     }
+}
+
+#[test]
+fn what_an_earlier_life_recorded_for_another_pod_is_known_once_all_pools_were_read() {
+    let mut scene = Scene::new(Policy::hardened());
+    for (name, uid) in [("a", "u1"), ("b", "u2")] {
+        scene.pod(name, uid, Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    }
+    let old = scene.world.frozen();
+    // The process dies when it has recorded the address of the second pod, and what it reads when it starts again is older than that.
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
+    scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
+    assert!(scene.try_add("b", "u2", "eth0").is_none());
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(false));
+    scene.restart(&old);
+    scene.world.script(|_, world| {
+        assert!(pools_with(world, "u2") <= 1, "a second record");
+        Deed::Serve
+    });
+    scene.add("a", "u1", "eth0").unwrap();
+    let answer = scene.add("b", "u2", "eth0").unwrap();
+    assert_eq!(addresses(&answer), scene.of("u2"));
+    assert!(addresses(&answer)[0].starts_with("10.0.1."), "{answer:?}");
 }

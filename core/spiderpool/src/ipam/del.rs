@@ -32,7 +32,7 @@ use super::endpoints::{
 };
 use super::error::{IpamError, may_pass};
 use super::observer::{Cause, Observer, Step};
-use super::op::{Op, by_pool, distinct, recorded};
+use super::op::{Op, distinct, recorded};
 use super::request::DelRequest;
 use crate::select::{FIRST_NIC, TopController, is_alive, nics};
 use crate::validity::{Keeper, is_wanted, parent_and_ordinal, vm_keeps};
@@ -280,8 +280,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         });
         let allocated = self.agent.failures.of(uid).into_iter().filter(|allocated| of(Some(&allocated.nic)));
         what.extend(allocated.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
-        let suspects: BTreeSet<_> = self.agent.failures.suspects(uid).into_iter().map(|suspect| suspect.pool).collect();
-        for pool in suspects {
+        let holders: BTreeSet<_> = self.agent.failures.holders(uid).into_iter().map(|holder| holder.pool).collect();
+        for pool in holders {
             let Some(found) = self.pool(&pool).await? else { continue };
             let found = recorded(&found, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref()));
             what.extend(found.map(|(ip, _)| (pool.clone(), ip)));
@@ -341,10 +341,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let all = recorded(pool, Some(key), uid).filter(|(ip, record)| is_held(*ip, record.interface.as_deref()));
             all.map(|(ip, _)| (name.clone(), ip)).collect()
         };
-        let mut cached = Vec::new();
-        self.agent.caches.for_each_pool(&mut |pool| cached.extend(held(pool)));
+        // The cache need not show what a pool was seen to hold.
+        let mut pools: BTreeSet<_> = self.agent.failures.holders(uid).into_iter().map(|holder| holder.pool).collect();
+        self.agent.caches.for_each_pool(&mut |pool| pools.extend(held(pool).into_iter().map(|(name, _)| name)));
         let mut all = Vec::new();
-        for (pool, _) in by_pool(cached) {
+        for pool in pools {
             if let Some(found) = self.readable_pool(&pool).await? {
                 all.extend(held(&found));
             }

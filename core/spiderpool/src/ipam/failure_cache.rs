@@ -25,7 +25,9 @@ pub(super) struct Suspect {
 struct Memory {
     allocated: BTreeMap<Arc<str>, Vec<AllocatedIp>>,
     suspects: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
-    /// What pools held, when all were read last, that the cache did not show.
+    /// Pools that were seen to hold a record of the pod that its endpoint may name: a NIC may answer on it.
+    held: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
+    /// The same of all pods, as far as the cache did not show it when all pools were read last.
     unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
@@ -54,6 +56,7 @@ impl FailureCache {
         let mut memory = self.0.lock().unwrap();
         memory.allocated.remove(uid);
         memory.suspects.remove(uid);
+        memory.held.remove(uid);
         memory.unseen.remove(uid);
     }
 
@@ -83,6 +86,11 @@ impl FailureCache {
         self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(suspect);
     }
 
+    /// Remembers a pool that holds a record of a NIC of the pod, which an endpoint may name.
+    pub(super) fn hold(&self, uid: &Arc<str>, suspect: Suspect) {
+        self.0.lock().unwrap().held.entry(uid.clone()).or_default().insert(suspect);
+    }
+
     /// Remembers, instead of what was known, in which pools the cache does not show the records of pods yet: an earlier life of this process
     /// may have made some of them.
     pub(super) fn see(&self, unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>) {
@@ -92,7 +100,7 @@ impl FailureCache {
     /// Forgets that a pool may hold records of the pod: it holds none, and what was sent to it before comes to nothing (K070).
     pub(super) fn settle(&self, uid: &str, pool: &str) {
         let memory = &mut *self.0.lock().unwrap();
-        for suspects in [&mut memory.suspects, &mut memory.unseen] {
+        for suspects in [&mut memory.suspects, &mut memory.held, &mut memory.unseen] {
             if let Some(of_pod) = suspects.get_mut(uid) {
                 of_pod.retain(|suspect| *suspect.pool != *pool);
                 if of_pod.is_empty() {
@@ -116,14 +124,14 @@ impl FailureCache {
         self.0.lock().unwrap().fenced.contains(pool)
     }
 
-    /// The pools that may hold a record of the pod. There are none of almost every pod.
+    /// The pools that may hold a record of the pod that no ADD was answered with. There are none of almost every pod.
     pub(super) fn suspects(&self, uid: &str) -> Vec<Suspect> {
         self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    /// These, and the pools that held records of the pod when all were read last, though the cache did not show them.
+    /// These, and the pools that were seen to hold a record of the pod, whether a NIC answers on it or not. The cache need not show it.
     pub(super) fn holders(&self, uid: &str) -> Vec<Suspect> {
         let memory = self.0.lock().unwrap();
-        [&memory.suspects, &memory.unseen].into_iter().filter_map(|suspects| suspects.get(uid)).flatten().cloned().collect()
+        [&memory.suspects, &memory.held, &memory.unseen].into_iter().filter_map(|suspects| suspects.get(uid)).flatten().cloned().collect()
     }
 }

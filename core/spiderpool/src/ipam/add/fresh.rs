@@ -182,7 +182,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 let is_asked = places.any(|(at, candidate)| (at == 0 || at == current || candidate.held) && candidate.name == name);
                 let suspect = Suspect { nic: of.nic.into(), pool: name.clone() };
                 if !is_asked && !known.contains(&suspect) {
-                    self.op.agent.failures.suspect(&self.uid, suspect);
+                    self.op.agent.failures.hold(&self.uid, suspect);
                     found = true;
                 }
             }
@@ -234,7 +234,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 Err(error) => {
                     // The next round knows the endpoint. It begins with this pool: with an address of another the NIC would have two.
                     if error == PoolError::EndpointUnknown && tried.holds == Some(true) && !self.keeps_strays() {
-                        self.op.agent.failures.suspect(&self.uid, Suspect { nic: nic.into(), pool: pool.clone() });
+                        self.op.agent.failures.hold(&self.uid, Suspect { nic: nic.into(), pool: pool.clone() });
                     }
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
                     // What an earlier life of this process recorded the caches need not show yet.
@@ -485,7 +485,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.order_again(allocations);
         let allocations = &*allocations;
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
-        let known = self.op.agent.failures.suspects(&self.uid);
+        let known = self.op.agent.failures.holders(&self.uid);
         let finds_strays = |pools: &[Arc<SpiderIPPool>]| self.finds_strays(allocations, pools, &known, &mine, named);
         let one = |allocation| self.allocate_one(allocation, avoided, &mine, named, refused, &finds_strays);
         let results = if self.policy().nics_race {

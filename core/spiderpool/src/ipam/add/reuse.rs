@@ -334,7 +334,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     strayed = true;
                     // The next round reads the pool itself, whatever the cache shows.
                     for (_, reused_ip) in reused {
-                        self.op.agent.failures.suspect(&self.uid, Suspect { nic: reused_ip.nic.as_str().into(), pool: pool.clone() });
+                        self.op.agent.failures.hold(&self.uid, Suspect { nic: reused_ip.nic.as_str().into(), pool: pool.clone() });
                     }
                 }
                 Err(error) => failed = failed.or(Some(of_pool(pool)(error))),

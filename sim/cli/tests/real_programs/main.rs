@@ -46,9 +46,12 @@ struct Server {
     commit: u32,
     /// One way, where round trips are as they come.
     network: u32,
+    /// For each KiB of an object, wherever it is worked on.
+    per_kib: u32,
 }
 
-const SERVER: Server = Server { read: 1_200, write: 1_200, conflict: 600, event: 480, client: 500, commit: 1_550, network: 70 };
+const SERVER: Server =
+    Server { read: 1_200, write: 1_200, conflict: 600, event: 460, client: 500, commit: 1_550, network: 70, per_kib: 35 };
 /// Processors, and on how many requests the server works side by side.
 const WIDTH: u32 = 2;
 const SIDE_BY_SIDE: u32 = 8;
@@ -89,19 +92,17 @@ fn rounds(writers: u32) -> u32 {
     }
 }
 
+/// How often the real loops were repeated, at most.
+const REPETITIONS: u32 = 5;
+
 /// What a BYOM adaptor needs between an answer and its next request (measured: 0.25 to 0.5 ms).
 const THINK_US: u32 = 250;
 
 /// Figures that do not agree, and why. Whoever makes one agree takes its line out.
-const OFF: [(&str, &str, &str); 20] = [
-    ("spiderpool, unlimited, as they come, 32", CONFLICTS, BUSIER),
+const OFF: [(&str, &str, &str); 15] = [
     ("spiderpool, again, 40/100 ms, 32", CONFLICTS, BUSIER),
-    ("spiderpool, loop, as they come, 8", CONFLICTS, GROWN),
-    ("spiderpool, loop, as they come, 8", GIVE_UP, GROWN),
     ("spiderpool, unlimited-loop, as they come, 8", CONFLICTS, BUSIER),
     ("spiderpool, unlimited-loop, as they come, 32", CONFLICTS, BUSIER),
-    ("byom, loop, as they come, 2", GIVE_UP, FEW),
-    ("byom, loop, as they come, 32", GIVE_UP, OPEN),
     ("byom, throttled-loop, as they come, 32", CONFLICTS, BUSIER),
     ("byom, throttled-loop, as they come, 32", GIVE_UP, BUSIER),
     ("byom, throttled-queue, as they come, 2", CONFLICTS, DRIFT),
@@ -119,12 +120,6 @@ const OFF: [(&str, &str, &str); 20] = [
 const BUSIER: &str = "the machine was busier than two writers say: a read took 56 ms (unlimited), 79 ms (again), 115 ms (unlimited loop; \
                       18 ms with 8 writers) and 227 ms (throttled loop) with 32 writers, longer than so many writers and so much \
                       other work make it here";
-const GROWN: &str = "a read took 8.4 ms, and takes 5.5 ms here; the pool has up to 100 records in a loop, and a dozen in the bursts by \
-                     which times were found, so that each change of it may be more work for the agents that watch it: with twice as much a \
-                     read takes 8.6 ms, this row agrees, and so do the conflicts of the other loops on a quiet machine, but how much \
-                     more it is was not measured";
-const FEW: &str = "two of a thousand calls; the real runs were of a hundred calls each, and none gave up";
-const OPEN: &str = "not explained yet: the end of the interval is just outside of the real range";
 const DRIFT: &str = "the real writers stay in step from call to call, as each waits for its token, and drift apart here after the ten \
                      requests that need none: not explained yet";
 const FIRST: &str = "who reads before the document is made fails, and who reads after that conflicts: how far apart the first reads are \
@@ -165,7 +160,7 @@ impl Row {
 
     /// The cluster of a scenario.
     fn cluster(&self) -> String {
-        let Server { read, write, conflict, event, client, commit, network } = SERVER;
+        let Server { read, write, conflict, event, client, commit, network, per_kib } = SERVER;
         let scatter = SCATTER;
         let quiet = self.machine == "quiet";
         // A lognormal delay with this mean.
@@ -187,7 +182,7 @@ impl Row {
              [cluster.delays]\nprocessing = {{ constant = '0us' }}\nquorum_read = {}\ncommit = {}\n\
              read_at_least = '{}ms'\nwrite_at_least = '{}ms'\n\
              [cluster.capacity]\nwidth = {WIDTH}\ndiscipline = 'processor-sharing'\nside_by_side = {SIDE_BY_SIDE}\n\
-             background = {background}\nread = {}\nwrite = {}\nconflict = {}\nclient = {}\nevent = '{event}us'\n",
+             background = {background}\nread = {}\nwrite = {}\nconflict = {}\nclient = {}\nevent = '{event}us'\nper_kib = '{per_kib}us'\n",
             if quiet { "{ constant = '0us' }".to_owned() } else { stall(LOADED_READ) },
             if quiet { about(commit, scatter.commit) } else { stall(LOADED_COMMIT) },
             self.read_ms,
@@ -303,17 +298,29 @@ impl Row {
         };
         let mut figures = vec![
             (CONFLICTS, of(conflicts), self.conflicts, (self.conflicts_low, self.conflicts_high)),
-            (GIVE_UP, of(exhausted), self.give_up, (self.give_up_low, self.give_up_high)),
+            (GIVE_UP, of(exhausted), self.give_up, self.range()),
         ];
         if let (Some(lost), Some(low), Some(high)) = (self.lost, self.lost_low, self.lost_high) {
             figures.push((LOST, of(Metric::Lost), lost, (low, high)));
         }
         figures
     }
+
+    /// The range of the real shares of calls that gave up. Where none did in loops, that is every share with which so many calls show none in
+    /// at least one of twenty cases.
+    fn range(&self) -> (f64, f64) {
+        let calls = match (&*self.system, self.start.ends_with("loop")) {
+            (_, false) => return (self.give_up_low, self.give_up_high),
+            ("byom", true) => 50 * self.writers,
+            (_, true) => rounds(self.writers) * self.writers,
+        };
+        let none = 1.0 - 0.05_f64.powf(1.0 / f64::from(calls * REPETITIONS));
+        (self.give_up_low, if self.give_up_high > 0.0 { self.give_up_high } else { none })
+    }
 }
 
 /// Whether a figure is within a tenth of the real median, or within the range of the real runs where that is wider; the interval of the
-/// simulation has to meet it.
+/// simulation has to meet it. See [`Row::range`].
 fn agrees(found: Estimate, real: f64, (low, high): (f64, f64)) -> bool {
     found.high.unwrap_or(f64::INFINITY) >= low.min(real * 0.9) && found.low.unwrap_or(0.0) <= high.max(real * 1.1)
 }
@@ -343,7 +350,7 @@ fn measured() -> Vec<(Row, Point)> {
 }
 
 fn page(rows: &[(Row, Point)]) -> String {
-    let Server { read, write, conflict, event, client, commit, network } = SERVER;
+    let Server { read, write, conflict, event, client, commit, network, per_kib } = SERVER;
     let ms = |us: u32| f64::from(us) / 1e3;
     let found_from: String = FOUND_FROM.iter().map(|row| format!("* {row}\n")).collect();
     let mut page = format!(
@@ -354,18 +361,24 @@ fn page(rows: &[(Row, Point)]) -> String {
          `IPAM.Allocate` and `IPAM.Release` (a7fbd3b2) and cloud-api-adaptor's package `byom` (fbdde756). *Real*: the median of \
          three or five repetitions and their range.\n\
          *Simulated*: {BURSTS} bursts, {} of loops, with intervals of 95 %. A figure agrees if its interval meets a tenth around the \
-         real median, or the real range where that is wider; the others are in **bold**.\n\n\
+         real median, or the real range where that is wider; the others are in **bold**. Where none of the calls of a loop gave up, a \
+         share agrees with which so many\n\
+         calls show none in at least one of twenty cases.\n\n\
          All rows have one machine: {WIDTH} processors share their time between everything there is to do. The server works for {} ms \
          on a read \
          and {} ms on a write, {} ms more on one that\n\
          meets a conflict, on up to {SIDE_BY_SIDE} requests side by side; etcd takes {} ms more for a write; a client works for \
          {} ms on an answer \
          and for {} ms on a change that it watches; the network takes\n\
-         {} ms one way. Times scatter: their logarithms have a standard deviation of {} (work), {} (conflicts) and {} (etcd). Where round \
+         {} ms one way. Each KiB of an object takes {} ms more wherever it is worked on: in a request, in an answer, where that is taken in, \
+         and in a change that is watched. Times scatter: their logarithms have a standard deviation of {} (work), {} (conflicts) and {} (etcd). Where round \
          trips were stretched, half passed before a\n\
          request was sent, and its answer was held back until the whole had passed. These \
-         times were found by a search over the bursts of 8 and 32 writers, and rounded so that the rows below agree;\n\
-         bursts of two writers with stretched round trips, and all rows from `unlimited` on, are predictions:\n\n\
+         times were found by a search over the bursts of 8 and 32 writers, and rounded so that the rows below agree, but for the size of objects:\n\
+         that was measured. With a pool of 1 record (1 KB) and of 200 (24 KB) the processors worked for 2.2 and 3.5 ms on a write in \
+         kube-apiserver, and for 0.19 and 1.0 ms\n\
+         on each change in a program that watches with client-go. \
+         Bursts of two writers with stretched round trips, and all rows from `unlimited` on, are predictions. Times were found from:\n\n\
          {found_from}\n\
          `loaded`: other work shared the machine. {BACKGROUND} other things always run there, and etcd stalls: {} ms on a read \
          and {} ms on a write on average, mostly less and at times much more (a standard\n\
@@ -393,6 +406,7 @@ fn page(rows: &[(Row, Point)]) -> String {
         ms(client),
         ms(event),
         ms(network),
+        ms(per_kib),
         SCATTER.work,
         SCATTER.conflict,
         SCATTER.commit,
@@ -449,21 +463,13 @@ fn a_figure_agrees_within_a_tenth_or_within_the_real_range() {
     assert!(agrees(found(2.5), 2.0, (1.0, 2.5)) && !agrees(found(0.5), 2.0, (1.0, 2.5)));
 }
 
-/// What is said of [`GROWN`].
 #[test]
-fn with_twice_the_work_on_each_change_the_conflicts_of_all_loops_on_a_quiet_machine_agree() {
-    let is_loop = |row: &Row| row.system == "spiderpool" && row.machine == "quiet" && row.start.ends_with("loop");
-    let loops: Vec<Row> = rows().into_iter().filter(is_loop).collect();
-    assert_eq!(loops.len(), 6);
-    for row in loops {
-        let mut scenario = row.scenario();
-        let capacity = scenario.cluster.capacity.as_mut().unwrap();
-        capacity.event = Span(2 * capacity.event.0);
-        for (figure, found, real, range) in row.figures(&row.measure_in(&scenario)) {
-            let counts = figure == CONFLICTS || OFF.iter().any(|(off, ..)| *off == row.name());
-            assert!(!counts || agrees(found, real, range), "{}, {figure}: {found:?}, really {real}", row.name());
-        }
-    }
+fn where_the_size_of_a_pool_takes_no_time_the_loop_of_eight_agents_does_not_agree() {
+    let row = rows().into_iter().find(|row| row.name() == "spiderpool, loop, as they come, 8").unwrap();
+    let mut scenario = row.scenario();
+    scenario.cluster.capacity.as_mut().unwrap().per_kib = Span::micros(0);
+    let (figure, found, real, range) = row.figures(&row.measure_in(&scenario))[0];
+    assert!(figure == CONFLICTS && !agrees(found, real, range), "{figure}: {found:?}, really {real}");
 }
 
 #[test]

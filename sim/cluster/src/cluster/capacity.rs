@@ -19,7 +19,10 @@ use sim_config::time::Span;
 
 use super::request::{ApiReply, Op};
 use super::time_sharing::Machine;
+use super::write::size_of;
+use crate::kinds::TypeDef;
 use crate::net::{Delay, Sampler};
+use crate::object::Obj;
 
 /// How much one API server does at a time. A request keeps a processor busy before etcd has it, and again if its answer takes work; what
 /// etcd takes is part of the delays.
@@ -56,6 +59,10 @@ pub struct Capacity {
     /// How many other things keep processors busy all the time. Only where processors share their time.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
+    /// What each KiB of an object takes more, wherever it is worked on: when it is written, in an answer, on its way to a watcher, and where
+    /// `client` is more than 0, when an answer is taken in.
+    #[serde(skip_serializing_if = "Span::is_zero")]
+    pub per_kib: Span,
 }
 
 /// How processors divide their time between what there is to do.
@@ -103,6 +110,7 @@ impl Default for Capacity {
             side_by_side: None,
             client: Delay::Constant(Span::micros(0)),
             background: 0,
+            per_kib: Span::micros(0),
         }
     }
 }
@@ -144,6 +152,7 @@ impl Capacity {
             ("conflict", self.conflict),
             ("object", Delay::Constant(self.object)),
             ("event", Delay::Constant(self.event)),
+            ("per_kib", Delay::Constant(self.per_kib)),
         ];
         times.into_iter().find(|(_, delay)| delay.sampler().most() >= most).and_then(|(key, _)| {
             let found = format!("`cluster.capacity.{key}` may be longer than a request may take");
@@ -167,6 +176,7 @@ pub(crate) struct Size {
     /// Unset = in turn.
     pub(super) shared: Option<Machine>,
     pub(super) side_by_side: usize,
+    pub(super) per_kib: Duration,
 }
 
 impl Size {
@@ -181,23 +191,56 @@ impl Size {
             seats: capacity.seats.max(1) as usize,
             queue: capacity.queue as usize,
             client: (!is_nothing(&capacity.client)).then(|| capacity.client.sampler()),
+            per_kib: capacity.per_kib.0,
             side_by_side: capacity.side_by_side.map_or(usize::MAX, |most| most as usize),
             shared: (!capacity.discipline.is_fifo()).then_some(Machine { width: capacity.width.max(1), background: capacity.background }),
         }
     }
 
     /// What a request takes before etcd has it.
-    pub(super) fn before(&self, op: &Op, quantile: f64) -> Duration {
-        if op.verb().is_write() { self.write } else { self.read }.sample(quantile)
+    pub(super) fn before(&self, def: &TypeDef, op: &Op, quantile: f64) -> Duration {
+        let body = match op {
+            Op::Create { body, .. } | Op::Update { body, .. } => self.of(def, [body]),
+            _ => Duration::ZERO,
+        };
+        if op.verb().is_write() { self.write } else { self.read }.sample(quantile) + body
     }
 
     /// What its answer takes.
-    pub(super) fn after(&self, result: &Result<ApiReply, ApiError>, quantile: f64) -> Duration {
+    pub(super) fn after(&self, def: &TypeDef, result: &Result<ApiReply, ApiError>, quantile: f64) -> Duration {
+        self.of_answer(def, result)
+            + match result {
+                Ok(ApiReply::List { items, .. }) => self.object.saturating_mul(items.len() as u32),
+                Err(ApiError::Status(status)) if status.code == 409 => self.conflict.sample(quantile),
+                _ => Duration::ZERO,
+            }
+    }
+
+    /// What its answer takes more for the size of what is in it.
+    pub(super) fn of_answer(&self, def: &TypeDef, result: &Result<ApiReply, ApiError>) -> Duration {
         match result {
-            Ok(ApiReply::List { items, .. }) => self.object.saturating_mul(items.len() as u32),
-            Err(ApiError::Status(status)) if status.code == 409 => self.conflict.sample(quantile),
+            Ok(ApiReply::Object(object)) => self.of(def, [object]),
+            Ok(ApiReply::List { items, .. }) => self.of(def, items),
             _ => Duration::ZERO,
         }
+    }
+
+    /// What the size of these objects takes more.
+    fn of<'a>(&self, def: &TypeDef, objects: impl IntoIterator<Item = &'a Obj>) -> Duration {
+        if !self.weighs() {
+            return Duration::ZERO;
+        }
+        self.of_bytes(objects.into_iter().map(|object| size_of(def, object)).sum())
+    }
+
+    /// What so many bytes take more.
+    pub(super) fn of_bytes(&self, bytes: usize) -> Duration {
+        Duration::from_nanos(self.per_kib.as_nanos() as u64 * bytes as u64 / 1024)
+    }
+
+    /// Whether it matters how large an object is.
+    pub(super) fn weighs(&self) -> bool {
+        !self.per_kib.is_zero()
     }
 }
 

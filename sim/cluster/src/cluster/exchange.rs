@@ -18,6 +18,7 @@ use super::request::{ApiReply, ApiRequest};
 use super::serve::Served;
 use super::server_time::ServerTime;
 use super::{Cluster, State};
+use crate::kinds::KindId;
 use crate::net::{Block, Fate};
 use crate::rt::ProcessId;
 
@@ -37,6 +38,8 @@ pub(crate) enum Phase {
 
 pub(crate) struct Exchange {
     pub client: ProcessId,
+    /// What the request is about.
+    pub kind: KindId,
     pub server: usize,
     /// The incarnation of the server that the connection leads to.
     pub incarnation: u32,
@@ -149,6 +152,7 @@ impl State {
         let at = if limited { proposed } else { proposed + times.stored };
         let ticket = self.exchanges.insert(Exchange {
             client: request.client,
+            kind: request.kind,
             server,
             incarnation: cluster.rt.incarnation(self.servers[server].process),
             proposed: if limited { SimTime::NEVER } else { proposed },

@@ -88,6 +88,8 @@ pub(crate) struct Load {
     settings: u64,
     /// How many changes go to watchers that no processor has sent yet.
     pub(super) events: u32,
+    /// How many bytes they are, where that costs time.
+    pub(super) event_bytes: usize,
     /// The requests that have a seat.
     seated: BTreeSet<Ticket>,
     /// Requests that wait for a seat, by client; the client in front is next.
@@ -177,7 +179,7 @@ impl State {
     fn seat(&mut self, cluster: &Arc<Cluster>, size: Size, ticket: Ticket, since: SimTime, now: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         let Phase::Waits(request) = &exchange.phase else { unreachable!("it waits") };
-        let takes = size.before(&request.op, high(exchange.block[2]));
+        let takes = size.before(cluster.registry.get(request.kind), &request.op, high(exchange.block[2]));
         let server = exchange.server;
         self.servers[server].load.seated.insert(ticket);
         self.work.requests += 1;
@@ -269,16 +271,17 @@ impl State {
     /// Has processors send to watchers what was committed since the last time.
     fn send_events(&mut self, cluster: &Arc<Cluster>, size: Size, now: SimTime) {
         for server in 0..self.servers.len() {
-            let events = std::mem::take(&mut self.servers[server].load.events);
-            if size.event.is_zero() {
+            let load = &mut self.servers[server].load;
+            let (events, bytes) = (std::mem::take(&mut load.events), std::mem::take(&mut load.event_bytes));
+            let takes = size.event.saturating_mul(events) + size.of_bytes(bytes);
+            if events == 0 || takes.is_zero() {
                 continue;
             }
             if size.shared.is_some() {
                 for _ in 0..events {
-                    self.work_on(cluster, size, server, Job { since: now, takes: size.event, of: JobOf::Events }, now);
+                    self.work_on(cluster, size, server, Job { since: now, takes: takes / events, of: JobOf::Events }, now);
                 }
-            } else if events > 0 {
-                let takes = size.event.saturating_mul(events);
+            } else {
                 self.work_on(cluster, size, server, Job { since: now, takes, of: JobOf::Events }, now);
             }
         }
@@ -295,8 +298,10 @@ impl State {
     ) {
         let Some(size) = self.size else { return self.complete(ticket, result, now) };
         self.send_events(cluster, size, now);
-        let quantile = self.exchanges.get_mut(ticket).map_or(0.5, |exchange| high(exchange.block[2]));
-        let takes = size.after(&result, quantile);
+        let takes = self
+            .exchanges
+            .get_mut(ticket)
+            .map_or(Duration::ZERO, |exchange| size.after(cluster.registry.get(exchange.kind), &result, high(exchange.block[2])));
         if takes.is_zero() {
             self.answered(cluster, size, server, ticket, result, now);
         } else {
@@ -318,7 +323,8 @@ impl State {
             let exchange = self.exchanges.get_mut(ticket)?;
             // A draw of its own: what the server took is in the others.
             let quantile = low(exchange.block[2].wrapping_mul(ODD).rotate_left(32));
-            Some((exchange.due.max(now), client.sample(quantile)))
+            let of_size = size.of_answer(cluster.registry.get(exchange.kind), &result);
+            Some((exchange.due.max(now), client.sample(quantile) + of_size))
         });
         let Some((at, takes)) = taken_in else {
             self.complete(ticket, result, now);

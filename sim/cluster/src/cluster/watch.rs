@@ -22,6 +22,7 @@ use super::store::{Revision, in_namespace};
 use super::transport::Transport;
 use super::watch_element::{Element, convert, trigger_of};
 use super::watcher::{End, Watcher};
+use super::write::size_of;
 use crate::kinds::{KindId, Registry};
 use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
@@ -63,7 +64,8 @@ impl State {
     /// The same for one server.
     pub fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
         let buffer = self.knobs.watch_buffer as usize;
-        let State { servers, store, net, watchers, deferred, samplers, degraded_samplers, etcd, recorder, .. } = self;
+        let State { servers, store, net, watchers, deferred, samplers, degraded_samplers, etcd, recorder, size, .. } = self;
+        let weighs = size.is_some_and(|size| size.weighs());
         let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, ref mut load, .. } = servers[server];
         let cache = &mut caches[usize::from(kind.0)];
         if !up || paused || etcd_cut || cache.frozen || cache.lost {
@@ -104,6 +106,9 @@ impl State {
                 };
                 if let Some(element) = element {
                     load.events += 1;
+                    if weighs {
+                        load.event_bytes += change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| size_of(def, object));
+                    }
                     watcher.push(rt, net, process, samplers, buffer, due, element, now);
                     deferred.expect(watcher.client, watcher.last_deferred());
                 }

@@ -160,6 +160,9 @@ pub struct CapacityDraft {
     /// How many other things keep processors busy all the time. Only with `processor-sharing`.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
+    /// What each KiB of an object takes more, wherever it is worked on: written, answered, sent to a watcher, taken in by `client`.
+    #[serde(skip_serializing_if = "Span::is_zero")]
+    pub per_kib: Span,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -174,7 +177,8 @@ impl Default for CapacityDraft {
 
 impl From<Capacity> for CapacityDraft {
     fn from(capacity: Capacity) -> Self {
-        let Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background } = capacity;
+        let Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background, per_kib } =
+            capacity;
         let [width, seats, queue] = [width, seats, queue].map(Choice::Is);
         Self {
             likelihood: Probability::ALWAYS,
@@ -190,14 +194,15 @@ impl From<Capacity> for CapacityDraft {
             side_by_side,
             client,
             background,
+            per_kib,
         }
     }
 }
 
 impl CapacityDraft {
     fn with(&self, width: u32, seats: u32, queue: u32) -> Capacity {
-        let Self { read, write, conflict, object, event, discipline, side_by_side, client, background, .. } = *self;
-        Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background }
+        let Self { read, write, conflict, object, event, discipline, side_by_side, client, background, per_kib, .. } = *self;
+        Capacity { width, read, write, conflict, object, event, seats, queue, discipline, side_by_side, client, background, per_kib }
     }
 
     /// What no server can be: see [`Capacity::problem`].

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_machinery::api::ListOptions;
-use kube_machinery::{ApiError, ClientExt};
+use kube_machinery::api::{ListOptions, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt};
 use kube_sim::cluster::capacity::{Capacity, Discipline};
 use kube_sim::cluster::server::{Failure, InjectedFault, ServerDelays};
 use kube_sim::cluster::{ClusterConfig, SimClient};
@@ -127,6 +127,29 @@ fn k204_a_conflict_takes_longer_than_a_success_and_a_list_as_long_as_it_is() {
         assert_eq!(timed(2).await, 20, "10 ms, and 1 ms for each of ten objects");
         assert!(bed.cluster.server_work().waited.is_zero(), "one client never waits for another");
     });
+}
+
+#[test]
+fn k204_the_size_of_an_object_counts_where_it_is_written_answered_watched_and_taken_in() {
+    let per_kib = Span::millis(1);
+    let took = |capacity: Capacity, watched: bool| {
+        Testbed::run_with(cluster(Some(capacity)), 1, async |bed| {
+            let client = bed.client("one");
+            let mut watches = Vec::new();
+            if watched {
+                watches.push(bed.client("other").watch::<ConfigMap>(None, WatchOptions::default()).await.unwrap());
+            }
+            let began = bed.rt.now();
+            client.create(config_map("a", "v", &"x".repeat(10 * 1024))).await.unwrap();
+            let written = bed.rt.now();
+            client.get::<ConfigMap>(&key("a")).await.unwrap();
+            ((written - began).as_millis(), (bed.rt.now() - written).as_millis())
+        })
+    };
+    assert_eq!(took(slow(1), true), (20, 10));
+    assert_eq!(took(Capacity { per_kib, ..slow(1) }, false), (40, 20), "10 ms for each body, to be read or to be written");
+    assert_eq!(took(Capacity { per_kib, ..slow(1) }, true), (50, 20), "10 ms more for the watcher, before the answer");
+    assert_eq!(took(Capacity { per_kib, client: always(1_000), ..slow(1) }, false), (51, 31), "10 ms more for the client");
 }
 
 #[test]

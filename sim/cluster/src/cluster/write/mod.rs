@@ -99,7 +99,7 @@ pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
 
 /// About how many bytes an object takes: the parts of its type that can grow, its annotations, and who manages its fields. Custom resources
 /// are stored as JSON, other types as protobuf, in which a text is as long as it reads.
-fn size_of(def: &TypeDef, object: &Obj) -> usize {
+pub(super) fn size_of(def: &TypeDef, object: &Obj) -> usize {
     let annotations = if def.custom {
         let text = |text: &String| escaped_len(text.as_bytes());
         object.meta().annotations.iter().flatten().map(|(key, value)| text(key) + text(value)).sum()

@@ -7,6 +7,7 @@ use ipam_spiderpool::SpiderEndpoint;
 use ipam_spiderpool::names::{ANNOTATION_REPLACED_SANDBOXES, ANNOTATION_SANDBOX};
 use ipam_spiderpool::select::FIRST_NIC;
 use kube_machinery::FxHashSet;
+use kube_machinery::api::ObjectKey;
 use kube_sim::node::PodNote;
 
 use super::view::{EventMask, Seen, View, addresses_of, is_held_by_others, uid_of};
@@ -21,7 +22,8 @@ use crate::workload::IpamNote;
 /// then knew of it, so it is left as after A W26. Where the DEL of one of several NICs failed and the runtime forgets the sandbox all the
 /// same (K §5.3), nobody asks again for what that NIC had, also where the roll-back of an ADD that had not come to that NIC had called the
 /// first one's DEL before (A D2). Nor does anybody where it came while the next pod of the place was to inherit that (A §7.1), and the
-/// place was gone before the DEL of the first NIC, which is about that one only.
+/// place was gone before the DEL of the first NIC, which is about that one only. The endpoint of a VM's pod is called as the VM: a DEL that
+/// finds the pod no more does not know that name, so what it should have ended is left to reclaim (G C8).
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such
 /// DEL came through: they are the business of reclaim.
@@ -57,6 +59,12 @@ impl EndpointsOfGonePodsDisappear {
         let mut named = keys.filter_map(|key| annotations?.get(key)).flat_map(|sandboxes| sandboxes.split(','));
         self.uids.contains(uid) && named.all(|sandbox| self.released.contains(sandbox))
     }
+}
+
+/// Whether the endpoint of a pod that is gone has another name than the pod.
+fn is_under_unknown_name(view: &View, uid: &str) -> bool {
+    let pod = view.pods.get(uid).filter(|pod| pod.gone);
+    pod.is_some_and(|pod| view.endpoint_of(pod).is_some_and(|(endpoint, _)| ObjectKey::of(&**endpoint).as_str() != &*pod.key))
 }
 
 /// Whether an endpoint may be left to the next pod of a place.
@@ -102,6 +110,7 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
             && let Some(sandbox) = view.sandboxes.get(id)
             && self.asked.contains(id)
             && !self.left.iter().any(|(of, _)| of == id)
+            && !is_under_unknown_name(view, &sandbox.uid)
         {
             self.released.insert(id.clone());
             self.uids.insert(sandbox.uid.clone());
@@ -179,6 +188,34 @@ mod tests {
             stage.endpoint_gone(stage.agent, "ns/a");
             assert_eq!(stage.pending(), None);
         });
+    }
+
+    #[test]
+    fn the_endpoint_of_a_vm_is_left_only_by_a_del_that_could_know_the_vm() {
+        for known in [true, false] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.vm_pod("ns/launcher", "a", "vm");
+                stage.ask("ns/launcher", "a", "eth0");
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+                stage.endpoint(stage.agent, "ns/vm", "a", FIRST);
+                stage.answer("ns/launcher", "a", "eth0", FIRST);
+                stage.sandbox("a", "ns/launcher", "a");
+                stage.terminate("ns/launcher");
+                // The agent dies when it has marked the endpoint and released the address.
+                stage.mark(stage.agent, "ns/vm");
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                if !known {
+                    stage.del("ns/launcher", "a", false);
+                    stage.pod_gone("ns/launcher");
+                }
+                stage.del("ns/launcher", "a", true);
+                if known {
+                    stage.pod_gone("ns/launcher");
+                }
+                assert_eq!(stage.pending().is_some(), known, "the pod was there: {known}");
+            });
+        }
     }
 
     #[test]

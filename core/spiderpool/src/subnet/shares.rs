@@ -57,6 +57,11 @@ pub(super) fn held(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
     subnet
 }
 
+/// At which version the subnet was held last.
+pub(super) fn held_at(subnet: &SpiderSubnet) -> Option<&str> {
+    subnet.metadata.annotations.as_ref()?.get(HELD).map(String::as_str)
+}
+
 impl Shares {
     /// Reads a subnet for the pool `name` of `application`.
     ///

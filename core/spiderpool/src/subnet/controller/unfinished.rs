@@ -1,22 +1,31 @@
 //! What agents have begun and not finished: addresses that are set aside for a pool of a third-party workload and are not in it (A W21).
 //!
 //! An agent that dies between its two writes leaves them so until the next pod of the workload comes, which may be never. Whoever looks
-//! after the subnet notes what a pool lacks, and gives it back when the same is still lacking some time later. That is a matter of courtesy
-//! only: the give-back keeps away whoever is about to finish after all.
+//! after the subnet notes what a pool lacks, and gives it back when the same is still lacking some time later. Whoever is about to make an
+//! existing pool larger is kept away by the give-back. Nothing keeps away the creation of a pool that is not there, so as much time passes as
+//! that may take, also after somebody else has taken up what was begun, and held the subnet for it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::subnet::resource::PoolIPPreAllocation;
+use crate::subnet::resource::{PoolIPPreAllocation, SpiderSubnet};
+use crate::subnet::shares::held_at;
 use kube_machinery::api::ObjectKey;
 
-/// How long one may take from the write of the subnet to that of the pool.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one may take from the write of the subnet to that of the pool: longer than a write that was sent can commit late (K §2.13).
+const PATIENCE: Duration = Duration::from_secs(40);
 
-/// By pool, what was set aside for it when it first lacked some of it, and since when, on the monotonic clock.
-type Notes = BTreeMap<String, (Vec<String>, Duration)>;
+/// By pool, what it lacks.
+type Notes = BTreeMap<String, Note>;
+
+/// What was set aside for a pool when it first lacked some of it, when the subnet was held last, and since when, on the monotonic clock.
+struct Note {
+    ips: Vec<String>,
+    held_at: Option<String>,
+    since: Duration,
+}
 
 /// The notes on each subnet, for as long as the controller leads.
 #[derive(Default)]
@@ -25,6 +34,7 @@ pub(super) struct Unfinished(Mutex<BTreeMap<ObjectKey, Notes>>);
 /// One look at a subnet.
 pub(super) struct Look {
     now: Duration,
+    held_at: Option<String>,
     before: Notes,
     after: RefCell<Notes>,
 }
@@ -35,15 +45,15 @@ impl Unfinished {
     }
 
     /// Begins to look at a subnet.
-    pub(super) fn look(&self, subnet: &ObjectKey, now: Duration) -> Look {
-        let before = self.with(|notes| notes.remove(subnet)).unwrap_or_default();
-        Look { now, before, after: RefCell::default() }
+    pub(super) fn look(&self, subnet: &SpiderSubnet, now: Duration) -> Look {
+        let before = self.with(|notes| notes.remove(&ObjectKey::of(subnet))).unwrap_or_default();
+        Look { now, held_at: held_at(subnet).map(str::to_owned), before, after: RefCell::default() }
     }
 
     /// Keeps what was noted, and says when to look again.
     pub(super) fn keep(&self, subnet: &ObjectKey, look: Look) -> Option<Duration> {
         let notes = look.after.into_inner();
-        let oldest = notes.values().map(|(_, since)| *since).min()?;
+        let oldest = notes.values().map(|note| note.since).min()?;
         self.with(|all| all.insert(subnet.clone(), notes));
         let left = PATIENCE.saturating_sub(look.now.saturating_sub(oldest));
         // What is overdue is being given back.
@@ -59,32 +69,41 @@ impl Unfinished {
 impl Look {
     /// Notes that a pool lacks some of what is set aside for it, and says whether it has for long.
     pub(super) fn is_left(&self, pool: &str, entry: &PoolIPPreAllocation) -> bool {
-        let since = self.before.get(pool).filter(|(ips, _)| *ips == entry.ips).map_or(self.now, |(_, since)| *since);
-        self.after.borrow_mut().insert(pool.to_owned(), (entry.ips.clone(), since));
+        let is_same = |note: &&Note| note.ips == entry.ips && note.held_at == self.held_at;
+        let since = self.before.get(pool).filter(is_same).map_or(self.now, |note| note.since);
+        self.after.borrow_mut().insert(pool.to_owned(), Note { ips: entry.ips.clone(), held_at: self.held_at.clone(), since });
         self.now.saturating_sub(since) >= PATIENCE
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn what_lacks_the_same_for_long_is_left() {
-        let (notes, subnet) = (Unfinished::default(), ObjectKey::cluster("s"));
-        let entry = |ip: &str| PoolIPPreAllocation { ips: vec![ip.to_owned()], application: None };
-        let look = |seconds: u64, ip: &str| {
-            let look = notes.look(&subnet, Duration::from_secs(seconds));
-            let left = look.is_left("p", &entry(ip));
-            (left, notes.keep(&subnet, look).map(|wait| wait.as_secs()))
+        let notes = Unfinished::default();
+        let subnet = |held_at: u64| -> SpiderSubnet {
+            let metadata = json!({"name": "s", "annotations": {"ipam.spidernet.io/held-at": held_at.to_string()}});
+            serde_json::from_value(json!({"metadata": metadata, "spec": {"subnet": "10.0.0.0/24"}})).unwrap()
         };
-        assert_eq!(look(100, "10.0.0.1"), (false, Some(30)));
-        assert_eq!(look(110, "10.0.0.1"), (false, Some(20)));
-        assert_eq!(look(120, "10.0.0.2"), (false, Some(30)), "somebody is at work");
-        assert_eq!(look(150, "10.0.0.2"), (true, Some(30)));
-        notes.none(&subnet);
-        assert_eq!(look(190, "10.0.0.2"), (false, Some(30)));
-        assert_eq!(notes.keep(&subnet, notes.look(&subnet, Duration::from_secs(230))), None);
-        assert_eq!(look(240, "10.0.0.2"), (false, Some(30)), "it was there meanwhile");
+        let key = ObjectKey::cluster("s");
+        let entry = |ip: &str| PoolIPPreAllocation { ips: vec![ip.to_owned()], application: None };
+        let look = |seconds: u64, held_at: u64, ip: &str| {
+            let look = notes.look(&subnet(held_at), Duration::from_secs(seconds));
+            let left = look.is_left("p", &entry(ip));
+            (left, notes.keep(&key, look).map(|wait| wait.as_secs()))
+        };
+        assert_eq!(look(100, 1, "10.0.0.1"), (false, Some(40)));
+        assert_eq!(look(110, 1, "10.0.0.1"), (false, Some(30)));
+        assert_eq!(look(120, 1, "10.0.0.2"), (false, Some(40)), "somebody is at work");
+        assert_eq!(look(130, 2, "10.0.0.2"), (false, Some(40)), "somebody goes on with it");
+        assert_eq!(look(170, 2, "10.0.0.2"), (true, Some(40)));
+        notes.none(&key);
+        assert_eq!(look(190, 2, "10.0.0.2"), (false, Some(40)));
+        assert_eq!(notes.keep(&key, notes.look(&subnet(2), Duration::from_secs(240))), None);
+        assert_eq!(look(250, 2, "10.0.0.2"), (false, Some(40)), "it was there meanwhile");
     }
 }

@@ -246,7 +246,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         let fates = self.fates(&subnet, &pools, queues, seen).await?;
         let (writes, look_again) = {
             let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
-            let look = seen.unfinished.look(key, self.auto_pools.env.monotonic());
+            let look = seen.unfinished.look(&subnet, self.auto_pools.env.monotonic());
             let by_agents = |entry: &PoolIPPreAllocation| {
                 entry.application.as_deref().and_then(ApplicationName::parse).is_some_and(|name| Kind::of(&name).is_none())
             };

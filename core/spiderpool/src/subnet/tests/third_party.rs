@@ -113,7 +113,7 @@ fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
 #[test]
 fn what_is_set_aside_for_a_pool_that_nobody_makes_comes_back() {
     let (scene, application) = with_an_entry_without_a_pool();
-    scene.pass(20);
+    scene.pass(30);
     assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 0));
     scene.server.serve("create SpiderIPPool");
     make_pool(&scene, &application);
@@ -149,7 +149,7 @@ fn what_an_agent_has_set_aside_and_never_given_to_the_pool_comes_back() {
     assert_eq!((scene.only_size(), count()), (Some(3), 5), "it may be about to");
     scene.server.serve("update SpiderIPPool");
     let before = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster(&name)).unwrap();
-    scene.pass(20);
+    scene.pass(30);
     assert_eq!((scene.only_size(), count()), (Some(3), 3));
     let after = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster(&name)).unwrap();
     assert_ne!(before.metadata.resource_version, after.metadata.resource_version, "whoever decided before is too late");

@@ -13,7 +13,8 @@ pub(crate) static GROUP: GroupDef = GroupDef {
     name: "byom",
     make: |context| {
         let snapshots = context.plan.cluster.knobs.list_from_cache_snapshot;
-        Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone(), snapshots)))
+        let replaced = context.plan.upgrade.as_ref().map(|upgrade| upgrade.replaced.clone()).unwrap_or_default();
+        Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone(), snapshots).with_upgrade(replaced)))
     },
 };
 

@@ -36,7 +36,8 @@ impl PoolClaim for NoAddressHasTwoHolders {
 #[cfg(test)]
 mod tests {
     use super::super::BY_HAND;
-    use super::super::testing::on_stage;
+    use super::super::testing::{on_stage, on_stage_under_upgrade};
+    use sim_config::time::SimTime;
 
     #[test]
     fn an_address_told_twice_is_a_violation_and_one_told_after_the_release_is_not() {
@@ -56,6 +57,22 @@ mod tests {
             stage.told(adaptor, "e", "10.0.0.2");
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn a_sandbox_whose_record_an_older_version_removed_is_that_versions_until_it_is_over() {
+        for (upgraded, excuse) in [(SimTime::ZERO, None), (SimTime::from_secs(60), Some("older-version"))] {
+            on_stage_under_upgrade("no-address-has-two-holders", &[("peerpod-ctrl-0", upgraded)], |stage| {
+                let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+                let controller = stage.adaptor("peerpod-ctrl-0", "10.0.0.1");
+                stage.allocate(adaptor, "a", "10.0.0.1");
+                stage.told(adaptor, "a", "10.0.0.1");
+                stage.edit(controller, |document| super::super::testing::give_back(document, "a"));
+                stage.pass(std::time::Duration::from_secs(600));
+                stage.told(adaptor, "b", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse]);
+            });
+        }
     }
 
     #[test]

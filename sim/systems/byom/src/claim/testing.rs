@@ -43,10 +43,20 @@ pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
 
 /// The same where they do if `snapshots`, and otherwise ask etcd.
 pub(super) fn on_stage_with(claim: &'static str, snapshots: bool, test: impl FnOnce(&mut Stage)) {
+    stage(claim, snapshots, &[], test);
+}
+
+/// The same where these processes are of an older version until then.
+pub(super) fn on_stage_under_upgrade(claim: &'static str, replaced: &[(&str, SimTime)], test: impl FnOnce(&mut Stage)) {
+    stage(claim, true, replaced, test);
+}
+
+fn stage(claim: &'static str, snapshots: bool, replaced: &[(&str, SimTime)], test: impl FnOnce(&mut Stage)) {
+    let replaced = replaced.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
     kube_sim::rt::run(1, async |rt| {
         let keeper = rt.add_process(rt.add_host("keeper"), "keeper");
         let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || {
-            Box::new(PoolGroup::new(View::new(&rt, OutOfReach::default(), snapshots)))
+            Box::new(PoolGroup::new(View::new(&rt, OutOfReach::default(), snapshots).with_upgrade(replaced)))
         });
         let config = PoolConfig::default();
         let mut stage = Stage { rt, claims, claim, now: SimTime::ZERO, revision: 1, object: None, keeper, config };

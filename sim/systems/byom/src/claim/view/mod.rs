@@ -26,6 +26,7 @@ use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
 use ledger::{Hand, Recorded, Release, Said};
 use processes::{Configuration, Read, Recovery, Sight};
 use sim_config::time::SimTime;
+use sim_harness::check::OLDER_VERSION;
 use sim_harness::workload::OutOfReach;
 
 use super::{BY_HAND, UNLISTED};
@@ -87,6 +88,8 @@ pub(crate) struct View {
     pub(super) has_pods: bool,
     /// What is not waited for.
     pub(super) out_of_reach: OutOfReach,
+    /// When each process that begins in an older version is replaced, by name.
+    replaced: BTreeMap<String, SimTime>,
 }
 
 impl View {
@@ -115,7 +118,13 @@ impl View {
             wanted: BTreeMap::new(),
             has_pods: false,
             out_of_reach,
+            replaced: BTreeMap::new(),
         }
+    }
+
+    /// The same in a run in which these processes are of an older version until they are replaced.
+    pub(crate) fn with_upgrade(self, replaced: BTreeMap<String, SimTime>) -> Self {
+        Self { replaced, ..self }
     }
 
     /// Takes an event in; `None` = it is not about a pool.
@@ -263,6 +272,7 @@ impl View {
             self.ledger.made_anew(document);
             change.missing = self.take_missing(change, document);
         }
+        let by_older = self.replaced.get(&*self.rt.process_name(change.by)).is_some_and(|replaced| change.at < *replaced);
         let mut altered = Vec::new();
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
@@ -278,7 +288,7 @@ impl View {
                 if change.anew && is_ours && sandbox.recorded.as_ref().is_some_and(|known| !known.says_the_same_as(record)) {
                     altered.push(edit.id.clone());
                 }
-                if self.ledger.hands.get(&edit.id).is_some_and(|hand| hand.excuse == UNLISTED) {
+                if self.ledger.hands.get(&edit.id).is_some_and(|hand| [UNLISTED, OLDER_VERSION.name].contains(&hand.excuse)) {
                     self.ledger.hands.remove(&edit.id);
                 }
                 sandbox.recorded = Some(recorded(record));
@@ -287,6 +297,11 @@ impl View {
                 sandbox.lost_on_the_way = false;
             } else if let Some(record) = edit.removed() {
                 sandbox.removed = Some(recorded(record));
+                // The sandbox serves on without a record, for which nobody answers until it is over, whoever is asked meanwhile.
+                if by_older && sandbox.acknowledged().is_some() {
+                    let hand = Hand { excuse: OLDER_VERSION.name, said, revision: change.revision };
+                    self.ledger.hands.entry(edit.id.clone()).or_insert(hand);
+                }
             }
         }
         change.altered = altered;

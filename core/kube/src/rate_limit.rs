@@ -3,11 +3,14 @@
 //! Put it *inside* [`Transparent`](crate::transparent::Transparent), so that a resend takes a token of its own:
 //! `Transparent::new(RateLimited::new(client, env, CLIENT_GO), …)`.
 
+use std::any::TypeId;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::api::{ApiError, Object, Reply, Request, WatchOptions};
+use rustc_hash::FxHashMap;
+
+use crate::api::{ApiError, Object, Reply, Request, Verb, WatchOptions};
 use crate::client::Client;
 use crate::env::Env;
 
@@ -74,32 +77,64 @@ impl TokenBucket {
     }
 }
 
+/// What draws from one bucket: the reads or the writes of a type, by `true`. `None` = all that the client sends.
+type Share = Option<(TypeId, bool)>;
+
+/// The buckets of a client.
+#[derive(Debug)]
+struct Buckets {
+    limit: RateLimit,
+    per_type: bool,
+    buckets: Mutex<FxHashMap<Share, TokenBucket>>,
+}
+
+impl Buckets {
+    fn share<K: Object>(&self, verb: Verb) -> Share {
+        self.per_type.then(|| (TypeId::of::<K>(), verb.is_write()))
+    }
+
+    fn with<T>(&self, share: Share, then: impl FnOnce(&mut TokenBucket) -> T) -> T {
+        then(self.buckets.lock().unwrap().entry(share).or_insert_with(|| TokenBucket::new(self.limit)))
+    }
+}
+
 /// A client that waits for a token before each request. Opening a watch is not limited.
 ///
 /// The wait does not count against the request's own timeout, which starts when the request is sent (as in
-/// client-go). Clones share one bucket.
+/// client-go). Clones share their buckets.
 #[derive(Clone, Debug)]
 pub struct RateLimited<C, V> {
     client: C,
     env: V,
-    bucket: Option<Arc<Mutex<TokenBucket>>>,
+    buckets: Option<Arc<Buckets>>,
 }
 
 impl<C: Client, V: Env> RateLimited<C, V> {
-    /// `client`, limited.
+    /// `client`, limited as a clientset of client-go is: everything draws from one bucket.
     pub fn new(client: C, env: V, limit: RateLimit) -> Self {
-        Self { client, env, bucket: Some(Arc::new(Mutex::new(TokenBucket::new(limit)))) }
+        Self::with(client, env, limit, false)
+    }
+
+    /// `client`, limited as the clients of controller-runtime are: they make a REST client for each type, and the reader that goes past the
+    /// cache has its own, so that reads and writes of a type have a bucket each (A §10).
+    pub fn per_type(client: C, env: V, limit: RateLimit) -> Self {
+        Self::with(client, env, limit, true)
+    }
+
+    fn with(client: C, env: V, limit: RateLimit, per_type: bool) -> Self {
+        Self { client, env, buckets: Some(Arc::new(Buckets { limit, per_type, buckets: Mutex::default() })) }
     }
 
     /// `client` as it is, in the same type.
     pub fn unlimited(client: C, env: V) -> Self {
-        Self { client, env, bucket: None }
+        Self { client, env, buckets: None }
     }
 }
 
 /// A token that may not be there yet. Dropped before it is due, it goes back.
 struct Place<'a, V: Env> {
-    bucket: &'a Mutex<TokenBucket>,
+    buckets: &'a Buckets,
+    share: Share,
     env: &'a V,
     due: Duration,
 }
@@ -107,15 +142,15 @@ struct Place<'a, V: Env> {
 impl<V: Env> Drop for Place<'_, V> {
     fn drop(&mut self) {
         let now = self.env.monotonic();
-        self.bucket.lock().unwrap().give_back(now, self.due);
+        self.buckets.with(self.share, |bucket| bucket.give_back(now, self.due));
     }
 }
 
-async fn wait_for_token<V: Env>(bucket: &Mutex<TokenBucket>, env: &V) {
+async fn wait_for_token<V: Env>(buckets: &Buckets, share: Share, env: &V) {
     let now = env.monotonic();
-    let due = bucket.lock().unwrap().take(now);
+    let due = buckets.with(share, |bucket| bucket.take(now));
     if due > now {
-        let _place = Place { bucket, env, due };
+        let _place = Place { buckets, share, env, due };
         env.sleep(due - now).await;
     }
 }
@@ -124,8 +159,8 @@ impl<C: Client, V: Env> Client for RateLimited<C, V> {
     type Watch<K: Object> = C::Watch<K>;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
-        if let Some(bucket) = &self.bucket {
-            wait_for_token(bucket, &self.env).await;
+        if let Some(buckets) = &self.buckets {
+            wait_for_token(buckets, buckets.share::<K>(request.call.verb()), &self.env).await;
         }
         self.client.send(request).await
     }
@@ -232,6 +267,24 @@ mod tests {
             }
         });
         assert_eq!(env.monotonic().as_millis(), 1000);
+    }
+
+    #[test]
+    fn reads_and_writes_of_each_type_wait_for_themselves_where_each_has_its_bucket() {
+        let env = TestEnv::new();
+        let key = ObjectKey::namespaced("ns", "a");
+        let took = |limited: RateLimited<TestClient<ConfigMap>, TestEnv>| {
+            let began = env.monotonic();
+            env.block_on(async {
+                for _ in 0..10 {
+                    limited.get::<ConfigMap>(&key).await.unwrap();
+                    limited.update(ConfigMap::default()).await.unwrap();
+                }
+            });
+            (env.monotonic() - began).as_millis()
+        };
+        assert_eq!(took(RateLimited::new(counting(&env), env.clone(), CLIENT_GO)), 2000);
+        assert_eq!(took(RateLimited::per_type(counting(&env), env.clone(), CLIENT_GO)), 0);
     }
 
     #[test]

@@ -250,15 +250,14 @@ impl Row {
         )
     }
 
-    /// Agents of Spiderpool whose pods ask one after the other. A token bucket for each client and kind, as the real agents have them, is
-    /// never empty after so few calls; one for all requests, as the simulated have it, is.
+    /// Agents of Spiderpool whose pods ask one after the other.
     fn agents_in_loops(&self) -> String {
         let (cluster, writers, attempts) = (self.cluster(), self.writers, self.attempts());
         let hold = if self.start == RELEASES { ", hold = '60s'" } else { "" };
         format!(
             "[phases]\nsafety = '1s'\nliveness = '300s'\n{cluster}[workload]\nkind = 'spiderpool'\n\
              nodes = {writers}\nfamilies = 'ipv4'\npools = 1\ndefault_pools = 1\naddresses = 400\nwishes = 'cluster-default'\n\
-             throttled = false\nclosed_loop = {{ times = {}{hold} }}\n{attempts}[workload.kubelet]\nnetwork_ready = '10s'\n",
+             closed_loop = {{ times = {}{hold} }}\n{attempts}[workload.kubelet]\nnetwork_ready = '10s'\n",
             rounds(writers)
         )
     }

@@ -113,24 +113,29 @@ impl Site {
 
     /// The client of an agent in its present life.
     pub(super) fn agent_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        self.client(cluster, process, env, AGENT_LIMIT)
+        self.client(cluster, process, env, |client, env| RateLimited::per_type(client, env, AGENT_LIMIT))
     }
 
     /// The client of a controller in its present life.
     pub(super) fn controller_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        self.client(cluster, process, env, CONTROLLER_LIMIT)
+        self.client(cluster, process, env, |client, env| RateLimited::per_type(client, env, CONTROLLER_LIMIT))
     }
 
     /// The other client of a controller, for its lease and for events of pods.
     pub(super) fn raw_client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv) -> ApiClient {
-        self.client(cluster, process, env, RAW_LIMIT)
+        self.client(cluster, process, env, |client, env| RateLimited::new(client, env, RAW_LIMIT))
     }
 
-    fn client(&self, cluster: &Arc<Cluster>, process: ProcessId, env: &SimEnv, limit: RateLimit) -> ApiClient {
+    fn client(
+        &self,
+        cluster: &Arc<Cluster>,
+        process: ProcessId,
+        env: &SimEnv,
+        limited: impl FnOnce(SimClient, SimEnv) -> RateLimited<SimClient, SimEnv>,
+    ) -> ApiClient {
         let client = SimClient::of_program(cluster, process);
         let retries = client.transport().retries();
-        let limited =
-            if self.plan.throttled { RateLimited::new(client, env.clone(), limit) } else { RateLimited::unlimited(client, env.clone()) };
+        let limited = if self.plan.throttled { limited(client, env.clone()) } else { RateLimited::unlimited(client, env.clone()) };
         Transparent::new(limited, env.clone(), retries)
     }
 

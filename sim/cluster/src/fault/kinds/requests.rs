@@ -109,7 +109,7 @@ parameters! {
         /// Whose requests.
         client: Target = any(),
         /// The probability per request.
-        chance: Probability = chance(0.001, 0.2),
+        chance: Probability = chance(0.001, 0.5),
     }
 }
 
@@ -175,7 +175,7 @@ parameters! {
         /// Whose requests.
         client: Target = any(),
         /// The probability per write.
-        chance: Probability = chance(0.001, 0.1),
+        chance: Probability = chance(0.001, 0.5),
         /// What the caller gets.
         error: Failure = Choice::OneOf(vec![
             Failure::EtcdTimeout,
@@ -216,7 +216,7 @@ parameters! {
         /// Whose requests.
         client: Target = any(),
         /// The probability per write.
-        chance: Probability = chance(0.001, 0.1),
+        chance: Probability = chance(0.001, 0.5),
         /// What the caller gets.
         error: Failure = Choice::OneOf(vec![Failure::Timeout, Failure::EtcdTimeout, Failure::Reset]),
         /// How long after the error.
@@ -254,7 +254,7 @@ parameters! {
         /// Whose requests.
         client: Target = any(),
         /// The probability per write.
-        chance: Probability = chance(0.005, 0.1),
+        chance: Probability = chance(0.005, 0.5),
         /// Between the two executions.
         gap: Span = between(Span::millis(1), Span::secs(30)),
     }

@@ -108,6 +108,20 @@ mod tests {
     }
 
     #[test]
+    fn so_does_one_that_is_being_released_and_that_a_document_lacks_which_somebody_made_readable_again() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.process("kubectl"));
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            stage.vm("10.0.0.1", given("a"));
+            stage.release(adaptor, "a");
+            stage.scribble(person);
+            stage.edit(person, |_| {});
+            stage.allocate(adaptor, "b", "10.0.0.1");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
     fn a_record_that_somebody_outside_removed_excuses() {
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.process("kubectl"));

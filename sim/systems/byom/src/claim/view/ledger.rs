@@ -196,6 +196,15 @@ impl Ledger {
         missing
     }
 
+    /// The IDs whose records nobody of the pool has removed and that `document` does not have at their address; those that are being released,
+    /// too. In no order that means anything. Linear.
+    pub(super) fn not_in(&self, document: &PoolDocument) -> Vec<Arc<str>> {
+        let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
+        let known = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.removed.is_none());
+        let known = known.filter_map(|(id, sandbox)| Some((id, &sandbox.recorded.as_ref()?.address)));
+        known.filter(|(id, address)| !recorded(id, address.key())).map(|(id, _)| id.clone()).collect()
+    }
+
     pub(super) fn of(&mut self, id: &Arc<str>) -> &mut Sandbox {
         self.sandboxes.entry(id.clone()).or_default()
     }

@@ -314,7 +314,7 @@ impl View {
         }
         self.meddled += 1;
         let Some(after) = change.after.whole() else { return };
-        let mut ids: Vec<Arc<str>> = if change.anew { self.ledger.missing_from(after) } else { Vec::new() };
+        let mut ids: Vec<Arc<str>> = if change.anew { self.ledger.not_in(after) } else { Vec::new() };
         let restored = |edit: &RecordEdit| {
             let given = self.ledger.get(&edit.id).and_then(Sandbox::acknowledged);
             edit.after.as_ref().zip(given).is_some_and(|(record, grant)| record.ip.key() == grant.address.key())

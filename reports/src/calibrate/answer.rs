@@ -120,7 +120,8 @@ pub(super) fn unsaid(log: &LogFacts, fit: &Fit, network: bool) -> Vec<String> {
     if fit.write.is_none() {
         unsaid.push("What a write takes: the log has too few; the settings have what a read takes.".to_owned());
     }
-    unsaid.push("What each object of a list, each KiB of an object and each watcher of a change take more: no event says how many there were, or how large.".to_owned());
+    let what = "What each object of a list, each KiB of an object and each watcher of a change take more";
+    unsaid.push(format!("{what}: no event says how many there were, or how large."));
     unsaid.push(
         "In which order processors work: the fit takes requests in turn; where processors share their time, and clients run on the same \
          machine, `discipline`, `side_by_side` and `client` of [cluster.capacity] say so."

@@ -91,8 +91,8 @@ impl FailureCache {
         self.0.lock().unwrap().held.entry(uid.clone()).or_default().insert(suspect);
     }
 
-    /// Remembers, instead of what was known, in which pools the cache does not show the records of pods yet: an earlier life of this process
-    /// may have made some of them.
+    /// Remembers, instead of what was known, in which pools the cache does not show the records of pods yet: an earlier life of this
+    /// process may have made some of them.
     pub(super) fn see(&self, unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>) {
         self.0.lock().unwrap().unseen = unseen;
     }

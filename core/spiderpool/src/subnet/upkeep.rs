@@ -13,6 +13,7 @@ use crate::owner_label::{application_name_of, application_version_of, owner_labe
 use crate::ranges::{IpSet, cidr_label};
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 /// What is known of a subnet.
 #[derive(Clone, Copy)]
@@ -111,13 +112,19 @@ fn labelled(subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderSubnet>>
 }
 
 /// A pool of the CIDR that nobody controls, with the subnet as its owner.
+///
+/// Hardened, an earlier subnet of the name counts as nobody: a webhook whose cache shows it still gives it the pools that users make in the
+/// present one. The collector would delete them as soon as they are empty, and nothing would be set aside for them until then.
 fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderIPPool>> {
-    let controlled = pool.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
+    let owner = owner(subnet);
+    let is_predecessor =
+        |other: &OwnerReference| !policy.lost_preallocation_not_restored && other.kind == owner.kind && other.name == owner.name;
+    let controlled = pool.metadata.owner_references.iter().flatten().any(|other| other.controller == Some(true) && !is_predecessor(other));
     if controlled || pool.spec.subnet != subnet.spec.subnet {
         return None;
     }
     let mut pool = Box::new(pool.clone());
-    let owner = owner(subnet);
+    pool.metadata.owner_references.get_or_insert_default().retain(|other| !is_predecessor(other));
     let label = if policy.long_names_unshortened { owner.name.clone() } else { owner_label(&owner.name).into_owned() };
     pool.metadata.labels.get_or_insert_default().insert(names::LABEL_OWNER_SUBNET.to_owned(), label);
     pool.metadata.owner_references.get_or_insert_default().push(owner);

@@ -305,8 +305,8 @@ impl Row {
         figures
     }
 
-    /// The range of the real shares of calls that gave up. Where none did in loops, that is every share with which so many calls show none in
-    /// at least one of twenty cases.
+    /// The range of the real shares of calls that gave up. Where none did in loops, that is every share with which so many calls show none
+    /// in at least one of twenty cases.
     fn range(&self) -> (f64, f64) {
         let calls = match (&*self.system, self.start.ends_with("loop")) {
             (_, false) => return (self.give_up_low, self.give_up_high),
@@ -369,11 +369,13 @@ fn page(rows: &[(Row, Point)]) -> String {
          meets a conflict, on up to {SIDE_BY_SIDE} requests side by side; etcd takes {} ms more for a write; a client works for \
          {} ms on an answer \
          and for {} ms on a change that it watches; the network takes\n\
-         {} ms one way. Each KiB of an object takes {} ms more wherever it is worked on: in a request, in an answer, where that is taken in, \
-         and in a change that is watched. Times scatter: their logarithms have a standard deviation of {} (work), {} (conflicts) and {} (etcd). Where round \
+         {} ms one way. Each KiB of an object takes {} ms more wherever it is worked on: in a request, in an answer, where that is \
+         taken in, and in a change that\n\
+         is watched. Times scatter: their logarithms have a standard deviation of {} (work), {} (conflicts) and {} (etcd). Where round \
          trips were stretched, half passed before a\n\
          request was sent, and its answer was held back until the whole had passed. These \
-         times were found by a search over the bursts of 8 and 32 writers, and rounded so that the rows below agree, but for the size of objects:\n\
+         times were found by a search over the bursts of 8 and 32 writers, and rounded so that the rows below agree, but for the size of \
+         objects:\n\
          that was measured. With a pool of 1 record (1 KB) and of 200 (24 KB) the processors worked for 2.2 and 3.5 ms on a write in \
          kube-apiserver, and for 0.19 and 1.0 ms\n\
          on each change in a program that watches with client-go. \

@@ -59,8 +59,8 @@ pub struct Capacity {
     /// How many other things keep processors busy all the time. Only where processors share their time.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
-    /// What each KiB of an object takes more, wherever it is worked on: when it is written, in an answer, on its way to a watcher, and where
-    /// `client` is more than 0, when an answer is taken in.
+    /// What each KiB of an object takes more, wherever it is worked on: when it is written, in an answer, on its way to a watcher, and
+    /// where `client` is more than 0, when an answer is taken in.
     #[serde(skip_serializing_if = "Span::is_zero")]
     pub per_kib: Span,
 }

@@ -2,8 +2,8 @@
 //!
 //! An agent that dies between its two writes leaves them so until the next pod of the workload comes, which may be never. Whoever looks
 //! after the subnet notes what a pool lacks, and gives it back when the same is still lacking some time later. Whoever is about to make an
-//! existing pool larger is kept away by the give-back. Nothing keeps away the creation of a pool that is not there, so as much time passes as
-//! that may take, also after somebody else has taken up what was begun, and held the subnet for it.
+//! existing pool larger is kept away by the give-back. Nothing keeps away the creation of a pool that is not there, so as much time passes
+//! as that may take, also after somebody else has taken up what was begun, and held the subnet for it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@ use crate::admission::{AdmissionSettings, Listed, Request, review};
 use crate::owner_label::owner_label;
 use crate::subnet::{Demand, Fate, Plan, Refusal, Write, reclaim};
 use crate::{Policy, SpiderSubnet, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_machinery::JsonText;
 use kube_machinery::label_selector::is_value;
 
@@ -316,4 +317,21 @@ fn a_pool_of_the_cidr_that_nobody_owns_is_adopted() {
     assert_eq!(model.set_aside()["user"], [ip(2), ip(3)].into());
     let status = model.subnet.status.as_ref().unwrap();
     assert_eq!((status.total_ip_count, status.allocated_ip_count), (Some(10), Some(2)));
+}
+
+#[test]
+fn a_pool_that_a_webhook_gave_to_an_earlier_subnet_of_the_name_is_adopted() {
+    for (restores, uid) in [(true, "uid-s"), (false, "uid-before")] {
+        let policy = Policy { lost_preallocation_not_restored: !restores, ..Policy::hardened() };
+        let mut model = Model::new(10, policy);
+        model.user_makes("user", "10.0.0.2-10.0.0.3").unwrap();
+        let before = OwnerReference { uid: "uid-before".to_owned(), ..crate::subnet::pool::owner(&model.subnet) };
+        Arc::make_mut(model.pools.get_mut("user").unwrap()).metadata.owner_references = Some(vec![before]);
+        for _ in 0..3 {
+            let upkeep = model.upkeep();
+            model.carry_out_upkeep(&upkeep, 9).unwrap();
+        }
+        let owners = model.pools["user"].metadata.owner_references.as_ref().unwrap();
+        assert_eq!((owners.len(), &*owners[0].uid, model.set_aside().contains_key("user")), (1, uid, restores));
+    }
 }

@@ -13,8 +13,8 @@ use super::{ends, is_marked, violated, without_ips};
 /// endpoint, whether its pod is there or not.
 ///
 /// A place that was gone since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose endpoint was
-/// marked while it was gone: that release is finished. A place whose later pod answers on other addresses does not need the old one
-/// (U-1). What an orphan was given for the first time goes with it, also if a StatefulSet has adopted it since: its endpoint says whose it
+/// marked while it was gone: that release is finished. A place whose later pod answers on other addresses, or did when the replica asked for
+/// it, does not need the old one (U-1). What an orphan was given for the first time goes with it, also if a StatefulSet has adopted it since: its endpoint says whose it
 /// was then, and once it is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by `empty-pod-ips-means-gone`,
 /// `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`,
 /// `vm-record-without-owner-check` and `scan-trusts-cached-pod`. It does not see places that the settings take for ordinary pods.
@@ -35,7 +35,7 @@ impl IpamClaim for PlacesKeepTheirRecords {
                     let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
                     let endpoint = view.endpoints.get(&before.pod).filter(|endpoint| uid_of(endpoint) == uid);
                     let over = endpoint.is_some_and(|endpoint| is_marked(endpoint) || goes_with_orphan(view, uid, endpoint));
-                    if over || !is_kept(view, place, announced) || serves_otherwise(view, uid, place, address) {
+                    if over || !is_kept(view, place, announced) || serves_otherwise(view, uid, place, address, read(announced)) {
                         continue;
                     }
                     violated(findings, without_ips(view, uid, announced), view.changes.touched(address), || {
@@ -55,7 +55,8 @@ impl IpamClaim for PlacesKeepTheirRecords {
                 findings.exercised();
                 let announced = view.replicas.announced_endpoint(change.said.by, &change.key).map(|announced| &**announced);
                 let mut addresses = addresses_of(before);
-                if !is_kept(view, place, announced) || addresses.all(|(.., address)| serves_otherwise(view, uid, place, address)) {
+                let otherwise = |address| serves_otherwise(view, uid, place, address, read(announced));
+                if !is_kept(view, place, announced) || addresses.all(|(.., address)| otherwise(address)) {
                     return;
                 }
                 violated(findings, without_ips(view, uid, announced), view.changes.touched_endpoint(&change.key), || {
@@ -84,9 +85,14 @@ fn is_kept(view: &View, place: &Place, announced: Option<&Announced>) -> bool {
     view.places.is_there(place) && view.places.were_there_since(place, since)
 }
 
-/// Whether a later pod of the place answers on addresses of which this is none.
-fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr) -> bool {
-    view.pods.present().any(|(other, pod)| {
+/// Since when a replica can have known the pods on account of a release.
+fn read(announced: Option<&Announced>) -> SimTime {
+    announced.map_or(SimTime::NEVER, |announced| announced.read)
+}
+
+/// Whether a later pod of the place answers on addresses of which this is none, or did at a point of time or later.
+fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr, since: SimTime) -> bool {
+    view.pods.present_since(since).any(|(other, pod)| {
         let ips = pod.object.status.as_ref().and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
         let mut read = ips.filter_map(|shown| shown.ip.parse::<IpAddr>().ok());
         **other != *uid && pod.place.as_ref() == Some(place) && has_ips(&pod.object) && read.all(|shown| shown != address)
@@ -97,7 +103,7 @@ fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr) -> b
 /// Spiderpool, or was given another address. `None` = there is none, or the place is another one's.
 pub(super) fn served_otherwise_since(view: &View, uid: &str, address: IpAddr) -> Option<SimTime> {
     let own = view.keeping_place(view.pods.get(uid)?);
-    let place = own.filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address))?;
+    let place = own.filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address, SimTime::NEVER))?;
     let ready = |pod: &Pod| {
         let conditions = pod.object.status.as_ref()?.conditions.as_ref()?;
         let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
@@ -115,6 +121,8 @@ fn told(place: &Place) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use ipam_spiderpool::SpiderEndpoint;
     use k8s_openapi::api::apps::v1::StatefulSet;
     use kube_machinery::ObjectKey;
@@ -231,6 +239,27 @@ mod tests {
                 stage.pod_is("ns/web-1", "Running", address);
                 reclaim(stage, 0);
                 assert_eq!(stage.excuses(), excuses, "{address:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_later_pod_counts_that_goes_between_the_look_at_it_and_the_release() {
+        for (looked, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                stage.pod_gone("ns/web-1");
+                stage.endpoint_gone(stage.kubelet, "ns/web-1");
+                stage.static_pod("ns/web-1", "b");
+                stage.pod_is("ns/web-1", "Running", Some("10.9.9.9"));
+                if looked {
+                    stage.asks::<k8s_openapi::api::core::v1::Pod>(stage.replicas[0], &ObjectKey::namespaced("ns", "web-1"));
+                }
+                stage.pass(Duration::from_millis(10));
+                stage.pod_gone("ns/web-1");
+                stage.pass(Duration::from_millis(10));
+                reclaim(stage, 0);
+                assert_eq!(stage.excuses(), excuses, "looked: {looked}");
             });
         }
     }

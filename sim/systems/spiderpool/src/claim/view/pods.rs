@@ -199,6 +199,12 @@ impl Pods {
         self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
     }
 
+    /// These, and those that went at a point of time or later.
+    pub(in super::super) fn present_since(&self, time: SimTime) -> impl Iterator<Item = (&Arc<str>, &Pod)> {
+        let vanished = self.vanished.iter().rev().filter_map(|(_, uid)| self.by_uid.get_key_value(uid));
+        self.present().chain(vanished.take_while(move |(_, pod)| pod.since.gone.is_some_and(|gone| gone >= time)))
+    }
+
     /// All pods of a place that came after one of them and before another, in no order that means anything. Linear: for whoever has found
     /// something wrong.
     pub(in super::super) fn between<'a>(&'a self, first: &'a Pod, last: &'a Pod) -> impl Iterator<Item = &'a Pod> {

@@ -196,8 +196,8 @@ impl Ledger {
         missing
     }
 
-    /// The IDs whose records nobody of the pool has removed and that `document` does not have at their address, also of those that are being
-    /// released. In no order that means anything. Linear.
+    /// The IDs whose records nobody of the pool has removed and that `document` does not have at their address, also of those that are
+    /// being released. In no order that means anything. Linear.
     pub(super) fn not_in(&self, document: &PoolDocument) -> Vec<Arc<str>> {
         let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
         let known = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.removed.is_none());

@@ -65,7 +65,7 @@ pub struct SpiderDraft {
     /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
     /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
     pub admission: bool,
-    /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
+    /// Whether agents have upstream's token buckets: 50 reads and 50 writes of each type a second, burst 100 (A §10).
     pub throttled: Choice<bool>,
     /// How long the plugin listens for somebody else on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
     /// second apart. Unset = no time.

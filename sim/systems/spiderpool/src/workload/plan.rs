@@ -50,7 +50,7 @@ pub struct SpiderPlan {
     /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admission: bool,
-    /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
+    /// Whether agents have upstream's token buckets: 50 reads and 50 writes of each type a second, burst 100 (A §10).
     pub throttled: bool,
     /// How long the plugin listens for somebody else on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
     /// second apart.

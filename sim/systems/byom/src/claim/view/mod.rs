@@ -272,7 +272,8 @@ impl View {
             self.ledger.made_anew(document);
             change.missing = self.take_missing(change, document);
         }
-        let by_older = self.replaced.get(&*self.rt.process_name(change.by)).is_some_and(|replaced| change.at < *replaced);
+        let is_older = |replaced: &SimTime| change.at < *replaced;
+        let by_older = !self.replaced.is_empty() && self.replaced.get(&*self.rt.process_name(change.by)).is_some_and(is_older);
         let mut altered = Vec::new();
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };

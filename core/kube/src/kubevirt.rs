@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Affinity, Toleration};
+use k8s_openapi::api::core::v1::{Affinity, Pod, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::ListOptions;
+use crate::api::{ListOptions, ObjectKey};
 
 /// The API group and version of all three types, as an owner reference has it.
 pub const API_VERSION: &str = "kubevirt.io/v1";
@@ -29,8 +29,11 @@ pub const DOMAIN_ANNOTATION: &str = "kubevirt.io/domain";
 /// On a pod: the UID of its instance.
 pub const CREATED_BY_LABEL: &str = "kubevirt.io/created-by";
 
-/// On a pod: what it is; `virt-launcher`.
+/// On a pod: what it is; [`LAUNCHER`].
 pub const APP_LABEL: &str = "kubevirt.io";
+
+/// A pod that runs an instance.
+pub const LAUNCHER: &str = "virt-launcher";
 
 /// Keeps an instance until its pods are gone.
 pub const INSTANCE_FINALIZER: &str = "foregroundDeleteVirtualMachine";
@@ -168,6 +171,48 @@ impl VirtualMachineInstance {
     pub fn select_pods(&self) -> ListOptions {
         let uid = self.metadata.uid.as_deref().unwrap_or_default();
         ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() }
+    }
+}
+
+/// The pods of a VM, those that have ended too.
+///
+/// A pod can outlive its instance, though a finalizer keeps that until its pods are gone: a controller that was cut off has asked for the
+/// pod, and the request came late. Without an instance its pods are known by whom they name as their controller.
+#[derive(Clone, Copy, Debug)]
+pub struct PodsOf<'a> {
+    key: &'a ObjectKey,
+    instance: Option<&'a VirtualMachineInstance>,
+}
+
+impl<'a> PodsOf<'a> {
+    /// Those of an instance; where there is none, of any that had the name.
+    pub fn new(key: &'a ObjectKey, instance: Option<&'a VirtualMachineInstance>) -> Self {
+        Self { key, instance }
+    }
+
+    /// Where they are.
+    pub fn namespace(&self) -> Option<&'a str> {
+        self.key.namespace()
+    }
+
+    /// What lists them. Without an instance others are listed, too: ask [`PodsOf::has`].
+    pub fn select(&self) -> ListOptions {
+        self.instance.map_or_else(
+            || ListOptions { label_selector: Some(format!("{APP_LABEL}={LAUNCHER}")), ..ListOptions::default() },
+            VirtualMachineInstance::select_pods,
+        )
+    }
+
+    /// Whether a pod of the namespace is one of them.
+    pub fn has(&self, pod: &Pod) -> bool {
+        let Some(instance) = self.instance else {
+            let controller = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+            return controller.is_some_and(|owner| {
+                owner.kind == "VirtualMachineInstance" && owner.api_version == API_VERSION && owner.name == self.key.name()
+            });
+        };
+        let creator = pod.metadata.labels.as_ref().and_then(|labels| labels.get(CREATED_BY_LABEL));
+        creator.is_some_and(|creator| !creator.is_empty() && instance.metadata.uid.as_ref() == Some(creator))
     }
 }
 

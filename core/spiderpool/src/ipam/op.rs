@@ -22,7 +22,7 @@ use kube_machinery::api::{
 };
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::VirtualMachineInstance;
+use kube_machinery::kubevirt::{PodsOf, VirtualMachineInstance};
 
 /// One ADD, DEL or batch release.
 pub(super) struct Op<'a, C, V, K, O> {
@@ -136,15 +136,15 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     pub(super) async fn has_pod_of_vm(&self, vm: &ObjectKey, is: impl Fn(&str) -> bool + Sync) -> Result<bool, IpamError> {
         let failed = |what| move |error| IpamError::Reading { what, error };
         let instance = self.get::<VirtualMachineInstance>(vm).await.map_err(failed("VirtualMachineInstance"))?;
-        let Some(instance) = instance else { return Ok(false) };
-        let status = instance.status.as_ref();
+        let status = instance.as_ref().and_then(|instance| instance.status.as_ref());
         if status.is_some_and(|status| status.active_pods.keys().any(|uid| is(uid))) {
             return Ok(true);
         }
         let runs = |pod: &Pod| is(pod.metadata.uid.as_deref().unwrap_or_default()) && may_run(pod);
-        let call = Call::List { namespace: vm.namespace().map(Arc::from), options: instance.select_pods() };
-        let pods: Vec<Arc<Pod>> = self.send(call).await.map_err(failed("pods of the VM"))?.into_list().items;
-        if pods.iter().any(|pod| runs(pod)) {
+        let pods = PodsOf::new(vm, instance.as_deref());
+        let call = Call::List { namespace: pods.namespace().map(Arc::from), options: pods.select() };
+        let listed: Vec<Arc<Pod>> = self.send(call).await.map_err(failed("pods of the VM"))?.into_list().items;
+        if listed.iter().any(|pod| pods.has(pod) && runs(pod)) {
             return Ok(true);
         }
         // A list comes from the cache of an API server, which can have lost an event (K182): whom the migration names is asked for.

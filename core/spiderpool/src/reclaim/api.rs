@@ -12,7 +12,7 @@ use crate::validity::{is_wanted, parent_and_ordinal, vm_keeps};
 use kube_machinery::api::{ApiError, Call, DeleteOptions, Object, ObjectKey, Patch, Reply, Request};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 
 impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
     async fn send<T: Object>(&self, call: Call<T>) -> Result<Reply<T>, ApiError> {
@@ -28,10 +28,12 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         }
     }
 
-    /// The pods of a VM instance.
-    pub(super) async fn pods_of(&self, instance: &VirtualMachineInstance) -> Result<Vec<Arc<Pod>>, ApiError> {
-        let namespace = instance.metadata.namespace.as_deref().map(Arc::from);
-        Ok(self.send(Call::List { namespace, options: instance.select_pods() }).await?.into_list().items)
+    /// The pods of a VM.
+    pub(super) async fn list(&self, pods: PodsOf<'_>) -> Result<Vec<Arc<Pod>>, ApiError> {
+        let call = Call::List { namespace: pods.namespace().map(Arc::from), options: pods.select() };
+        let mut listed: Vec<Arc<Pod>> = self.send(call).await?.into_list().items;
+        listed.retain(|pod| pods.has(pod));
+        Ok(listed)
     }
 
     pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
@@ -56,13 +58,13 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Whether another pod of a VM than the one in question may run. Whom its migration names is asked for by name: a list comes from the
+    /// Whether a pod of a VM other than the one in question may run. Whom its migration names is asked for by name: a list comes from the
     /// cache of an API server, which can have lost an event (K182).
-    async fn runs_beside(&self, instance: &VirtualMachineInstance, question: &Question) -> Result<bool, ApiError> {
-        if self.pods_of(instance).await?.iter().any(|pod| question.is_used_by(pod)) {
+    async fn runs_beside(&self, instance: Option<&VirtualMachineInstance>, question: &Question) -> Result<bool, ApiError> {
+        if self.list(PodsOf::new(&question.key, instance)).await?.iter().any(|pod| question.is_used_by(pod)) {
             return Ok(true);
         }
-        let migration = instance.status.as_ref().and_then(|status| status.migration_state.as_ref());
+        let migration = instance.and_then(|instance| instance.status.as_ref()?.migration_state.as_ref());
         for name in migration.iter().flat_map(|migration| migration.pods()) {
             let pod = self.get::<Pod>(&ObjectKey::namespaced(question.key.namespace().unwrap_or_default(), name)).await?;
             if pod.is_some_and(|pod| question.is_used_by(&pod)) {
@@ -91,16 +93,11 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
                 if question.may_be_in_use(instance.as_deref(), &self.config.policy) {
                     return Ok(true);
                 }
-                if let Some(instance) = question.asks_for_pods(instance.as_deref(), &self.config.policy)
-                    && self.runs_beside(instance, question).await?
-                {
-                    return Ok(true);
-                }
-                if let Some(kept) = vm_keeps(instance.as_deref()) {
-                    return Ok(kept);
-                }
-                let vm = self.get::<VirtualMachine>(key).await?;
-                Ok(vm.is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
+                let kept = match vm_keeps(instance.as_deref()) {
+                    Some(kept) => kept,
+                    None => self.get::<VirtualMachine>(key).await?.is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()),
+                };
+                Ok(kept || (!policy.ending_vm_frees && self.runs_beside(instance.as_deref(), question).await?))
             }
         }
     }

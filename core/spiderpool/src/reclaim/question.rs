@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use crate::validity::{Kept, is_wanted, may_run, parent_and_ordinal, vm_keeps};
 use crate::{Keeper, Policy};
 use kube_machinery::api::ObjectKey;
-use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 
 /// A read that a decision needs before it can be made: whether the addresses under a name are kept for the next pod of it (G §5).
 ///
@@ -21,7 +21,7 @@ pub struct Question {
     /// The name of the pod, or of the VM.
     pub key: ObjectKey,
     /// The UID of a pod of the VM that is known to be there: its own state says whether it may still answer. Without one the VM instance
-    /// speaks for its pods, as long as it is there.
+    /// speaks for its pods, as long as it is there; then they speak for themselves.
     pub pod: Option<String>,
 }
 
@@ -31,8 +31,8 @@ pub trait Owners {
     fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
     /// A VM instance.
     fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>>;
-    /// The pods of a VM instance.
-    fn pods(&self, instance: &VirtualMachineInstance) -> Vec<Arc<Pod>>;
+    /// The pods of a VM.
+    fn pods(&self, pods: PodsOf<'_>) -> Vec<Arc<Pod>>;
     /// A VM.
     fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>>;
 }
@@ -48,12 +48,11 @@ impl Question {
             }),
             Keeper::Vm => {
                 let instance = owners.instance(&self.key);
+                let runs = || owners.pods(PodsOf::new(&self.key, instance.as_deref())).iter().any(|pod| self.is_used_by(pod));
                 self.may_be_in_use(instance.as_deref(), policy)
-                    || self
-                        .asks_for_pods(instance.as_deref(), policy)
-                        .is_some_and(|it| owners.pods(it).iter().any(|pod| self.is_used_by(pod)))
                     || vm_keeps(instance.as_deref())
                         .unwrap_or_else(|| owners.machine(&self.key).is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
+                    || (!policy.reclaim.ending_vm_frees && runs())
             }
         };
         if kept { Answer::Valid } else { Answer::Invalid }
@@ -70,17 +69,10 @@ impl Question {
         active.is_some_and(|active| active.keys().any(|other| other != pod))
     }
 
-    /// The instance whose pods are to be looked at, too: it counts a pod among its active ones when its controller comes to write that, and
+    /// Whether this pod of the VM may answer on the addresses, where it is another one than the pod in question.
+    ///
+    /// The pods themselves are looked at, too: an instance counts a pod among its active ones when its controller comes to write that, and
     /// the pod may be answered long before.
-    pub(super) fn asks_for_pods<'a>(
-        &self,
-        instance: Option<&'a VirtualMachineInstance>,
-        policy: &Policy,
-    ) -> Option<&'a VirtualMachineInstance> {
-        instance.filter(|_| self.pod.is_some() && vm_keeps(instance) != Some(true) && !policy.reclaim.ending_vm_frees)
-    }
-
-    /// Whether this pod of the instance may answer on the addresses, where it is another one than the pod in question.
     pub(super) fn is_used_by(&self, pod: &Pod) -> bool {
         pod.metadata.uid != self.pod && may_run(pod)
     }

@@ -22,7 +22,7 @@ use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::VirtualMachineInstance;
+use kube_machinery::kubevirt::{PodsOf, VirtualMachineInstance};
 
 /// How often a release is decided anew because the endpoint changed between the decision and the mark.
 const ATTEMPTS: u32 = 3;
@@ -153,11 +153,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         if let Some(known) = self.caches.pod_of_vm(uid).map_err(failed)? {
             return Ok(self.get::<Pod>(&ObjectKey::of(&*known)).await.map_err(failed)?.filter(has_uid));
         }
-        // What the cache does not show may be gone, or not be there yet. The finalizer of an instance holds it until its pods are gone.
+        // What the cache does not show may be gone, or not be there yet.
         let instance = self.get::<VirtualMachineInstance>(key).await;
         let instance = instance.map_err(|error| ReclaimError::Reading { what: "VirtualMachineInstance", error })?;
-        let Some(instance) = instance else { return Ok(None) };
-        Ok(self.pods_of(&instance).await.map_err(failed)?.into_iter().find(has_uid))
+        Ok(self.list(PodsOf::new(key, instance.as_deref())).await.map_err(failed)?.into_iter().find(has_uid))
     }
 
     /// The node of a pod, as the API server has it.

@@ -357,6 +357,7 @@ fn a_pool_that_goes_keeps_the_record_of_the_other_pod_of_a_vm() {
     let scene = Scene::new(Policy::hardened());
     scene.vm_pod("virt-1", "u1", "vm");
     scene.add("virt-1", "u1", "eth0").unwrap();
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "virt-1"));
     scene.record("p4", "10.0.0.1", "ns/vm", "another");
     scene.change("SpiderIPPool", "p4", |pool| pool["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     scene.vm_pod("virt-2", "u2", "vm");

@@ -115,7 +115,7 @@ impl Scene {
         let owner = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": vm, "uid": vm, "controller": true});
         self.change("Pod", name, |pod| {
             pod["metadata"]["ownerReferences"] = json!([owner]);
-            pod["metadata"]["labels"] = json!({"kubevirt.io/created-by": vm});
+            pod["metadata"]["labels"] = json!({"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": vm});
         });
     }
 

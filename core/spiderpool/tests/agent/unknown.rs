@@ -169,6 +169,26 @@ fn a_del_leaves_what_another_pod_of_a_deleted_vm_answers_on_though_its_instance_
     }
 }
 
+#[test]
+fn a_del_leaves_what_another_pod_of_a_vm_answers_on_though_its_instance_is_gone() {
+    for (other, keeps) in
+        [("is listed", true), ("is being deleted", true), ("has ended", false), ("is another's", false), ("is gone", false)]
+    {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.vm_pod("virt-2", "u2", "vm");
+        let first = scene.add("virt-1", "u1", "eth0").unwrap();
+        assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+        the_other_pod(&scene, other);
+        // The endpoint and the record are the source's again.
+        the_source_takes_the_record(&scene.world);
+        scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
+        scene.terminate("virt-1");
+        scene.del("virt-1", "u1", "eth0").unwrap();
+        assert_eq!(!scene.records().is_empty(), keeps, "the other one {other}");
+    }
+}
+
 /// What the other pod of a VM is like.
 fn the_other_pod(scene: &Scene, is: &str) {
     match is {
@@ -176,6 +196,7 @@ fn the_other_pod(scene: &Scene, is: &str) {
         // As if the list did not show it (K182).
         "is named" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({})),
         "has ended" => scene.change("Pod", "virt-2", |pod| pod["status"] = json!({"phase": "Failed"})),
+        "is another's" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["ownerReferences"][0]["name"] = json!("other")),
         "is gone" => scene.world.vanish("Pod", &key("virt-2")),
         _ => {}
     }

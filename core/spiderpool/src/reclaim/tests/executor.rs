@@ -14,7 +14,7 @@ use crate::leadership::Leadership;
 use crate::reclaim::{Action, Dropped, Observer, Owners, Reclaim, ReclaimConfig, Releaser, ScanCause, Step, explain};
 use kube_machinery::api::{ObjectKey, Reason};
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 use kube_machinery::testing::TestEnv;
 
 /// The rows that were told.
@@ -112,6 +112,29 @@ fn a_deleted_vm_keeps_its_address_while_a_pod_of_it_runs_that_its_instance_does_
         scene.terminate("virt-1", 100, 30);
         scene.scan();
         assert_eq!(!scene.records().is_empty(), keeps, "the other one {other}");
+    }
+}
+
+#[test]
+fn a_vm_that_is_gone_keeps_its_address_while_a_pod_of_it_runs() {
+    let pods = [("runs", true), ("has ended", false), ("is another VM's", false), ("is gone", false)];
+    // The endpoint is the pod's, or still that of its predecessor.
+    for (uid, (pod, keeps)) in ["u1", "u0"].into_iter().flat_map(|uid| pods.map(|pod| (uid, pod))) {
+        let scene = Scene::new(Policy::hardened());
+        let (of, holder) = if pod == "is another VM's" { ("other", "u0") } else { ("vm", uid) };
+        scene.pod("virt-1", "u1", Owner::Vm(of));
+        scene.change("Pod", "virt-1", |pod| {
+            pod["metadata"]["labels"] = json!({"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": "earlier"});
+        });
+        scene.endpoint("vm", holder, Owner::Vm("vm"), &[("p4", "10.0.0.1")]);
+        match pod {
+            "has ended" => scene.change("Pod", "virt-1", |pod| pod["status"]["phase"] = json!("Failed")),
+            "is gone" => scene.gone("virt-1"),
+            _ => {}
+        }
+        scene.scan();
+        let left = (!scene.records().is_empty(), scene.endpoint_of("vm").is_some());
+        assert_eq!(left, (keeps, keeps), "the pod {pod}, the endpoint is of {holder}");
     }
 }
 
@@ -266,7 +289,7 @@ impl Owners for Nobody {
         None
     }
 
-    fn pods(&self, _: &VirtualMachineInstance) -> Vec<Arc<Pod>> {
+    fn pods(&self, _: PodsOf<'_>) -> Vec<Arc<Pod>> {
         Vec::new()
     }
 

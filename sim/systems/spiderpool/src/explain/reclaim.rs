@@ -18,7 +18,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_machinery::ObjectKey;
 use kube_machinery::api::ApiError;
-use kube_machinery::kubevirt::{CREATED_BY_LABEL, VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 use sim_harness::deviation::Profile;
 
 use super::{name_of, policy_of, profile_name};
@@ -93,12 +93,8 @@ impl Owners for Dump {
         self.cluster.instances.get(key.namespace()?, key.name()).cloned()
     }
 
-    fn pods(&self, instance: &VirtualMachineInstance) -> Vec<Arc<Pod>> {
-        let (namespace, uid) = (&instance.metadata.namespace, instance.metadata.uid.as_deref());
-        let is_of = |pod: &&Arc<Pod>| {
-            let creator = pod.metadata.labels.as_ref().and_then(|labels| labels.get(CREATED_BY_LABEL));
-            pod.metadata.namespace == *namespace && uid.is_some() && creator.map(String::as_str) == uid
-        };
+    fn pods(&self, pods: PodsOf<'_>) -> Vec<Arc<Pod>> {
+        let is_of = |pod: &&Arc<Pod>| pod.metadata.namespace.as_deref() == pods.namespace() && pods.has(pod);
         self.pods.values().filter(is_of).cloned().collect()
     }
 

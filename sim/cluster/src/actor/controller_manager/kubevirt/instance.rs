@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube_machinery::api::ignore_not_found;
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{
-    APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, INSTANCE_FINALIZER, MIGRATION_ANNOTATION, MigrationState, VirtualMachineInstance,
-    VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
+    APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, INSTANCE_FINALIZER, LAUNCHER, MIGRATION_ANNOTATION, MigrationState,
+    VirtualMachineInstance, VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
 };
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 
@@ -289,7 +289,7 @@ fn pod(instance: &VirtualMachineInstance, migration: Option<(&str, Option<&str>)
     };
     let template = PodTemplateSpec { metadata: Some(own), spec: Some(pod_spec) };
     let mut pod = template::pod(&template, instance, &format!("virt-launcher-{name}"));
-    template::set_label(&mut pod.metadata, APP_LABEL, "virt-launcher");
+    template::set_label(&mut pod.metadata, APP_LABEL, LAUNCHER);
     template::set_label(&mut pod.metadata, CREATED_BY_LABEL, uid);
     let annotations = pod.metadata.annotations.get_or_insert_default();
     annotations.insert(DOMAIN_ANNOTATION.to_owned(), name.to_owned());

@@ -22,6 +22,26 @@ fn predecessor(pools: &str) -> Scene {
 }
 
 #[test]
+fn a_pod_that_was_read_before_it_was_replaced_takes_nothing_from_its_successor() {
+    let mut scene = predecessor(&ippools(&[("eth0", &["p4"], &[])]));
+    let key = ObjectKey::namespaced("ns", "db-0");
+    scene.change("SpiderEndpoint", "db-0", |endpoint| endpoint["status"]["current"]["uid"] = json!("u3"));
+    scene.forget_record("p4", "10.0.0.1");
+    scene.record("p4", "10.0.0.1", "ns/db-0", "u3");
+    let caches = scene.world.frozen();
+    caches.vanish("Pod", &key);
+    scene.restart_long_ago(&caches);
+    scene.world.script(move |name, world| {
+        if name == "get SpiderEndpoint" {
+            world.change("Pod", &key, |pod| pod["metadata"]["uid"] = json!("u3"));
+        }
+        Deed::Serve
+    });
+    let error = scene.add("db-0", "u2", "eth0").unwrap_err();
+    assert_eq!((error.class(), scene.of("u3")), ("replaced-pod", vec!["10.0.0.1".to_owned()]));
+}
+
+#[test]
 fn a_pool_that_somebody_else_wrote_is_asked_again_before_the_next() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));

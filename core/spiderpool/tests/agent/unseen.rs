@@ -63,6 +63,28 @@ fn an_agent_that_just_started_goes_on_with_the_pool_in_which_a_write_that_was_se
 }
 
 #[test]
+fn what_a_write_without_an_answer_recorded_makes_way_for_what_the_predecessor_had() {
+    let mut scene = Scene::new(Policy::hardened());
+    let pools = ippools(&[("eth0", &["p4", "q4"], &[])]);
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
+    scene.pod("db-0", "u1", Owner::StatefulSet, &pools);
+    let old = scene.world.frozen();
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(false));
+    old.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(false));
+    scene.pod("db-0", "u2", Owner::StatefulSet, &pools);
+    scene.restart_long_ago(&old);
+    let mut writes = 0;
+    scene.world.script(move |name, world| {
+        assert!(pools_with(world, "u2") <= 1, "a second record");
+        writes += u32::from(name == "update SpiderIPPool/status");
+        if name == "update SpiderIPPool/status" && writes == 1 { Deed::LoseReply } else { Deed::Serve }
+    });
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.of("u2")), (vec!["10.0.1.1".to_owned()], vec!["10.0.1.1".to_owned()]));
+}
+
+#[test]
 fn what_an_earlier_life_recorded_for_another_pod_is_known_once_all_pools_were_read() {
     let mut scene = Scene::new(Policy::hardened());
     for (name, uid) in [("a", "u1"), ("b", "u2")] {

@@ -136,6 +136,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             endpoint = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
             self.endpoint_is_live = true;
         }
+        // What was seen of the pod may be older than the endpoint, which may be its successor's by now.
+        self.pod_is_live &= endpoint.is_none();
         let mut ledger = Ledger::default();
         let mut rounds = 0;
         loop {
@@ -359,11 +361,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD allocated before it knew of the endpoint: with the addresses that that names, a NIC would have two records
-    /// of a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and which came late; the
-    /// cache need not show yet what was allocated.
+    /// Takes back what this ADD allocated, or found recorded, before it knew of the endpoint: with the addresses that that names, a NIC would
+    /// have two records of a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and which
+    /// came late; the cache need not show yet what was allocated.
     async fn make_way(&self, endpoint: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
-        if ledger.recorded.is_empty() || self.policy().partial_failure_keeps_records {
+        if (ledger.recorded.is_empty() && ledger.found.is_empty()) || self.policy().partial_failure_keeps_records {
             return Ok(());
         }
         let makes_way = |allocated: &AllocatedIp| match self.ownership(endpoint) {
@@ -376,15 +378,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             EndpointOwnership::Own | EndpointOwnership::Foreign => false,
         };
-        let (surplus, rest) = std::mem::take(&mut ledger.recorded).into_iter().partition::<Vec<_>, _>(makes_way);
-        ledger.recorded = rest;
-        if surplus.is_empty() {
+        let surplus: Vec<AllocatedIp> = ledger.recorded.extract_if(.., |allocated| makes_way(allocated)).collect();
+        // What was found may be what the endpoint names: an earlier ADD took it over.
+        let strays = ledger.found.extract_if(.., |found| makes_way(found) && !names(endpoint, found.address.addr()));
+        let strays: Vec<AllocatedIp> = strays.collect();
+        let what: Vec<_> = surplus.iter().chain(&strays).map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
+        if what.is_empty() {
             return Ok(());
         }
-        let what: Vec<_> = surplus.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let back = self.op.take_back(&self.key, &self.uid, Cause::Superseded, &what).await;
         if back.is_err() {
             ledger.recorded.extend(surplus);
+            ledger.found.extend(strays);
         }
         Ok(back?)
     }

@@ -34,7 +34,7 @@ use crate::net::Side;
 use crate::node::taints;
 use crate::object::{Obj, make_mut, resource_version};
 
-pub use call::{Certificate, Hitch, HookFault};
+pub use call::{Certificate, HookFault, WebhookFailure};
 pub use pool::Pool;
 pub use registration::{Condition, FailurePolicy, MatchCondition, Part, ReinvocationPolicy, Rule, SideEffects, Webhook};
 pub use service::{Service, UNREADY_AFTER};

@@ -21,7 +21,7 @@ pub type ObjectChangeDraft = Change<Choice<u32>>;
 #[serde(deny_unknown_fields, bound(deserialize = "N: Deserialize<'de> + From<u32>"))]
 #[schemars(bound = "N: JsonSchema + Serialize + From<u32>")]
 pub struct Change<N> {
-    /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; `*` stands for any text: `spiderippools/*`.
+    /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; `*` stands for any text: `configmaps/*`.
     pub object: String,
     /// What becomes of it; any change counts unless it is said.
     #[serde(default, skip_serializing_if = "ChangeKind::is_any")]
@@ -102,7 +102,7 @@ impl ObjectChange {
         smaller.into_iter().map(|nth| Self { nth, ..self.clone() }).collect()
     }
 
-    /// In words: `the 2nd update of spiderippools/pool-0`.
+    /// In words: `the 2nd update of pods/default/web-0`.
     fn text(&self) -> String {
         let Self { object, change, sets, nth } = self;
         let ordinal = match (nth % 10, nth % 100) {
@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn changes_are_told_in_their_order() {
         let bound = Change { sets: Some("/spec/nodeName".to_owned()), change: ChangeKind::Any, ..change("pods/*", 1) };
-        let text = ObjectChange::text_of(&[bound, change("spiderippools/a", 22)]);
-        assert_eq!(text, "the 1st change of pods/* that sets /spec/nodeName, then the 22nd update of spiderippools/a");
+        let text = ObjectChange::text_of(&[bound, change("configmaps/a", 22)]);
+        assert_eq!(text, "the 1st change of pods/* that sets /spec/nodeName, then the 22nd update of configmaps/a");
         assert_eq!(
             [11, 12, 13, 3].map(|nth| ObjectChange::text_of(&[change("x", nth)])),
             ["11th", "12th", "13th", "3rd"].map(|nth| format!("the {nth} update of x"))

@@ -1,4 +1,4 @@
-//! A workload of a kind that Spiderpool does not know: OpenKruise's CloneSet, as far as address management meets it (A §6.1).
+//! A workload of a kind that Kubernetes does not bring along: OpenKruise's CloneSet.
 //!
 //! ```text
 //!   CloneSet ── owns ──► Pod NAME-xxxxx, straight, without a ReplicaSet

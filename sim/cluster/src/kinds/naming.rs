@@ -201,7 +201,7 @@ mod tests {
     fn what_a_cluster_prints_passes() {
         let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-7d9f.x\n  namespace: shop\n  labels:\n    \
                     app.kubernetes.io/name: Web_1.0\n    empty: ''\n  \
-                    annotations: {ipam.spidernet.io/ippool: '{\"ipv4\": [\"a b\"]}'}\nspec: {nodeName: ''}\n";
+                    annotations: {example.io/pool: '{\"ipv4\": [\"a b\"]}'}\nspec: {nodeName: ''}\n";
         assert_eq!(checked(text), "");
     }
 }

@@ -9,7 +9,7 @@ use kube_machinery::FxHashMap;
 /// A point that runs can reach. Only names that the program has itself, so that reaching it costs no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoveragePoint {
-    /// What it is one of, after the system: `spiderpool/reclaim` for the rows of that table, `byom/refused` for the errors of a call.
+    /// What it is one of, after the system: `counter/refused` for the errors of a call.
     pub group: &'static str,
     /// Its name in there.
     pub name: &'static str,

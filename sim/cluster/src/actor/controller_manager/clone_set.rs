@@ -1,4 +1,4 @@
-//! CloneSets: the pods of a controller that Kubernetes does not bring along, and that Spiderpool does not know (A §6.1).
+//! CloneSets: the pods of a controller that Kubernetes does not bring along.
 //!
 //! It makes and deletes pods as a ReplicaSet does (K §7.2). Pods of an older template are deleted a few at a time, and those that follow
 //! them are of the new one. Of OpenKruise's there are neither in-place updates, partitions, volumes nor lifecycle hooks.

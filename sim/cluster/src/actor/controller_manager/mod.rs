@@ -108,7 +108,7 @@ pub enum Controller {
     PodGc,
     /// Jobs, again and again (K §7.3); does nothing without [`Controller::Job`].
     CronJob,
-    /// Pods of a kind of workload that Spiderpool does not know (A §6.1).
+    /// Pods of CloneSets, a kind of workload that Kubernetes does not bring along.
     CloneSet,
     /// How many pods evictions may take away (K §6.5).
     Disruption,

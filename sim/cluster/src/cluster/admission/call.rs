@@ -17,7 +17,7 @@ use crate::trace::{EventKind, FaultChange};
 
 /// What befalls calls of webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hitch {
+pub enum WebhookFailure {
     /// Each takes so much longer.
     Slow(Duration),
     /// Each is answered with a denial by mistake.
@@ -52,7 +52,7 @@ pub struct HookFault {
     /// The probability per call.
     pub chance: f64,
     /// What befalls each of them that is hit.
-    pub hitch: Hitch,
+    pub failure: WebhookFailure,
 }
 
 /// All that befalls one call.
@@ -193,18 +193,18 @@ impl Cluster {
         let mut state = self.lock();
         let State { hook_faults, choices, recorder, .. } = &mut *state;
         for fault in hook_faults.iter().filter(|fault| fault.servers.contains(endpoint)) {
-            if matches!(fault.hitch, Hitch::Certificate(_)) {
+            if matches!(fault.failure, WebhookFailure::Certificate(_)) {
                 continue;
             }
             if choices.unit() >= fault.chance {
                 continue;
             }
-            match fault.hitch {
-                Hitch::Slow(by) => hitches.slow += by,
-                Hitch::Denies => hitches.denies = true,
-                Hitch::Silent => hitches.silent = true,
-                Hitch::Twice => hitches.twice = true,
-                Hitch::Certificate(_) => {}
+            match fault.failure {
+                WebhookFailure::Slow(by) => hitches.slow += by,
+                WebhookFailure::Denies => hitches.denies = true,
+                WebhookFailure::Silent => hitches.silent = true,
+                WebhookFailure::Twice => hitches.twice = true,
+                WebhookFailure::Certificate(_) => {}
             }
             recorder.observe(self.rt.now(), EventKind::Fault { index: fault.fault, change: FaultChange::Fired });
         }

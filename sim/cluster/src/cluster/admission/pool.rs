@@ -14,7 +14,7 @@ use std::time::Duration;
 use sim_config::time::SimTime;
 
 use super::Webhook;
-use super::call::{Certificate, Failed, Hitch};
+use super::call::{Certificate, Failed, WebhookFailure};
 use crate::cluster::connection::{HANDSHAKE, Obstacle};
 use crate::cluster::{Cluster, State};
 use crate::rt::{HostId, ProcessId, ProcessState};
@@ -153,7 +153,7 @@ impl Cluster {
         let mut state = self.lock();
         let State { hook_faults, recorder, .. } = &mut *state;
         for fault in hook_faults.iter().filter(|fault| fault.servers.contains(endpoint)) {
-            let Hitch::Certificate(certificate) = &fault.hitch else { continue };
+            let WebhookFailure::Certificate(certificate) = &fault.failure else { continue };
             let Some(problem) = certificate.problem(wall) else { continue };
             recorder.observe(self.rt.now(), EventKind::Fault { index: fault.fault, change: FaultChange::Fired });
             return Err(problem);

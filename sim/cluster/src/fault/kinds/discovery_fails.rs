@@ -10,10 +10,10 @@ use crate::fault::parameters::{every_resource, parameters, served, target};
 use crate::fault::{Blocks, Target, Targeting};
 
 parameters! {
-    /// Who starts meanwhile cannot find out about types, and the first reads of his caches fail. It is about replicas that reclaim.
+    /// Who starts meanwhile cannot find out about types, and the first reads of their caches fail.
     pub struct DiscoveryFails / DiscoveryFailsDraft {
         /// Whose caches.
-        process: Target = target("spiderpool-controller-*"),
+        process: Target = target("one:*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
     }

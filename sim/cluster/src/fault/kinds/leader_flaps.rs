@@ -20,7 +20,7 @@ parameters! {
     /// Whoever holds a lease is cut off from everybody again and again.
     pub struct LeaderFlaps / LeaderFlapsDraft {
         /// The lease, as `leases/NAMESPACE/NAME`.
-        lease: String = Choice::Is("leases/kube-system/spiderpool-controller-leader".to_owned()) => names_a_lease,
+        lease: String = Choice::Is("leases/kube-system/kube-controller-manager".to_owned()) => names_a_lease,
         /// How long each time.
         cut: Span = between(Span::secs(1), Span::secs(20)),
         /// From the end of one time to the next.

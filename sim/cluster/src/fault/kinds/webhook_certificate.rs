@@ -6,7 +6,7 @@ use sim_config::Choice;
 use sim_config::choice::Open;
 
 use super::webhooks::Hit;
-use crate::cluster::admission::{Certificate, Hitch, HookFault};
+use crate::cluster::admission::{Certificate, HookFault, WebhookFailure};
 use crate::cluster::{EPOCH, later};
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{parameters, resolves_to_itself, target};
@@ -16,7 +16,7 @@ parameters! {
     /// API servers do not accept the certificate of webhook servers; connections that are there already go on.
     pub struct WebhookCertificate / WebhookCertificateDraft {
         /// Which processes that serve webhooks.
-        process: Target = target("spiderpool-controller-*"),
+        process: Target = target("*"),
         /// What is wrong with it.
         problem: CertificateProblem = Choice::OneOf(vec![CertificateProblem::Expired, CertificateProblem::UnknownAuthority]),
     }
@@ -61,6 +61,6 @@ impl Inject for WebhookCertificate {
             CertificateProblem::UnknownAuthority => Certificate::UnknownAuthority,
         };
         let servers = self.process.side(&cluster.rt);
-        vec![Hit(HookFault { fault: injection.index, servers, chance: 1.0, hitch: Hitch::Certificate(certificate) }).into()]
+        vec![Hit(HookFault { fault: injection.index, servers, chance: 1.0, failure: WebhookFailure::Certificate(certificate) }).into()]
     }
 }

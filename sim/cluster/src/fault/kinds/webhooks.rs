@@ -6,7 +6,7 @@ use sim_config::Probability;
 use sim_config::time::Span;
 
 use crate::cluster::Cluster;
-use crate::cluster::admission::{Hitch, HookFault};
+use crate::cluster::admission::{HookFault, WebhookFailure};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, chance, parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
@@ -33,16 +33,16 @@ impl Effect for Hit {
     }
 }
 
-fn hit(injection: &Injection<'_>, servers: &Target, chance: Probability, hitch: Hitch) -> Vec<ActiveEffect> {
+fn hit(injection: &Injection<'_>, servers: &Target, chance: Probability, failure: WebhookFailure) -> Vec<ActiveEffect> {
     let servers = servers.side(&injection.cluster.rt);
-    vec![Hit(HookFault { fault: injection.index, servers, chance: chance.get(), hitch }).into()]
+    vec![Hit(HookFault { fault: injection.index, servers, chance: chance.get(), failure }).into()]
 }
 
 parameters! {
     /// Some calls of webhooks take longer, up to and over their time-out.
     pub struct WebhookSlow / WebhookSlowDraft {
         /// Which processes that serve webhooks.
-        process: Target = target("one:spiderpool-controller-*"),
+        process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
         /// How much longer.
@@ -63,7 +63,7 @@ impl Inject for WebhookSlow {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        hit(injection, &self.process, self.chance, Hitch::Slow(self.by.0))
+        hit(injection, &self.process, self.chance, WebhookFailure::Slow(self.by.0))
     }
 }
 
@@ -71,7 +71,7 @@ parameters! {
     /// Some calls of webhooks are answered with a denial by mistake.
     pub struct WebhookDenies / WebhookDeniesDraft {
         /// Which processes that serve webhooks.
-        process: Target = target("one:spiderpool-controller-*"),
+        process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
     }
@@ -90,7 +90,7 @@ impl Inject for WebhookDenies {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        hit(injection, &self.process, self.chance, Hitch::Denies)
+        hit(injection, &self.process, self.chance, WebhookFailure::Denies)
     }
 }
 
@@ -98,7 +98,7 @@ parameters! {
     /// The webhook servers of processes do not answer, though the processes live.
     pub struct WebhookDown / WebhookDownDraft {
         /// Which processes that serve webhooks.
-        process: Target = target("one:spiderpool-controller-*"),
+        process: Target = target("*"),
     }
 }
 
@@ -115,7 +115,7 @@ impl Inject for WebhookDown {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        hit(injection, &self.process, Probability::ALWAYS, Hitch::Silent)
+        hit(injection, &self.process, Probability::ALWAYS, WebhookFailure::Silent)
     }
 }
 
@@ -123,7 +123,7 @@ parameters! {
     /// Some webhooks are called once more for one request, with what the first call made.
     pub struct WebhookTwice / WebhookTwiceDraft {
         /// Which processes that serve webhooks.
-        process: Target = target("one:spiderpool-controller-*"),
+        process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
     }
@@ -142,6 +142,6 @@ impl Inject for WebhookTwice {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        hit(injection, &self.process, self.chance, Hitch::Twice)
+        hit(injection, &self.process, self.chance, WebhookFailure::Twice)
     }
 }

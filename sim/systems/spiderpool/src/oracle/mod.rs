@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Nothing here calls what it judges: annotations, tiers, rules, ranks and capacity are read anew, as plainly as they are told.
-//! Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its own. A simulation
-//! asks at the moment of the decision, on the state that was decided on; text is made only of what differs.
+//! Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its own. Claims
+//! ask at the moment of the decision, on the state that was decided on; text is made only of what differs.
 
 mod answer;
 mod capacity;
-mod heirlooms;
 mod labels;
 mod network;
+mod reuse;
 mod subnets;
 mod text;
 mod wishes;
@@ -27,7 +27,7 @@ use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::select::{Cluster, Request, Selection, TopController};
 
 pub use answer::{Answer, Candidate, Family, Nic};
-pub use heirlooms::refused;
+pub use reuse::refused;
 
 /// What an independent reading of the rules says of a choice of pools.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,38 +3,13 @@
 //! The simulator fills these in per seed; [`ScenarioResult`](crate::ScenarioResult) lists the first and counts all of them.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::claim_kind::Kind;
 use crate::shrink::Shrunk;
 use crate::{Digest, Seconds, SeedRange, seeds};
-
-/// The kind of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// True at every step.
-    Always,
-    /// True before its bound has passed after the faults healed.
-    Eventually,
-    /// True at least once in the sweep.
-    Sometimes,
-    /// A point passed at least once in the sweep.
-    Reachable,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Kind::Always => "always",
-            Kind::Eventually => "eventually",
-            Kind::Sometimes => "sometimes",
-            Kind::Reachable => "reachable",
-        })
-    }
-}
 
 /// A claim that was false in one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Kind;
+use crate::claim_kind::Kind;
 use crate::schema::{self, ReadError, ShrinkSchema};
 use crate::{Digest, Seconds, exit, human};
 

@@ -17,10 +17,10 @@ pub use figures::figures;
 pub use page::page;
 pub use table::levels_csv;
 
-use crate::Made;
 use crate::exit;
 use crate::schema::CalibrateSchema;
 use crate::statistics::Estimate;
+use crate::{Made, Report};
 
 /// The question of `report calibrate`.
 pub const QUESTION: &str = "How long does this API server work on a request, and on how many at a time?";
@@ -230,6 +230,20 @@ impl CalibrateReport {
             unwritten: Vec::new(),
             exit_code: exit::HELD,
         }
+    }
+}
+
+impl Report for CalibrateReport {
+    fn made(&self) -> &Made {
+        &self.made
+    }
+
+    fn headline(&self) -> Option<&str> {
+        None
+    }
+
+    fn answers(&self) -> &[String] {
+        &self.answers
     }
 }
 

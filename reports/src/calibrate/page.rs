@@ -4,23 +4,32 @@ use super::answer::time;
 use super::{CalibrateReport, Group, Level, figures};
 use crate::figure::DrawError;
 use crate::human;
-use crate::page::{Page, escape, estimate};
+use crate::page::{Column, Page, escape, estimate, maybe};
+
+const LEVELS: [Column<Level>; 7] = [
+    ("", |level| level.kind.name().to_owned()),
+    ("Others in flight", Level::others),
+    ("Requests", |level| human::count(level.requests)),
+    ("Arrivals per second", |level| format!("{:.1}", level.arrivals_per_s)),
+    ("Measured", |level| estimate(Some(level.measured_s), &time)),
+    ("Fitted", |level| maybe(level.fitted_s, time)),
+    ("Off by", |level| maybe(level.error(), |error| format!("{:+.0} %", 100.0 * error))),
+];
 
 /// The file's text.
 ///
 /// # Errors
 /// A figure could not be drawn.
 pub fn page(report: &CalibrateReport) -> Result<String, DrawError> {
-    let mut page = Page::new("Calibration", &report.made.question);
     let log = &report.log;
-    page.meta(&format!(
+    let rests_on = format!(
         "{} from {} to {}, at most {} in flight.",
         human::plural(log.requests, "request", "requests"),
         log.from,
         log.until,
         log.load_max
-    ));
-    page.answer(&report.answers);
+    );
+    let mut page = Page::of(report, "Calibration", &rests_on);
     page.part("The fit");
     for figure in figures(report) {
         page.figure(
@@ -29,9 +38,7 @@ pub fn page(report: &CalibrateReport) -> Result<String, DrawError> {
              at a server with the fitted settings.",
         )?;
     }
-    let heads = ["", "Others in flight", "Requests", "Arrivals per second", "Measured", "Fitted", "Off by"];
-    let new_kind = |number: usize| number == 0 || report.levels[number - 1].kind != report.levels[number].kind;
-    page.numbers(heads, report.levels.iter().enumerate().map(|(number, level)| (new_kind(number), of_level(level, new_kind(number)))));
+    page.grouped("The numbers", &LEVELS, &report.levels, |level| level.kind.name());
     page.part("By verb and resource");
     let heads = ["Verb", "Resource", "Requests", "Conflicts", "p50", "p99", "Calm", "mean", "p50", "p99"];
     page.numbers(heads, report.groups.iter().enumerate().map(|(number, group)| (number == 0, of_group(group))));
@@ -50,21 +57,7 @@ pub fn page(report: &CalibrateReport) -> Result<String, DrawError> {
     Ok(page.end())
 }
 
-fn of_level(level: &Level, first: bool) -> Vec<String> {
-    let off = level.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.0} %", 100.0 * error));
-    vec![
-        if first { level.kind.name().to_owned() } else { String::new() },
-        level.others(),
-        human::count(level.requests),
-        format!("{:.1}", level.arrivals_per_s),
-        estimate(Some(level.measured_s), &time),
-        level.fitted_s.map_or_else(|| "–".to_owned(), time),
-        off,
-    ]
-}
-
 fn of_group(group: &Group) -> Vec<String> {
-    let maybe = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), time);
     vec![
         escape(&group.verb),
         escape(&group.resource),
@@ -73,9 +66,9 @@ fn of_group(group: &Group) -> Vec<String> {
         time(group.p50_s),
         time(group.p99_s),
         human::count(group.calm),
-        maybe(group.calm_mean_s),
-        maybe(group.calm_p50_s),
-        maybe(group.calm_p99_s),
+        maybe(group.calm_mean_s, time),
+        maybe(group.calm_p50_s, time),
+        maybe(group.calm_p99_s, time),
     ]
 }
 

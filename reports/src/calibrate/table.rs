@@ -1,36 +1,34 @@
 //! `levels.csv`: one row a kind of request and load.
 
 use super::{CalibrateReport, Level};
-use crate::cells::line;
+use crate::Made;
+use crate::cells::{self, Column, maybe};
 use crate::schema::LevelsSchema;
+
+/// How the report was made, and the level of the row.
+type Row<'a> = (&'a Made, &'a Level);
+
+fn columns<'a>() -> [Column<Row<'a>>; 11] {
+    use Column::{Cell, Estimate};
+    [
+        Cell("schema", |_| LevelsSchema::NAME.to_owned()),
+        Cell("build", |(made, _)| made.build.clone()),
+        Cell("config", |(made, _)| made.config.clone()),
+        Cell("kind", |(_, level)| level.kind.name().to_owned()),
+        Cell("others_from", |(_, level)| level.from.to_string()),
+        Cell("others_to", |(_, level)| level.to.to_string()),
+        Cell("others", |(_, level)| level.load.to_string()),
+        Cell("requests", |(_, level)| level.requests.to_string()),
+        Cell("arrivals_per_s", |(_, level)| level.arrivals_per_s.to_string()),
+        Estimate("measured_s", |(_, level)| Some(level.measured_s)),
+        Cell("fitted_s", |(_, level)| maybe(level.fitted_s)),
+    ]
+}
 
 /// The table of all levels, with its head.
 pub fn levels_csv(report: &CalibrateReport) -> String {
-    let head = [
-        "schema",
-        "build",
-        "config",
-        "kind",
-        "others_from",
-        "others_to",
-        "others",
-        "requests",
-        "arrivals_per_s",
-        "measured_s",
-        "measured_s_low",
-        "measured_s_high",
-        "fitted_s",
-    ];
-    line(head.map(str::to_owned)) + &report.levels.iter().map(|level| row(report, level)).collect::<String>()
-}
-
-fn row(report: &CalibrateReport, level: &Level) -> String {
-    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-    let made = [LevelsSchema::NAME.to_owned(), report.made.build.clone(), report.made.config.clone(), level.kind.name().to_owned()];
-    let whole = [level.from.to_string(), level.to.to_string(), level.load.to_string(), level.requests.to_string()];
-    let measured = level.measured_s;
-    let rest = [Some(level.arrivals_per_s), Some(measured.value), measured.low, measured.high, level.fitted_s].map(number);
-    line(made.into_iter().chain(whole).chain(rest))
+    let rows = report.levels.iter().map(|level| cells::row(&columns(), &(&report.made, level)));
+    cells::head(&columns()) + &rows.collect::<String>()
 }
 
 #[cfg(test)]

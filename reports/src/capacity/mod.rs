@@ -6,10 +6,8 @@
 //! ```
 //! The search takes it that more adaptors never make an objective easier to meet.
 
-mod objective;
 mod search;
 
-pub use objective::{Decision, Objective};
 pub use search::{Capacity, Open, known, largest, smallest};
 
 use serde::Serialize;
@@ -17,6 +15,7 @@ use serde::Serialize;
 use crate::conflicts::answer;
 use crate::conflicts::{ConflictsReport, Metric, Point};
 use crate::demand::DemandReport;
+pub use crate::objective::{Decision, Objective};
 
 /// The largest object that etcd takes, in bytes (B §1.2).
 pub const OBJECT_MAX: u64 = 1 << 20;

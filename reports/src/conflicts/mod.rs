@@ -32,6 +32,7 @@ pub use searched::{Limit, Searched};
 pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, Setting, System, TOGETHER};
 
 use self::advice::{Advice, Tried};
+use crate::Report;
 use crate::against::{Against, Baseline, Incomparable};
 use crate::exit;
 pub use crate::made::Made;
@@ -132,6 +133,29 @@ impl ConflictsReport {
             }
         }
         panels
+    }
+}
+
+impl Report for ConflictsReport {
+    fn made(&self) -> &Made {
+        &self.made
+    }
+
+    fn headline(&self) -> Option<&str> {
+        // Advice begins with its headline.
+        self.advice.is_none().then_some(&self.headline)
+    }
+
+    fn answers(&self) -> &[String] {
+        &self.answers
+    }
+
+    fn against(&self) -> Option<&Against> {
+        self.against.as_ref()
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::figure::DrawError;
 use crate::human;
-use crate::page::{Page, escape, estimate};
+use crate::page::{Column, Page, escape, estimate, unfinished};
 
 use super::figures::{Along, Plate, panel_title};
 use super::metric::Metric;
+use super::model::Modelled;
 use super::point::{DECIDING, Point};
 use super::setting::System;
 use super::{ConflictsReport, advice, answer, series};
@@ -23,17 +24,11 @@ pub fn question(system: System) -> &'static str {
 /// # Errors
 /// A figure could not be drawn.
 pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawError> {
-    let mut page = Page::new("Capacity of a pool", &report.made.question);
     let bursts: u64 = report.points.iter().map(|point| point.bursts).sum();
     let (points, bursts) = (report.points.len() as u64, human::plural(bursts, "burst", "bursts"));
-    let unfinished = if report.interrupted { "; interrupted before its last point" } else { "" };
-    page.meta(&format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points")));
-    // Advice begins with its headline.
-    if report.advice.is_none() {
-        page.headline(&report.headline);
-    }
-    page.answer(&report.answers);
-    page.against(report.against.as_ref());
+    let unfinished = unfinished(report, "point");
+    let rests_on = format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points"));
+    let mut page = Page::of(report, "Capacity of a pool", &rests_on);
     if let Some(advice) = &report.advice {
         page.part("Other ways to try again, best first");
         for plate in plates {
@@ -55,70 +50,60 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
     Ok(page.end())
 }
 
-const HEADS: [&str; 16] = [
-    "Curve",
-    "",
-    "Bursts",
-    "Conflicts per call",
-    "formula",
-    "model",
-    "Calls that give up",
-    "formula",
-    "model",
-    "Retries per success",
-    "Wasted writes",
-    "Lost per burst",
-    "p50",
-    "p90",
-    "p99",
-    "p99.9",
-];
+/// A row of a table: a point, and what is varied along the table.
+type Row<'a> = (&'a Point, Along);
+
+fn columns<'a>(along: Along) -> [Column<Row<'a>>; 16] {
+    use Metric::{ConflictsPerCall, Exhausted};
+    [
+        ("Curve", |(point, _)| escape(&point.setting.series)),
+        (along.label(), |(point, along)| along.told(&point.setting)),
+        ("Bursts", |(point, _)| {
+            let enough = if point.reached { "" } else { " <small class=\"bad\">not enough</small>" };
+            format!("{}{enough}", human::count(point.bursts))
+        }),
+        ("Conflicts per call", |(point, _)| estimate(point.get(ConflictsPerCall), &two)),
+        ("formula", |(point, _)| beside(point, ConflictsPerCall, point.closed_form().map(|form| form.conflicts_per_call), &two)),
+        ("model", |(point, _)| judged(point, beside(point, ConflictsPerCall, point.modelled().map(|row| row.conflicts_per_call), &two))),
+        ("Calls that give up", |(point, _)| estimate(point.get(Exhausted), &percent)),
+        ("formula", |(point, _)| beside(point, Exhausted, point.closed_form().map(|form| form.exhausted), &percent)),
+        ("model", |(point, _)| judged(point, beside(point, Exhausted, point.modelled().map(|row| row.exhausted), &percent))),
+        ("Retries per success", |(point, _)| estimate(point.get(Metric::RetriesPerSuccess), &two)),
+        ("Wasted writes", |(point, _)| estimate(point.get(Metric::WastedWrites), &percent)),
+        ("Lost per burst", |(point, _)| estimate(point.get(Metric::Lost), &two)),
+        ("p50", |(point, _)| estimate(point.get(Metric::AllocateP50), &answer::time)),
+        ("p90", |(point, _)| estimate(point.get(Metric::AllocateP90), &answer::time)),
+        ("p99", |(point, _)| estimate(point.get(Metric::AllocateP99), &answer::time)),
+        ("p99.9", |(point, _)| estimate(point.get(Metric::AllocateP999), &answer::time)),
+    ]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn two(number: f64) -> String {
+    format!("{number:.2}")
+}
+
+/// What a formula or a model gives for a figure, and by how much the figure is off; empty = it gives nothing.
+fn beside(point: &Point, metric: Metric, other: Option<f64>, show: &dyn Fn(f64) -> String) -> String {
+    let Some(other) = other else { return String::new() };
+    let off = point.value(metric) - other;
+    format!("{} <small>{}{}</small>", show(other), if off < 0.0 { "\u{2212}" } else { "+" }, show(off.abs()))
+}
+
+/// The same of the model, marked where it does not agree.
+fn judged(point: &Point, beside: String) -> String {
+    let agrees = |model: Modelled| model.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted));
+    if beside.is_empty() || point.modelled().is_some_and(agrees) { beside } else { format!("<span class=\"bad\">{beside}</span>") }
+}
 
 fn table(page: &mut Page, points: &[&Point]) {
     let along = Along::of(points);
-    let heads = HEADS.iter().enumerate().map(|(number, head)| if number == 1 { along.label() } else { head });
-    let rows = series(points.iter().copied()).into_iter().flat_map(|(name, points)| {
-        let row = |(number, point): (usize, &Point)| {
-            let name = if number == 0 { escape(name) } else { String::new() };
-            (number == 0, std::iter::once(name).chain(cells(point, along)).collect())
-        };
-        points.into_iter().enumerate().map(row).collect::<Vec<_>>()
-    });
-    page.numbers(heads, rows);
-}
-
-fn cells(point: &Point, along: Along) -> Vec<String> {
-    let place = along.told(&point.setting);
-    let enough = if point.reached { "" } else { " <small class=\"bad\">not enough</small>" };
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let two = |number: f64| format!("{number:.2}");
-    let closed = point.closed_form();
-    let model = point.modelled();
-    let agrees = model.is_some_and(|model| model.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted)));
-    let judged = |text: String| if agrees { text } else { format!("<span class=\"bad\">{text}</span>") };
-    let beside = |metric: Metric, other: Option<f64>, show: &dyn Fn(f64) -> String| {
-        other.map(|other| {
-            let off = point.value(metric) - other;
-            format!("{} <small>{}{}</small>", show(other), if off < 0.0 { "\u{2212}" } else { "+" }, show(off.abs()))
-        })
-    };
-    let both = |metric, closed: Option<f64>, model: Option<f64>, show: &dyn Fn(f64) -> String| {
-        [
-            estimate(point.get(metric), show),
-            beside(metric, closed, show).unwrap_or_default(),
-            beside(metric, model, show).map(judged).unwrap_or_default(),
-        ]
-    };
-    let mut cells = vec![place, format!("{}{enough}", human::count(point.bursts))];
-    cells.extend(both(Metric::ConflictsPerCall, closed.map(|form| form.conflicts_per_call), model.map(|row| row.conflicts_per_call), &two));
-    cells.extend(both(Metric::Exhausted, closed.map(|form| form.exhausted), model.map(|row| row.exhausted), &percent));
-    cells.push(estimate(point.get(Metric::RetriesPerSuccess), &two));
-    cells.push(estimate(point.get(Metric::WastedWrites), &percent));
-    cells.push(estimate(point.get(Metric::Lost), &two));
-    for metric in [Metric::AllocateP50, Metric::AllocateP90, Metric::AllocateP99, Metric::AllocateP999] {
-        cells.push(estimate(point.get(metric), &answer::time));
-    }
-    cells
+    let rows: Vec<Row<'_>> =
+        series(points.iter().copied()).into_iter().flat_map(|(_, points)| points).map(|point| (point, along)).collect();
+    page.grouped("The numbers", &columns(along), &rows, |(point, _)| &point.setting.series);
 }
 
 fn made(page: &mut Page, report: &ConflictsReport) {

@@ -13,9 +13,8 @@
 //! | `conflicts_per_release`, `release_exhausted` | what releases met, empty = there was none; of tables from before neither is known |
 //! | `model_…` | what an independent model gave, B §8.3 |
 
-use crate::cells::{self, Cells, line};
+use crate::cells::{self, Cells, line, maybe};
 use crate::schema::PointsSchema;
-use crate::statistics::Estimate;
 
 use super::metric::{METRICS, Metric};
 use super::point::Point;
@@ -68,17 +67,13 @@ const ADDED: [&str; 2] = ["system", "pods"];
 /// when their kubelets have made their sandboxes.
 const OF_SERVERS: [&str; 3] = ["width", "service_s", "start"];
 
-/// The three columns of a metric.
-fn columns(metric: Metric) -> [String; 3] {
-    ["", "_low", "_high"].map(|end| format!("{}{end}", metric.name()))
-}
-
 fn is_later(metric: &Metric) -> bool {
     Metric::LATER.contains(metric)
 }
 
 /// The head of the table.
 pub fn head() -> String {
+    let columns = |metric: Metric| cells::heads_of_estimate(metric.name());
     let metrics = Metric::ALL.into_iter().filter(|metric| !is_later(metric)).flat_map(columns);
     let later = Metric::LATER.into_iter().flat_map(columns);
     let before = ["schema", "build", "config"].into_iter().chain(SETTING).chain(RESTS_ON).map(str::to_owned);
@@ -98,19 +93,15 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     cells.extend([point.bursts, point.first_seed].map(|number| number.to_string()));
     cells.push(point.reached.to_string());
     cells.extend([point.calls, point.allocated].map(|number| number.to_string()));
-    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-    let measured = |metric| {
-        let found = point.get(metric);
-        [found.map(|found| found.value), found.and_then(|found| found.low), found.and_then(|found| found.high)].map(number)
-    };
+    let measured = |metric| cells::of_estimate(point.get(metric));
     cells.extend(Metric::ALL.into_iter().filter(|metric| !is_later(metric)).flat_map(measured));
     let closed = point.closed_form();
-    cells.push(closed.map_or_else(String::new, |closed| closed.form.name().to_owned()));
+    cells.push(maybe(closed.map(|closed| closed.form.name())));
     cells.extend(
-        [closed.map(|form| form.conflicts_per_call), closed.map(|form| form.exhausted), closed.and_then(|form| form.lost)].map(number),
+        [closed.map(|form| form.conflicts_per_call), closed.map(|form| form.exhausted), closed.and_then(|form| form.lost)].map(maybe),
     );
     let model = point.modelled();
-    cells.extend([model.map(|row| row.conflicts_per_call), model.map(|row| row.exhausted), model.map(|row| row.lost)].map(number));
+    cells.extend([model.map(|row| row.conflicts_per_call), model.map(|row| row.exhausted), model.map(|row| row.lost)].map(maybe));
     cells.extend([point.setting.system.name().to_owned(), point.setting.pods.to_string()]);
     cells.extend([point.setting.width.to_string(), point.setting.service.as_f64().to_string(), point.setting.start.clone()]);
     cells.extend(Metric::LATER.into_iter().flat_map(measured));
@@ -168,10 +159,7 @@ fn point(row: &Cells<'_>) -> Result<Point, TableError> {
         if is_later(&metric) && row.get(name).is_none() {
             continue;
         }
-        if let Some(value) = row.number(name)? {
-            let (low, high) = (row.number(&format!("{name}_low"))?, row.number(&format!("{name}_high"))?);
-            estimates[metric as usize] = Some(Estimate { value, low, high });
-        }
+        estimates[metric as usize] = row.estimate(name)?;
     }
     let bursts = (row.count("bursts")?, row.count("first_seed")?);
     let calls = (row.count("calls")?, row.count("allocated")?);

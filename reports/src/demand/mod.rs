@@ -26,11 +26,11 @@ pub use resampled::{Drawn, Resample, Resampled, resample_row, resamples_head, re
 pub use table::{Asked, Sizes, size_row, sizes_head, sizes_of, usage_head, usage_of, usage_rows};
 pub use trial::{Instant, Trial, Usage};
 
-use crate::Made;
 use crate::against::{Against, Baseline, Compared, Incomparable, Settings};
 use crate::exit;
 use crate::leaks::{Found, Group};
 use crate::schema::DemandReportSchema;
+use crate::{Made, Report};
 
 /// The question.
 pub const QUESTION: &str = "How many addresses do these pods need?";
@@ -154,6 +154,32 @@ impl DemandReport {
         let pairs = against::compare(&old.report, self)?;
         self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
         Ok(())
+    }
+}
+
+impl Report for DemandReport {
+    fn made(&self) -> &Made {
+        &self.made
+    }
+
+    fn headline(&self) -> Option<&str> {
+        Some(&self.headline)
+    }
+
+    fn answers(&self) -> &[String] {
+        &self.answers
+    }
+
+    fn against(&self) -> Option<&Against> {
+        self.against.as_ref()
+    }
+
+    fn what_if(&self) -> &[Compared] {
+        &self.what_if
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted
     }
 }
 

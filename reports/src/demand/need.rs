@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::capacity::Objective;
 use crate::human;
+use crate::objective::Objective;
 
 use super::trial::Trial;
 

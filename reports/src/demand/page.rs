@@ -2,41 +2,45 @@
 
 use crate::figure::DrawError;
 use crate::human;
-use crate::page::{Page, escape};
+use crate::page::{Column, Page, escape, maybe, unfinished};
 
 use super::DemandReport;
 use super::figures::Plate;
 use super::trial::Trial;
 
-const HEADS: [&str; 12] = [
-    "Form",
-    "Addresses",
-    "Runs",
-    "Enough",
-    "Pods",
-    "Refused",
-    "Never served",
-    "Wait p99",
-    "Peak",
-    "of living pods",
-    "of pods on their way out",
-    "of pods that are gone",
+const COLUMNS: [Column<Trial>; 12] = [
+    ("Form", |trial| escape(&trial.form)),
+    ("Addresses", |trial| human::count(trial.addresses)),
+    ("Runs", |trial| human::count(trial.seeds)),
+    ("Enough", |trial| if trial.met { "<span class=\"good\">yes</span>" } else { "<span class=\"bad\">no</span>" }.to_owned()),
+    ("Pods", |trial| human::count(trial.asked)),
+    ("Refused", |trial| share(trial.refused)),
+    ("Never served", |trial| share(trial.unserved)),
+    ("Wait p99", |trial| maybe(trial.wait_p99_s, wait)),
+    ("Peak", |trial| human::count(trial.peak)),
+    ("of living pods", |trial| human::count(trial.peak_living)),
+    ("of pods on their way out", |trial| human::count(trial.peak_ending)),
+    ("of pods that are gone", |trial| human::count(trial.peak_leaked)),
 ];
+
+fn share(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
+
+fn wait(seconds: f64) -> String {
+    human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
+}
 
 /// The file's text, with these figures in it.
 ///
 /// # Errors
 /// A figure could not be drawn.
 pub fn page(report: &DemandReport, plates: &[Plate]) -> Result<String, DrawError> {
-    let mut page = Page::new("Demand of addresses", &report.made.question);
     let runs: u64 = report.trials.iter().map(|trial| trial.seeds).sum();
-    let unfinished = if report.interrupted { "; interrupted before its last run" } else { "" };
+    let unfinished = unfinished(report, "run");
     let sizes = human::plural(report.trials.len() as u64, "size", "sizes");
-    page.meta(&format!("{sizes}, {}{unfinished}. Wanted: {}.", human::plural(runs, "run", "runs"), report.needs.join(" and ")));
-    page.headline(&report.headline);
-    page.answer(&report.answers);
-    page.against(report.against.as_ref());
-    page.what_if(&report.what_if);
+    let rests_on = format!("{sizes}, {}{unfinished}. Wanted: {}.", human::plural(runs, "run", "runs"), report.needs.join(" and "));
+    let mut page = Page::of(report, "Demand of addresses", &rests_on);
     page.part("Addresses over time, and sizes");
     for plate in plates {
         page.figure(&plate.figure, plate.caption)?;
@@ -44,11 +48,7 @@ pub fn page(report: &DemandReport, plates: &[Plate]) -> Result<String, DrawError
     let mut trials: Vec<&Trial> = report.trials.iter().collect();
     let place = |trial: &Trial| report.forms.iter().position(|form| form.name == trial.form);
     trials.sort_by_key(|trial| (place(trial), trial.addresses));
-    let rows = trials.iter().enumerate().map(|(number, trial)| {
-        let first = number == 0 || trials[number - 1].form != trial.form;
-        (first, cells(trial, first))
-    });
-    page.numbers(HEADS, rows);
+    page.grouped("The numbers", &COLUMNS, trials, |trial| &trial.form);
     let more = [
         (
             "seeds",
@@ -73,25 +73,6 @@ pub fn page(report: &DemandReport, plates: &[Plate]) -> Result<String, DrawError
     ];
     page.made(&report.made, &more);
     Ok(page.end())
-}
-
-fn cells(trial: &Trial, first: bool) -> Vec<String> {
-    let share = |share: f64| format!("{:.2} %", 100.0 * share);
-    let wait = |seconds: f64| human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64));
-    vec![
-        if first { escape(&trial.form) } else { String::new() },
-        human::count(trial.addresses),
-        human::count(trial.seeds),
-        if trial.met { "<span class=\"good\">yes</span>".to_owned() } else { "<span class=\"bad\">no</span>".to_owned() },
-        human::count(trial.asked),
-        share(trial.refused),
-        share(trial.unserved),
-        trial.wait_p99_s.map_or_else(|| "–".to_owned(), wait),
-        human::count(trial.peak),
-        human::count(trial.peak_living),
-        human::count(trial.peak_ending),
-        human::count(trial.peak_leaked),
-    ]
 }
 
 #[cfg(test)]

@@ -13,16 +13,13 @@
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use crate::cells::{self, TableError, line};
+use crate::cells::{self, Column, TableError, maybe};
 use crate::figure::{Axis, Curve, Figure, Kind, Scale};
 use crate::human;
 use crate::schema::ResamplesSchema;
 use crate::statistics::Estimate;
 
 use super::figures::Plate;
-
-const COLUMNS: [&str; 13] =
-    ["schema", "build", "config", "resample", "pods", "living", "peak", "addresses", "block_s", "staying", "passing", "first_half", "of"];
 
 /// A size is named that is enough for this share of the resampled traces.
 const SHARE: f64 = 0.95;
@@ -184,19 +181,36 @@ fn content(rank: u64, many: u64) -> f64 {
     Beta::new(rank as f64, (many - rank + 1) as f64).map_or(0.0, |beta| beta.inverse_cdf(0.05))
 }
 
+/// A row of `resamples.csv`: build and configuration, how the trace was drawn, and what it needs.
+type Row<'a> = (&'a str, &'a str, &'a Drawn, &'a Resample);
+
+fn columns<'a>() -> [Column<Row<'a>>; 13] {
+    use Column::Cell;
+    [
+        Cell("schema", |_| ResamplesSchema::NAME.to_owned()),
+        Cell("build", |(build, ..)| (*build).to_owned()),
+        Cell("config", |(_, config, ..)| (*config).to_owned()),
+        Cell("resample", |(.., trace)| trace.number.to_string()),
+        Cell("pods", |(.., trace)| trace.pods.to_string()),
+        Cell("living", |(.., trace)| trace.living.to_string()),
+        Cell("peak", |(.., trace)| trace.peak.to_string()),
+        Cell("addresses", |(.., trace)| maybe(trace.addresses)),
+        Cell("block_s", |(.., drawn, _)| drawn.block_s.to_string()),
+        Cell("staying", |(.., drawn, _)| drawn.staying.to_string()),
+        Cell("passing", |(.., drawn, _)| drawn.passing.to_string()),
+        Cell("first_half", |(.., drawn, _)| drawn.first_half.to_string()),
+        Cell("of", |(.., drawn, _)| drawn.of.to_string()),
+    ]
+}
+
 /// The head of `resamples.csv`.
 pub fn resamples_head() -> String {
-    line(COLUMNS.map(str::to_owned))
+    cells::head(&columns())
 }
 
 /// The row of a trace.
 pub fn resample_row(build: &str, config: &str, drawn: &Drawn, trace: &Resample) -> String {
-    let [number, pods, living, peak] = [trace.number, trace.pods, trace.living, trace.peak].map(|number| number.to_string());
-    let addresses = trace.addresses.map_or_else(String::new, |addresses| addresses.to_string());
-    let counts = [drawn.staying, drawn.passing, drawn.first_half, drawn.of].map(|count| count.to_string());
-    let drawn = std::iter::once(drawn.block_s.to_string()).chain(counts);
-    let made = [ResamplesSchema::NAME, build, config].map(str::to_owned);
-    line(made.into_iter().chain([number, pods, living, peak, addresses]).chain(drawn))
+    cells::row(&columns(), &(build, config, drawn, trace))
 }
 
 /// Reads `resamples.csv` back.

@@ -15,40 +15,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::cells::{self, Cells, TableError, line};
+use crate::cells::{self, Column, TableError, maybe};
 use crate::schema::{SizesSchema, UsageSchema};
-use crate::statistics::Estimate;
 
 use super::need::Need;
 use super::trial::{Instant, Trial, Usage};
-
-const SIZES: [&str; 25] = [
-    "schema",
-    "build",
-    "config",
-    "scenario",
-    "form",
-    "addresses",
-    "seeds",
-    "met",
-    "missed_seed",
-    "asked",
-    "refused",
-    "unserved",
-    "wait_p50_s",
-    "wait_p99_s",
-    "peak",
-    "peak_living",
-    "peak_ending",
-    "peak_leaked",
-    "wanted",
-    "compression",
-    "step",
-    "missed",
-    "peak_mean",
-    "peak_mean_low",
-    "peak_mean_high",
-];
 
 /// What a search for a size was asked.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,41 +47,46 @@ pub struct Sizes {
     pub steps: BTreeMap<String, u64>,
 }
 
+/// A row of `sizes.csv`: what was asked, what the size is called in `runs.csv`, and what it gave.
+type Size<'a> = (&'a Asked, &'a str, &'a Trial);
+
+fn sizes<'a>() -> [Column<Size<'a>>; 23] {
+    use Column::{Cell, Estimate};
+    [
+        Cell("schema", |_| SizesSchema::NAME.to_owned()),
+        Cell("build", |(asked, ..)| asked.build.clone()),
+        Cell("config", |(asked, ..)| asked.config.clone()),
+        Cell("scenario", |(_, scenario, _)| (*scenario).to_owned()),
+        Cell("form", |(.., trial)| trial.form.clone()),
+        Cell("addresses", |(.., trial)| trial.addresses.to_string()),
+        Cell("seeds", |(.., trial)| trial.seeds.to_string()),
+        Cell("met", |(.., trial)| trial.met.to_string()),
+        Cell("missed_seed", |(.., trial)| maybe(trial.missed_seed)),
+        Cell("asked", |(.., trial)| trial.asked.to_string()),
+        Cell("refused", |(.., trial)| trial.refused.to_string()),
+        Cell("unserved", |(.., trial)| trial.unserved.to_string()),
+        Cell("wait_p50_s", |(.., trial)| maybe(trial.wait_p50_s)),
+        Cell("wait_p99_s", |(.., trial)| maybe(trial.wait_p99_s)),
+        Cell("peak", |(.., trial)| trial.peak.to_string()),
+        Cell("peak_living", |(.., trial)| trial.peak_living.to_string()),
+        Cell("peak_ending", |(.., trial)| trial.peak_ending.to_string()),
+        Cell("peak_leaked", |(.., trial)| trial.peak_leaked.to_string()),
+        Cell("wanted", |(asked, ..)| asked.needs.iter().map(Need::asked).collect::<Vec<_>>().join(" ")),
+        Cell("compression", |(asked, ..)| asked.compression.to_string()),
+        Cell("step", |(asked, ..)| asked.step.to_string()),
+        Cell("missed", |(.., trial)| maybe(trial.missed)),
+        Estimate("peak_mean", |(.., trial)| trial.peak_mean),
+    ]
+}
+
 /// The head of `sizes.csv`.
 pub fn sizes_head() -> String {
-    line(SIZES.map(str::to_owned))
+    cells::head(&sizes())
 }
 
 /// The row of a size, which is called `scenario` in `runs.csv`.
 pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
-    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-    line([
-        SizesSchema::NAME.to_owned(),
-        asked.build.clone(),
-        asked.config.clone(),
-        scenario.to_owned(),
-        trial.form.clone(),
-        trial.addresses.to_string(),
-        trial.seeds.to_string(),
-        trial.met.to_string(),
-        trial.missed_seed.map_or_else(String::new, |seed| seed.to_string()),
-        trial.asked.to_string(),
-        trial.refused.to_string(),
-        trial.unserved.to_string(),
-        number(trial.wait_p50_s),
-        number(trial.wait_p99_s),
-        trial.peak.to_string(),
-        trial.peak_living.to_string(),
-        trial.peak_ending.to_string(),
-        trial.peak_leaked.to_string(),
-        asked.needs.iter().map(Need::asked).collect::<Vec<_>>().join(" "),
-        asked.compression.to_string(),
-        asked.step.to_string(),
-        trial.missed.map_or_else(String::new, |missed| missed.to_string()),
-        number(trial.peak_mean.map(|mean| mean.value)),
-        number(trial.peak_mean.and_then(|mean| mean.low)),
-        number(trial.peak_mean.and_then(|mean| mean.high)),
-    ])
+    cells::row(&sizes(), &(asked, scenario, trial))
 }
 
 /// Reads `sizes.csv` back.
@@ -153,32 +129,36 @@ pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
                 "" => None,
                 _ => Some(row.count("missed")?),
             },
-            peak_mean: match row.get("peak_mean").unwrap_or_default() {
-                "" => None,
-                _ => Some(estimate(&row, "peak_mean")?),
+            peak_mean: match row.get("peak_mean") {
+                Some(_) => row.estimate("peak_mean")?,
+                None => None,
             },
         })
     })?;
     Ok(Sizes { asked, trials, steps })
 }
 
-const HELD: [&str; 4] = ["living", "ending", "leaked", "total"];
+fn usage<'a>() -> [Column<(&'a str, &'a Instant)>; 7] {
+    use Column::{Cell, Estimate};
+    [
+        Cell("schema", |_| UsageSchema::NAME.to_owned()),
+        Cell("scenario", |(scenario, _)| (*scenario).to_owned()),
+        Cell("at_s", |(_, at)| at.at_s.to_string()),
+        Estimate("living", |(_, at)| Some(at.living)),
+        Estimate("ending", |(_, at)| Some(at.ending)),
+        Estimate("leaked", |(_, at)| Some(at.leaked)),
+        Estimate("total", |(_, at)| Some(at.total)),
+    ]
+}
 
 /// The head of `usage.csv`.
 pub fn usage_head() -> String {
-    let held = HELD.iter().flat_map(|name| ["", "_low", "_high"].map(|end| format!("{name}{end}")));
-    line(["schema", "scenario", "at_s"].map(str::to_owned).into_iter().chain(held))
+    cells::head(&usage())
 }
 
 /// The rows of a size over time.
-pub fn usage_rows(scenario: &str, usage: &Usage) -> String {
-    let row = |at: &Instant| {
-        let cells =
-            |found: Estimate| [Some(found.value), found.low, found.high].map(|end| end.map_or_else(String::new, |end| end.to_string()));
-        let held = [at.living, at.ending, at.leaked, at.total].into_iter().flat_map(cells);
-        line([UsageSchema::NAME.to_owned(), scenario.to_owned(), at.at_s.to_string()].into_iter().chain(held))
-    };
-    usage.0.iter().map(row).collect()
+pub fn usage_rows(scenario: &str, held: &Usage) -> String {
+    held.0.iter().map(|at| cells::row(&usage(), &(scenario, at))).collect()
 }
 
 /// Reads the rows of a size from `usage.csv`.
@@ -187,18 +167,13 @@ pub fn usage_rows(scenario: &str, usage: &Usage) -> String {
 /// It is something else, it is empty, or a value cannot be.
 pub fn usage_of(text: &str, scenario: &str) -> Result<Usage, TableError> {
     let rows = cells::read(text, "addresses over time", UsageSchema::NAME, |row| {
-        let held = |name: &str| estimate(&row, name);
-        let [living, ending, leaked, total] = HELD.map(held);
+        let held = |name: &str| row.estimate(name)?.ok_or_else(|| row.wrong(name, "", "number"));
+        let [living, ending, leaked, total] = ["living", "ending", "leaked", "total"].map(held);
         let at =
             Instant { at_s: row.number("at_s")?.unwrap_or_default(), living: living?, ending: ending?, leaked: leaked?, total: total? };
         Ok((row.text("scenario")? == scenario).then_some(at))
     })?;
     Ok(Usage(rows.into_iter().flatten().collect()))
-}
-
-fn estimate(row: &Cells<'_>, name: &str) -> Result<Estimate, TableError> {
-    let value = row.number(name)?.ok_or_else(|| row.wrong(name, "", "number"))?;
-    Ok(Estimate { value, low: row.number(&format!("{name}_low"))?, high: row.number(&format!("{name}_high"))? })
 }
 
 #[cfg(test)]

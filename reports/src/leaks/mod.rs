@@ -24,11 +24,11 @@ pub use what_if::changed_name;
 
 use std::collections::BTreeMap;
 
-use crate::Made;
 use crate::against::{Against, Baseline, Compared, Incomparable, Settings};
 use crate::exit;
 use crate::reclaim::Reclaimed;
 use crate::schema::ReclaimReportSchema;
+use crate::{Made, Report};
 
 /// The question of `report reclaim`.
 pub const QUESTION: &str = "How long do leaked addresses stay recorded, and how far does reclaim keep from addresses in use?";
@@ -108,6 +108,32 @@ impl LeaksReport {
         let pairs = against::compare(&old.report, self)?;
         self.against = Some(Against::new(&old.from, &old.report.made, &self.made, pairs));
         Ok(())
+    }
+}
+
+impl Report for LeaksReport {
+    fn made(&self) -> &Made {
+        &self.made
+    }
+
+    fn headline(&self) -> Option<&str> {
+        Some(&self.headline)
+    }
+
+    fn answers(&self) -> &[String] {
+        &self.answers
+    }
+
+    fn against(&self) -> Option<&Against> {
+        self.against.as_ref()
+    }
+
+    fn what_if(&self) -> &[Compared] {
+        &self.what_if
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted
     }
 }
 

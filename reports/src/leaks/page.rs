@@ -2,44 +2,45 @@
 
 use crate::figure::DrawError;
 use crate::human;
-use crate::page::{Page, escape, estimate};
+use crate::page::{Column, Page, escape, estimate, maybe, unfinished};
 
 use super::LeaksReport;
 use super::answer::time;
 use super::figures::Plate;
 use super::group::Group;
 
-const HEADS: [&str; 14] = [
-    "Way",
-    "Addresses",
-    "Runs",
-    "Delay p50",
-    "p90",
-    "p99",
-    "longest",
-    "Longest bound",
-    "Later than the bound",
-    "share",
-    "Least margin",
-    "p1",
-    "p50",
-    "Answered on",
+const COLUMNS: [Column<Group>; 14] = [
+    ("Way", |group| escape(group.path.name())),
+    ("Addresses", |group| human::count(group.addresses)),
+    ("Runs", |group| human::count(group.runs)),
+    ("Delay p50", |group| estimate(group.delay_p50_s, &time)),
+    ("p90", |group| estimate(group.delay_p90_s, &time)),
+    ("p99", |group| estimate(group.delay_p99_s, &time)),
+    ("longest", |group| maybe(group.delay_max_s, time)),
+    ("Longest bound", |group| maybe(group.bound_max_s, time)),
+    ("Later than the bound", |group| bad(group.late)),
+    ("share", |group| estimate(group.late_share, &|share| format!("{:.1} %", 100.0 * share))),
+    ("Least margin", |group| maybe(group.margin_min_s, time)),
+    ("p1", |group| estimate(group.margin_p01_s, &time)),
+    ("p50", |group| estimate(group.margin_p50_s, &time)),
+    ("Answered on", |group| bad(group.answered)),
 ];
+
+/// A number that should be none.
+fn bad(count: u64) -> String {
+    if count == 0 { "0".to_owned() } else { format!("<span class=\"bad\">{}</span>", human::count(count)) }
+}
 
 /// The file's text, with these figures in it.
 ///
 /// # Errors
 /// A figure could not be drawn.
 pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError> {
-    let mut page = Page::new("Reclaim", &report.made.question);
     let addresses: u64 = report.groups.iter().map(|group| group.addresses).sum();
     let runs = report.runs.map_or_else(String::new, |runs| format!(" of {}", human::plural(runs, "run", "runs")));
-    let unfinished = if report.interrupted { "; interrupted before its last run" } else { "" };
-    page.meta(&format!("{}{runs}{unfinished}.", human::plural(addresses, "address", "addresses")));
-    page.headline(&report.headline);
-    page.answer(&report.answers);
-    page.against(report.against.as_ref());
-    page.what_if(&report.what_if);
+    let unfinished = unfinished(report, "run");
+    let rests_on = format!("{}{runs}{unfinished}.", human::plural(addresses, "address", "addresses"));
+    let mut page = Page::of(report, "Reclaim", &rests_on);
     let mut scenarios: Vec<&str> = report.groups.iter().map(|group| &*group.scenario).collect();
     scenarios.dedup();
     for scenario in scenarios {
@@ -48,7 +49,7 @@ pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError>
             page.figure(&plate.figure, plate.caption)?;
         }
         let groups = report.groups.iter().filter(|group| group.scenario == scenario);
-        page.numbers(HEADS, groups.map(|group| (true, cells(group))));
+        page.grouped("The numbers", &COLUMNS, groups, |group| group.path.name());
     }
     let more = [
         ("seeds", "from 0 on; each run by itself stands in <code>runs.csv</code>, each address in <code>reclaims.csv</code>".to_owned()),
@@ -75,28 +76,6 @@ pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError>
     ];
     page.made(&report.made, &more);
     Ok(page.end())
-}
-
-fn cells(group: &Group) -> Vec<String> {
-    let plain = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), time);
-    let share = |share: f64| format!("{:.1} %", 100.0 * share);
-    let bad = |count: u64| if count == 0 { "0".to_owned() } else { format!("<span class=\"bad\">{}</span>", human::count(count)) };
-    vec![
-        escape(group.path.name()),
-        human::count(group.addresses),
-        human::count(group.runs),
-        estimate(group.delay_p50_s, &time),
-        estimate(group.delay_p90_s, &time),
-        estimate(group.delay_p99_s, &time),
-        plain(group.delay_max_s),
-        plain(group.bound_max_s),
-        bad(group.late),
-        estimate(group.late_share, &share),
-        plain(group.margin_min_s),
-        estimate(group.margin_p01_s, &time),
-        estimate(group.margin_p50_s, &time),
-        bad(group.answered),
-    ]
 }
 
 #[cfg(test)]

@@ -7,51 +7,50 @@
 //! | `delay_p50_s` … `margin_p50_s` | times in seconds; `_low` and `_high` are the ends of the interval of 95 %; empty = nothing to take it from, an end that nothing bounds |
 //! | `late`, `answered` | how many addresses; the shares with their intervals beside them |
 
-use crate::Seconds;
-use crate::cells::{self, Cells, TableError, line};
+use crate::cells::{self, Cells, Column, TableError, maybe};
 use crate::reclaim::{ReclaimPath, Reclaimed, RightEnd};
 use crate::schema::{ReclaimPathsSchema, ReclaimsSchema};
 use crate::spread::Margin;
-use crate::statistics::Estimate;
+use crate::{Made, Seconds};
 
 use super::{Found, Group, LeaksReport};
 
-type Column = (&'static str, fn(&Group) -> Option<Estimate>);
+/// How the report was made, and the group of the row.
+type Row<'a> = (&'a Made, &'a Group);
 
-const ESTIMATES: [Column; 7] = [
-    ("delay_p50_s", |group| group.delay_p50_s),
-    ("delay_p90_s", |group| group.delay_p90_s),
-    ("delay_p99_s", |group| group.delay_p99_s),
-    ("margin_p01_s", |group| group.margin_p01_s),
-    ("margin_p50_s", |group| group.margin_p50_s),
-    ("late_share", |group| group.late_share),
-    ("answered_share", |group| group.answered_share),
-];
+fn columns<'a>() -> [Column<Row<'a>>; 19] {
+    use Column::{Cell, Estimate};
+    [
+        Cell("schema", |_| ReclaimPathsSchema::NAME.to_owned()),
+        Cell("build", |(made, _)| made.build.clone()),
+        Cell("config", |(made, _)| made.config.clone()),
+        Cell("scenario", |(_, group)| group.scenario.clone()),
+        Cell("path", |(_, group)| group.path.name().to_owned()),
+        Cell("runs", |(_, group)| group.runs.to_string()),
+        Cell("addresses", |(_, group)| group.addresses.to_string()),
+        Cell("delay_max_s", |(_, group)| maybe(group.delay_max_s)),
+        Cell("bound_max_s", |(_, group)| maybe(group.bound_max_s)),
+        Cell("margin_min_s", |(_, group)| maybe(group.margin_min_s)),
+        Cell("late", |(_, group)| group.late.to_string()),
+        Cell("answered", |(_, group)| group.answered.to_string()),
+        Estimate("delay_p50_s", |(_, group)| group.delay_p50_s),
+        Estimate("delay_p90_s", |(_, group)| group.delay_p90_s),
+        Estimate("delay_p99_s", |(_, group)| group.delay_p99_s),
+        Estimate("margin_p01_s", |(_, group)| group.margin_p01_s),
+        Estimate("margin_p50_s", |(_, group)| group.margin_p50_s),
+        Estimate("late_share", |(_, group)| group.late_share),
+        Estimate("answered_share", |(_, group)| group.answered_share),
+    ]
+}
 
 /// The head of `paths.csv`.
 pub fn head() -> String {
-    let plain =
-        ["schema", "build", "config", "scenario", "path", "runs", "addresses", "delay_max_s", "bound_max_s", "margin_min_s", "late"];
-    let estimates = ESTIMATES.iter().flat_map(|(name, _)| ["", "_low", "_high"].map(|end| format!("{name}{end}")));
-    line(plain.into_iter().map(str::to_owned).chain(["answered".to_owned()]).chain(estimates))
+    cells::head(&columns())
 }
 
 /// The rows of `paths.csv`.
 pub fn rows(report: &LeaksReport) -> String {
-    report.groups.iter().map(|group| row(report, group)).collect()
-}
-
-fn row(report: &LeaksReport, group: &Group) -> String {
-    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-    let mut cells = vec![ReclaimPathsSchema::NAME.to_owned(), report.made.build.clone(), report.made.config.clone()];
-    cells.extend([group.scenario.clone(), group.path.name().to_owned(), group.runs.to_string(), group.addresses.to_string()]);
-    cells.extend([group.delay_max_s, group.bound_max_s, group.margin_min_s].map(number));
-    cells.extend([group.late.to_string(), group.answered.to_string()]);
-    for (_, of) in ESTIMATES {
-        let found = of(group);
-        cells.extend([found.map(|found| found.value), found.and_then(|found| found.low), found.and_then(|found| found.high)].map(number));
-    }
-    line(cells)
+    report.groups.iter().map(|group| cells::row(&columns(), &(&report.made, group))).collect()
 }
 
 /// Reads `reclaims.csv` back. Of tables that were written before there were bounds, everything else is read.
@@ -103,7 +102,6 @@ fn seconds(row: &Cells<'_>, column: &str) -> Result<Option<Seconds>, TableError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Made;
     use crate::leaks::tests::found;
     use crate::reclaim::ReclaimRun;
     use crate::rows::Rows;

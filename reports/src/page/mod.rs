@@ -4,12 +4,12 @@
 
 use std::fmt::Write;
 
-use crate::Made;
 use crate::against::{Against, Compared};
 use crate::figure::{DrawError, Figure};
 use crate::printable;
 use crate::reference;
 use crate::statistics::Estimate;
+use crate::{Made, Report};
 
 /// The style of all pages, light and dark.
 pub(crate) const STYLE: &str = include_str!("page.css");
@@ -19,6 +19,9 @@ const MANY: usize = 14;
 
 /// A page that is being written.
 pub struct Page(String);
+
+/// A column of a table: its head, and what stands in the row of a `T`. Both are markup.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
 
 impl Page {
     /// A page that begins with its question. `title` is that of the window.
@@ -36,6 +39,19 @@ impl Page {
             escape(question)
         );
         Self(page)
+    }
+
+    /// The page of a report as far as all have the same: the question, `rests_on` (how much the answer does), the answer, comparisons.
+    pub(crate) fn of(report: &impl Report, title: &str, rests_on: &str) -> Self {
+        let mut page = Self::new(title, &report.made().question);
+        page.meta(rests_on);
+        if let Some(headline) = report.headline() {
+            page.headline(headline);
+        }
+        page.answer(report.answers());
+        page.against(report.against());
+        page.what_if(report.what_if());
+        page
     }
 
     /// How much the answer rests on, in small letters.
@@ -129,6 +145,24 @@ impl Page {
         self.0.push_str("</table></div>\n");
     }
 
+    /// A table by its columns. Rows of the same group follow each other; only the first of them has a first cell.
+    pub(crate) fn grouped<'a, T: 'a>(
+        &mut self,
+        title: &str,
+        columns: &[Column<T>],
+        rows: impl IntoIterator<Item = &'a T>,
+        group: fn(&T) -> &str,
+    ) {
+        let mut last = None;
+        let rows = rows.into_iter().map(|row| {
+            let first = last.replace(group(row)) != Some(group(row));
+            let begin = usize::from(!first);
+            let cells = columns[begin..].iter().map(|(_, cell)| cell(row));
+            (first, std::iter::repeat_n(String::new(), begin).chain(cells).collect())
+        });
+        self.table(title, columns.iter().map(|(head, _)| *head), rows);
+    }
+
     /// What changed since an earlier report, if there is one to compare with.
     pub fn against(&mut self, against: Option<&Against>) {
         let Some(against) = against else { return };
@@ -144,14 +178,20 @@ impl Page {
         }
     }
 
-    fn compared(&mut self, title: &str, [old, new]: [&str; 2], changes: &[Compared]) {
-        let heads = ["", "Figure", old, new, "Change", "p", "Test"];
-        let shown: Vec<&Compared> = changes.iter().filter(|change| !change.is_nothing()).collect();
-        let rows = shown.iter().enumerate().map(|(number, change)| {
-            let first = number == 0 || shown[number - 1].place != change.place;
-            (first, compared(change, first))
-        });
-        self.table(title, heads, rows);
+    fn compared(&mut self, title: &str, [old, new]: [&'static str; 2], changes: &[Compared]) {
+        let columns: [Column<Compared>; 7] = [
+            ("", |change| escape(&change.place)),
+            ("Figure", |change| words(&escape(&change.figure))),
+            (old, |change| estimate(Some(change.old), &|value| change.value(value))),
+            (new, |change| estimate(Some(change.new), &|value| change.value(value))),
+            ("Change", |change| match change.interval() {
+                interval if interval.is_empty() => change.change(),
+                interval => format!("{} <small>{interval}</small>", change.change()),
+            }),
+            ("p", |change| maybe(change.p, |p| if p < 0.001 { "&lt; 0.001".to_owned() } else { format!("{p:.3}") })),
+            ("Test", |change| words(&format!("{} <small>{}</small>", change.verdict(), change.test))),
+        ];
+        self.grouped(title, &columns, changes.iter().filter(|change| !change.is_nothing()), |change| &change.place);
     }
 
     /// How it was made, with what else there is to say of that: names and markup.
@@ -179,28 +219,19 @@ impl Page {
     }
 }
 
-fn compared(change: &Compared, first: bool) -> Vec<String> {
-    let place = if first { escape(&change.place) } else { String::new() };
-    let value = |found: Estimate| estimate(Some(found), &|value| change.value(value));
-    let interval = match change.interval() {
-        interval if interval.is_empty() => String::new(),
-        interval => format!(" <small>{interval}</small>"),
-    };
-    let p = change.p.map_or_else(|| "–".to_owned(), |p| if p < 0.001 { "&lt; 0.001".to_owned() } else { format!("{p:.3}") });
-    vec![
-        place,
-        words(&escape(&change.figure)),
-        value(change.old),
-        value(change.new),
-        format!("{}{interval}", change.change()),
-        p,
-        words(&format!("{} <small>{}</small>", change.verdict(), change.test)),
-    ]
+/// What stands behind the size of a report that was interrupted before the `last` of its parts, such as runs; empty = it was not.
+pub(crate) fn unfinished(report: &impl Report, last: &str) -> String {
+    if report.interrupted() { format!("; interrupted before its last {last}") } else { String::new() }
 }
 
 /// Markup that wraps where a column has no room for it.
 fn words(markup: &str) -> String {
     format!("<span class=\"words\">{markup}</span>")
+}
+
+/// A value that may not be there.
+pub(crate) fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), show)
 }
 
 /// A value, and its interval in small letters.

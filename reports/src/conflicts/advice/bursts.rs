@@ -14,48 +14,36 @@ use crate::cells::{self, TableError, line};
 use crate::pool::{PoolCounts, PoolRun, ServerQueue};
 use crate::schema::AdviceBurstsSchema;
 
-const COUNTS: [&str; 13] = [
-    "calls",
-    "allocated",
-    "refused",
-    "attempts",
-    "conflicts",
-    "create_races",
-    "exhausted",
-    "lost_at_end",
-    "shared_addresses",
-    "sharing",
-    "repeated",
-    "repeated_conflicts",
-    "repeated_exhausted",
+/// A column of a count, and where that count is kept.
+type Count = (&'static str, fn(&mut PoolCounts) -> &mut u64);
+
+const COUNTS: [Count; 13] = [
+    ("calls", |all| &mut all.calls),
+    ("allocated", |all| &mut all.allocated),
+    ("refused", |all| &mut all.refused),
+    ("attempts", |all| &mut all.attempts),
+    ("conflicts", |all| &mut all.conflicts),
+    ("create_races", |all| &mut all.create_races),
+    ("exhausted", |all| &mut all.exhausted),
+    ("lost_at_end", |all| &mut all.lost_at_end),
+    ("shared_addresses", |all| &mut all.shared_addresses),
+    ("sharing", |all| &mut all.sharing),
+    ("repeated", |all| &mut all.repeated),
+    ("repeated_conflicts", |all| &mut all.repeated_conflicts),
+    ("repeated_exhausted", |all| &mut all.repeated_exhausted),
 ];
 
 /// The head of the table.
 pub fn head() -> String {
     let ends = ["makespan_us", "requests", "waited_us", "took_us"];
-    line(["schema", "policy", "seed"].into_iter().chain(COUNTS).chain(ends).map(str::to_owned))
+    line(["schema", "policy", "seed"].into_iter().chain(COUNTS.map(|(name, _)| name)).chain(ends).map(str::to_owned))
 }
 
 /// The row of a burst.
 pub fn row(policy: &str, seed: u64, run: &PoolRun) -> String {
-    let all = &run.counts;
-    let counts = [
-        all.calls,
-        all.allocated,
-        all.refused,
-        all.attempts,
-        all.conflicts,
-        all.create_races,
-        all.exhausted,
-        all.lost_at_end,
-        all.shared_addresses,
-        all.sharing,
-        all.repeated,
-        all.repeated_conflicts,
-        all.repeated_exhausted,
-    ];
+    let mut counts = run.counts;
     let mut cells = vec![AdviceBurstsSchema::NAME.to_owned(), policy.to_owned(), seed.to_string()];
-    cells.extend(counts.map(|count| count.to_string()));
+    cells.extend(COUNTS.map(|(_, count)| count(&mut counts).to_string()));
     cells.push(run.makespan.as_micros().to_string());
     let queue = |of: fn(ServerQueue) -> u64| run.queue.map_or_else(String::new, |queue| of(queue).to_string());
     cells.extend([queue(|queue| queue.requests), queue(|queue| queue.waited.as_micros())]);
@@ -69,12 +57,10 @@ pub fn row(policy: &str, seed: u64, run: &PoolRun) -> String {
 /// It is something else, it is empty, or a value cannot be.
 pub fn read(text: &str) -> Result<Vec<(String, u64, PoolRun)>, TableError> {
     cells::read(text, "bursts", AdviceBurstsSchema::NAME, |row| {
-        let mut counts = [0; COUNTS.len()];
-        for (count, name) in counts.iter_mut().zip(COUNTS) {
-            *count = row.count(name)?;
+        let mut counts = PoolCounts::default();
+        for (name, count) in COUNTS {
+            *count(&mut counts) = row.count(name)?;
         }
-        let [calls, allocated, refused, attempts, conflicts, create_races, exhausted, rest @ ..] = counts;
-        let [lost_at_end, shared_addresses, sharing, repeated, repeated_conflicts, repeated_exhausted] = rest;
         let queue = match row.text("requests")? {
             "" => None,
             _ => Some(ServerQueue { requests: row.count("requests")?, waited: Seconds::from_micros(row.count("waited_us")?) }),
@@ -83,28 +69,7 @@ pub fn read(text: &str) -> Result<Vec<(String, u64, PoolRun)>, TableError> {
         let wrong = || row.wrong("took_us", took, "list of whole numbers");
         let took: Result<Vec<Seconds>, TableError> =
             took.split_whitespace().map(|one| one.parse().map(Seconds::from_micros).map_err(|_| wrong())).collect();
-        let run = PoolRun {
-            counts: PoolCounts {
-                calls,
-                allocated,
-                refused,
-                attempts,
-                conflicts,
-                create_races,
-                exhausted,
-                lost_at_end,
-                shared_addresses,
-                sharing,
-                repeated,
-                repeated_conflicts,
-                repeated_exhausted,
-                ..PoolCounts::default()
-            },
-            took: took?,
-            makespan: Seconds::from_micros(row.count("makespan_us")?),
-            queue,
-            ..PoolRun::default()
-        };
+        let run = PoolRun { counts, took: took?, makespan: Seconds::from_micros(row.count("makespan_us")?), queue, ..PoolRun::default() };
         Ok((row.text("policy")?.to_owned(), row.count("seed")?, run))
     })
 }

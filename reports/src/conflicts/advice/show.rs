@@ -1,54 +1,47 @@
 //! Advice as a table for a spreadsheet, a part of a page, and a figure.
 
+use serde::Serialize;
+
 use super::answer::value;
 use super::{Advice, Gain, Ranked};
 use crate::against::Unit;
-use crate::cells::line;
+use crate::cells::{self, Column};
 use crate::conflicts::ConflictsReport;
 use crate::conflicts::metric::Metric;
 use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
 use crate::page::{Page, escape};
 use crate::schema::AdviceSchema;
-use crate::statistics::Estimate;
 
-const COLUMNS: [&str; 18] = [
-    "schema",
-    "rank",
-    "policy",
-    "today",
-    "needs",
-    "failing",
-    "figure",
-    "unit",
-    "was",
-    "was_low",
-    "was_high",
-    "is",
-    "is_low",
-    "is_high",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "significant",
-];
+/// A figure of something that was tried.
+type Row<'a> = (&'a Ranked, &'a Gain);
+
+fn columns<'a>() -> [Column<Row<'a>>; 12] {
+    use Column::{Cell, Estimate};
+    [
+        Cell("schema", |_| AdviceSchema::NAME.to_owned()),
+        Cell("rank", |(ranked, _)| ranked.rank.to_string()),
+        Cell("policy", |(ranked, _)| ranked.policy.clone()),
+        Cell("today", |(ranked, _)| ranked.today.to_string()),
+        Cell("needs", |(ranked, _)| in_json(ranked.needs)),
+        Cell("failing", |(ranked, _)| ranked.failing.to_string()),
+        Cell("figure", |(_, gain)| gain.figure.to_owned()),
+        Cell("unit", |(_, gain)| in_json(gain.unit)),
+        Estimate("was", |(_, gain)| Some(gain.today)),
+        Estimate("is", |(_, gain)| Some(gain.with)),
+        Estimate("difference", |(_, gain)| Some(gain.difference)),
+        Cell("significant", |(_, gain)| gain.significant.to_string()),
+    ]
+}
+
+/// A word as the JSON form has it.
+fn in_json(word: impl Serialize) -> String {
+    serde_json::to_value(word).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
 
 /// `advice.csv`: a row for each figure of what was tried, best first.
 pub fn csv(advice: &Advice) -> String {
-    let row = |ranked: &Ranked, gain: &Gain| {
-        let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-        let estimate = |found: Estimate| [Some(found.value), found.low, found.high].map(number);
-        let text = |value: serde_json::Result<serde_json::Value>| {
-            value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-        };
-        let mut cells = vec![AdviceSchema::NAME.to_owned(), ranked.rank.to_string(), ranked.policy.clone(), ranked.today.to_string()];
-        cells.extend([text(serde_json::to_value(ranked.needs)), ranked.failing.to_string(), gain.figure.to_owned()]);
-        cells.push(text(serde_json::to_value(gain.unit)));
-        cells.extend([gain.today, gain.with, gain.difference].into_iter().flat_map(estimate));
-        cells.push(gain.significant.to_string());
-        line(cells)
-    };
-    let rows = advice.ranked.iter().flat_map(|ranked| ranked.figures.iter().map(move |gain| row(ranked, gain)));
-    line(COLUMNS.map(str::to_owned)) + &rows.collect::<String>()
+    let figures = advice.ranked.iter().flat_map(|ranked| ranked.figures.iter().map(move |gain| (ranked, gain)));
+    cells::head(&columns()) + &figures.map(|figure| cells::row(&columns(), &figure)).collect::<String>()
 }
 
 /// What a figure gains: `-31.8 (-32.6 to -31.0)`; `n.s.` in place of the first number where chance alone may explain it. Empty for today's

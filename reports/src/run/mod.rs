@@ -1,9 +1,12 @@
 //! The result of `run`: what each scenario did over its seeds. The JSON form is `ipam-sim/run/1`.
 
+mod judge;
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::judge::EXCUSED_AT_MOST;
 use crate::coverage::{self, PointCount};
 use crate::finding::{
     ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,

@@ -32,9 +32,11 @@ impl Folder {
         self.0.join(name).display().to_string()
     }
 
-    /// Writes a file, and gives its path as [`path`](Self::path) does.
+    /// Writes a file, also into folders that are not there yet, and gives its path as [`path`](Self::path) does.
     pub fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.join(name), text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let path = self.0.join(name);
+        let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, text));
+        written.unwrap_or_else(|error| panic!("{name}: {error}"));
         self.path(name)
     }
 
@@ -53,6 +55,8 @@ mod tests {
         let folder = Folder::new("a");
         let file = folder.file("b.txt", "text");
         assert_eq!((folder.text("b.txt").as_str(), std::fs::read_to_string(&file).unwrap().as_str()), ("text", "text"));
+        folder.file("c/d.txt", "inner");
+        assert_eq!(folder.text("c/d.txt"), "inner");
         let path = folder.0.clone();
         drop(folder);
         assert!(!path.exists());

@@ -86,8 +86,11 @@ fn add_imports(file: &File, path: &str, imports: &mut Imports) {
         }
     }
     code.truncate(code.find("#[cfg(test)]\nmod ").unwrap_or(code.len()));
-    let single = Regex::new(r"\bcrate::(\w+)").expect("a constant");
-    let several = Regex::new(r"\bcrate::\{([^;]*)\}").expect("a constant");
+    // From a module n levels deep, n times `super` is the crate, too.
+    let depth = path.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").count();
+    let root = format!(r"\b(?:crate::|(?:super::){{{depth}}})");
+    let single = Regex::new(&format!(r"{root}(\w+)")).expect("a constant");
+    let several = Regex::new(&format!(r"{root}\{{([^;]*)\}}")).expect("a constant");
     let first = Regex::new(r"(?:^|,)\s*(\w+)").expect("a constant");
     let names = single.captures_iter(&code).map(|found| found.get(1).expect("the group is not optional"));
     let grouped = several.captures_iter(&code).flat_map(|found| {
@@ -151,6 +154,14 @@ mod tests {
         let tests = "use crate::b::B;\n#[cfg(test)]\nmod tests {\n    use crate::c::C;\n}\n";
         assert_eq!(findings("", &[("p/src/a.rs", tests), ("p/src/b.rs", ""), ("p/src/c.rs", "use crate::a::A;\n")]), [""; 0]);
         assert_eq!(findings("", &[("p/src/a/mod.rs", "use crate::b::B;\n"), ("p/src/b/tests.rs", "use crate::a::A;\n")]), [""; 0]);
+    }
+
+    #[test]
+    fn an_import_by_way_of_the_parent_is_one() {
+        let files = [("p/src/a.rs", "use super::b::B;\n"), ("p/src/b/mod.rs", "mod d;\n"), ("p/src/b/d.rs", "use super::super::a::A;\n")];
+        assert_eq!(findings("", &files).len(), 1);
+        let own = [("p/src/a.rs", "use super::b::B;\n"), ("p/src/b/mod.rs", "mod a;\n"), ("p/src/b/d.rs", "use super::a::A;\n")];
+        assert_eq!(findings("", &own), [""; 0], "the module of its own folder is another one");
     }
 
     #[test]

@@ -61,6 +61,7 @@ mod document;
 mod driver;
 mod error;
 mod go_json;
+mod holders;
 mod instance;
 mod observer;
 mod outcome;
@@ -76,6 +77,7 @@ mod release;
 mod release_upstream;
 mod seconds;
 mod select;
+mod start_error;
 mod vm;
 
 pub use address::{Address, AddressKey};
@@ -85,7 +87,7 @@ pub use attempts::Retry;
 pub use available::Available;
 pub use cloud::{
     Adaptor, AdaptorSettings, AgentProxy, ControllerSettings, FINALIZER, PeerPod, PeerPodController, PeerPodOwners, PeerPodSpec,
-    PeerPodStatus, ProxyError, Sandbox, SettingsSource, StartError, Started, UnknownSandbox,
+    PeerPodStatus, Sandbox, SettingsSource, Started, UnknownSandbox,
 };
 pub use config::{PoolConfig, PoolConfigError};
 pub use config_map::{PoolConfigMap, PoolData, STATE_KEY};
@@ -104,6 +106,7 @@ pub use reads::PoolStatus;
 pub use reclaim::Suspects;
 pub use seconds::Seconds;
 pub use select::select_index;
+pub use start_error::{ProxyError, StartError};
 pub use vm::{Reboot, VmAccess, VmError};
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::Address;
-use super::cloud::StartError;
 use super::decide::{PodName, Recovered};
 use super::error::PoolError;
 use super::outcome::{Effort, Released};
+use super::start_error::StartError;
 use kube_machinery::api::{ApiError, ObjectKey};
 
 /// Looks on and changes nothing. Called between two steps of an operation: it must neither wait nor call back.

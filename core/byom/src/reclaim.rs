@@ -1,10 +1,9 @@
 //! Finding records that nobody owns any more (B W3, W5, W6), and releasing them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::allocations::Allocations;
 use super::driver::VmPool;
@@ -35,34 +34,6 @@ impl Suspects {
         self.0 = unowned.map(|id| (id.clone(), self.0.get(id).copied().unwrap_or(now))).collect();
         let due = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= grace);
         due.map(|(id, _)| id.clone()).collect()
-    }
-}
-
-/// Whom VMs serve that are recorded for another allocation and refused to boot for it. Where a record was overwritten, and its owner went
-/// without its VM, nobody else knows. Clones are the same memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Holders(Arc<Mutex<BTreeMap<Arc<str>, Address>>>);
-
-impl Holders {
-    pub(super) fn learn(&self, error: &PoolError) {
-        if let PoolError::HeldByAnother { address, holder } = error {
-            self.0.lock().unwrap().insert(holder.clone(), address.clone());
-        }
-    }
-
-    fn vm(&self, holder: &str) -> Option<Address> {
-        self.0.lock().unwrap().get(holder).cloned()
-    }
-
-    /// Forgets those that are owned after all, or may be; who is left.
-    fn unowned(&self, owned: &BTreeSet<Arc<str>>, owned_vms: &BTreeSet<AddressKey>) -> BTreeSet<Arc<str>> {
-        let mut holders = self.0.lock().unwrap();
-        holders.retain(|holder, vm| !owned.contains(holder) && !owned_vms.contains(vm.key()));
-        holders.keys().cloned().collect()
-    }
-
-    fn forget(&self, holder: &str) {
-        self.0.lock().unwrap().remove(holder);
     }
 }
 

@@ -2,8 +2,7 @@
 
 use thiserror::Error;
 
-use super::proxy::ProxyError;
-use crate::error::PoolError;
+use super::error::PoolError;
 
 /// Why a StartVM failed. In the hardened form nothing is left of it that nobody would release.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -27,3 +26,8 @@ pub enum StartError {
     #[error("the sandbox was stopped while it was started")]
     Stopped,
 }
+
+/// Why there is no way to the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ProxyError(pub String);

@@ -190,7 +190,7 @@ impl<'a> PodsOf<'a> {
         Self { key, instance }
     }
 
-    /// Where they are.
+    /// The namespace that all of them are in.
     pub fn namespace(&self) -> Option<&'a str> {
         self.key.namespace()
     }

@@ -1,8 +1,11 @@
 //! Where the hardened Spiderpool and upstream part: one switch per deviation.
 
+mod reclaim;
+
 use std::time::Duration;
 
-use super::reclaim::ReclaimPolicy;
+pub use reclaim::ReclaimPolicy;
+
 use kube_machinery::deviation::{self, Deviation, deviations};
 
 /// What Spiderpool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what

@@ -137,7 +137,7 @@ pub struct RunOptions {
     pub dump: bool,
     /// Each call for an address by itself.
     pub calls: bool,
-    /// What planners ask: how long requests wait for servers of a size; of Spiderpool what its agents do to each other, and how many
+    /// What planners ask: how long requests wait for servers of a size, what processes of the system do to each other, and how many
     /// addresses are held for whom.
     pub planner: bool,
     /// Every request, in the order in which they are sent.

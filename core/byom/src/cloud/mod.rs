@@ -31,13 +31,11 @@ mod reconcile;
 mod sandbox;
 mod sandboxes;
 mod start;
-mod start_error;
 mod stop;
 
 pub use adaptor::{Adaptor, AdaptorSettings, Started};
 pub use controller::{ControllerSettings, PeerPodController, SettingsSource};
 pub use owners::PeerPodOwners;
 pub use peer_pod::{FINALIZER, PeerPod, PeerPodSpec, PeerPodStatus};
-pub use proxy::{AgentProxy, ProxyError};
+pub use proxy::AgentProxy;
 pub use sandbox::{Sandbox, UnknownSandbox};
-pub use start_error::StartError;

@@ -2,10 +2,9 @@
 
 use std::future::Future;
 
-use thiserror::Error;
-
 use super::sandbox::Sandbox;
 use crate::address::Address;
+use crate::start_error::ProxyError;
 
 /// The pod network tunnel and the agent proxy of one adaptor process (B S3, S4, X2, X5). Cheap to clone.
 pub trait AgentProxy: Clone + Send + Sync + 'static {
@@ -24,8 +23,3 @@ pub trait AgentProxy: Clone + Send + Sync + 'static {
     /// Ends the proxy and takes the tunnel down, if there are any.
     fn shut_down(&self, sandbox: &Sandbox) -> impl Future<Output = ()> + Send;
 }
-
-/// Why there is no way to the agent.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct ProxyError(pub String);

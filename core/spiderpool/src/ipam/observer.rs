@@ -75,7 +75,7 @@ pub enum Step<'a> {
     Selected {
         /// The ADD.
         request: &'a AddRequest,
-        /// Its pod.
+        /// The pod that it is for, as it was read last.
         pod: &'a Arc<Pod>,
         /// What selection was asked.
         asked: &'a select::Request<'a>,
@@ -90,7 +90,7 @@ pub enum Step<'a> {
     PoolsCompared {
         /// The ADD.
         request: &'a AddRequest,
-        /// Its pod.
+        /// The pod that it is for, as it was read last.
         pod: &'a Arc<Pod>,
         /// What the tiers were asked.
         asked: &'a select::Request<'a>,

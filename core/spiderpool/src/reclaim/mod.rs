@@ -26,7 +26,6 @@ mod observer;
 mod outdated;
 mod pod_events;
 mod pod_state;
-mod policy;
 mod process;
 mod question;
 mod record;
@@ -47,13 +46,14 @@ pub use event::{Circumstances, Event, Meaning, judge_event};
 pub use explain::{Action, Explanation, explain};
 pub use node::NodeState;
 pub use observer::{Dropped, Observer, Releaser, ScanCause, ScanCounts, Sight, Step, Target};
-pub use policy::ReclaimPolicy;
 pub use process::{Reclaim, ReclaimConfig};
 pub use question::{Answer, Owners, Question};
 pub use record::{Judgement, Verdict, judge_record};
 pub use row::Row;
 pub use settings::ReclaimSettings;
 pub use view::{RecordView, Seen};
+
+pub use crate::policy::ReclaimPolicy;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use super::view::key_of_record;
 use crate::ipam::{has_finalizer, is_terminating, uid_of};
 use crate::join::join_all;
 use crate::leadership::Leadership;
-use crate::{PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool};
+use crate::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::FxHashSet;
 use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;
@@ -26,8 +26,8 @@ use kube_machinery::informer::Digest;
 type Whose = (ObjectKey, Arc<str>);
 
 /// One scan under way.
-struct Scan<'a> {
-    leadership: &'a Leadership,
+pub(super) struct Scan<'a> {
+    pub(super) leadership: &'a Leadership,
     counts: Mutex<ScanCounts>,
     /// The endpoints that a record led to, by the hash of their key: two of the same hash are as good as impossible, and the price would
     /// be an orphan that stays.
@@ -52,11 +52,11 @@ struct Found {
 }
 
 impl Scan<'_> {
-    fn count(&self, count: impl FnOnce(&mut ScanCounts)) {
+    pub(super) fn count(&self, count: impl FnOnce(&mut ScanCounts)) {
         count(&mut self.counts.lock().unwrap());
     }
 
-    fn lead_to(&self, key: &str) {
+    pub(super) fn lead_to(&self, key: &str) {
         self.led.lock().unwrap().insert(Digest::<SpiderEndpoint>::hash_of(key));
     }
 }
@@ -218,72 +218,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     }
 
     /// Whether a glance is enough: pod and endpoint have the UID of the record, and both live.
-    fn is_plain(&self, record: &PoolIPAllocation) -> bool {
+    pub(super) fn is_plain(&self, record: &PoolIPAllocation) -> bool {
         !self.config.policy.reclaim.half_written_endpoint_frees && self.caches.is_plain(&record.pod, &record.pod_uid)
     }
 
-    /// Upstream's walk: one record after the other, each read, decided and carried out before the next.
-    async fn walk_one_by_one(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
-        for pool in pools {
-            let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
-            let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
-            // Persistent: this copies a few pointers.
-            let records = records.clone();
-            for (ip, record) in records.iter() {
-                if self.is_plain(record) {
-                    scan.lead_to(&record.pod);
-                    scan.count(|counts| (counts.records, counts.kept) = (counts.records + 1, counts.kept + 1));
-                    continue;
-                }
-                scan.count(|counts| counts.records += 1);
-                self.look_at(scan, &name, ip, record).await;
-            }
-        }
-    }
-
-    async fn look_at(&self, scan: &Scan<'_>, pool: &Arc<str>, ip: &RecordKey, record: &PoolIPAllocation) {
-        let Some(key) = key_of_record(&record.pod) else { return };
-        let facts = self.cached_facts(&record.pod, &record.pod_uid);
-        if facts.endpoint.clone().there().is_some() {
-            scan.lead_to(&record.pod);
-        }
-        let leading = scan.leadership.is_leading();
-        let verdict = self.judge(&facts, (&record.pod, &record.pod_uid, ip.address()), None, leading).await;
-        let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
-        let sight = Sight::Cached;
-        self.observer.observe(Step::RecordJudged { pool: Some(pool), record: &view, verdict: &verdict, sight, overrules: None });
-        if verdict.track && leading {
-            scan.count(|counts| counts.tracked += 1);
-            self.track(scan.leadership, &facts).await;
-        }
-        if verdict.keeps_all() {
-            return scan.count(|counts| counts.kept += 1);
-        }
-        let Some(ip) = ip.address() else { return };
-        let suspect = Suspect {
-            by: Releaser::Scan,
-            key,
-            uid: record.pod_uid.as_str().into(),
-            records: vec![(pool.clone(), ip)],
-            cached: verdict.release.then_some(verdict.row),
-            due: None,
-            whole: false,
-            over: false,
-        };
-        let result = if self.config.policy.reclaim.scan_trusts_cached_pod {
-            self.act(&suspect, &verdict).await
-        } else {
-            self.settle(&suspect, leading, &|| true).await.map(drop)
-        };
-        scan.count(|counts| match result {
-            Ok(()) if verdict.release => counts.released += 1,
-            Ok(()) => counts.kept += 1,
-            Err(_) => counts.failed += 1,
-        });
-    }
-
     /// Has a pod traced that a scan came across.
-    async fn track(&self, leadership: &Leadership, facts: &Facts) {
+    pub(super) async fn track(&self, leadership: &Leadership, facts: &Facts) {
         let Some(pod) = facts.pod.clone().there() else { return };
         let known = {
             let uid = pod.metadata.uid.as_deref().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Upstream's way to act: on what was read before, by name, records first, and its sweep of outdated endpoints (G §3.5, §4.2).
+//! Upstream's way to walk all records, one by one, and to act: on what was read before, by name, records first; and its sweep of outdated
+//! endpoints (G §3.5, §4.2).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,16 +8,18 @@ use std::sync::Arc;
 use super::caches::Caches;
 use super::entry::PodEntry;
 use super::error::ReclaimError;
-use super::observer::{Observer, Releaser, ScanCounts, Target};
+use super::observer::{Observer, Releaser, ScanCounts, Sight, Step, Target};
 use super::outdated::{is_outdated, pools_of};
 use super::process::Reclaim;
 use super::record::Verdict;
 use super::release::{Order, Permission, permitted};
 use super::row::Row;
+use super::scan::Scan;
 use super::settle::Suspect;
+use super::view::key_of_record;
 use crate::ipam::{entries_of, uid_of};
 use crate::validity::Kept;
-use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
+use crate::{Keeper, PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ObjectKey, Preconditions};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -25,6 +28,67 @@ use kube_machinery::env::Env;
 const ANY: Kept = Kept { stateful_sets: true, vms: true };
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
+    /// The walk: one record after the other, each read, decided and carried out before the next.
+    pub(super) async fn walk_one_by_one(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
+        for pool in pools {
+            let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
+            let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
+            // Persistent: this copies a few pointers.
+            let records = records.clone();
+            for (ip, record) in records.iter() {
+                if self.is_plain(record) {
+                    scan.lead_to(&record.pod);
+                    scan.count(|counts| (counts.records, counts.kept) = (counts.records + 1, counts.kept + 1));
+                    continue;
+                }
+                scan.count(|counts| counts.records += 1);
+                self.look_at(scan, &name, ip, record).await;
+            }
+        }
+    }
+
+    /// Judges a record on what the caches show now, and acts.
+    async fn look_at(&self, scan: &Scan<'_>, pool: &Arc<str>, ip: &RecordKey, record: &PoolIPAllocation) {
+        let Some(key) = key_of_record(&record.pod) else { return };
+        let facts = self.cached_facts(&record.pod, &record.pod_uid);
+        if facts.endpoint.clone().there().is_some() {
+            scan.lead_to(&record.pod);
+        }
+        let leading = scan.leadership.is_leading();
+        let verdict = self.judge(&facts, (&record.pod, &record.pod_uid, ip.address()), None, leading).await;
+        let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
+        let sight = Sight::Cached;
+        self.observer.observe(Step::RecordJudged { pool: Some(pool), record: &view, verdict: &verdict, sight, overrules: None });
+        if verdict.track && leading {
+            scan.count(|counts| counts.tracked += 1);
+            self.track(scan.leadership, &facts).await;
+        }
+        if verdict.keeps_all() {
+            return scan.count(|counts| counts.kept += 1);
+        }
+        let Some(ip) = ip.address() else { return };
+        let suspect = Suspect {
+            by: Releaser::Scan,
+            key,
+            uid: record.pod_uid.as_str().into(),
+            records: vec![(pool.clone(), ip)],
+            cached: verdict.release.then_some(verdict.row),
+            due: None,
+            whole: false,
+            over: false,
+        };
+        let result = if self.config.policy.reclaim.scan_trusts_cached_pod {
+            self.act(&suspect, &verdict).await
+        } else {
+            self.settle(&suspect, leading, &|| true).await.map(drop)
+        };
+        scan.count(|counts| match result {
+            Ok(()) if verdict.release => counts.released += 1,
+            Ok(()) => counts.kept += 1,
+            Err(_) => counts.failed += 1,
+        });
+    }
+
     /// Stage 5 of a record: acts on what was judged, whatever has changed since.
     pub(super) async fn act(&self, suspect: &Suspect, verdict: &Verdict) -> Result<(), ReclaimError> {
         let failed = |error| ReclaimError::Endpoint { endpoint: suspect.key.clone(), error };

@@ -1,7 +1,7 @@
 //! Claims: what must be true of a run, checked at the event that could break it.
 //!
 //! A claim observes typed events and never reaches into an actor. To add one: a row in a table of `catalogue` and a type that
-//! implements [`Claim`] in its own file. Claims about the BYOM pool share a view of it: see `pool`; so do those about Spiderpool.
+//! implements [`Claim`] in its own file. The claims of a system can share a view of it: see [`group`].
 
 pub mod basic;
 pub mod catalogue;

@@ -532,11 +532,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
         }
         if self.policy().partial_failure_keeps_records {
-            if self.nameless {
-                self.op.agent.failures.forget(&self.uid);
-            } else if !allocated.is_empty() {
-                self.remember(allocated);
-            }
+            self.keep_part(allocated);
         }
         Err(IpamError::NotAllocated(Failures(failures)).into())
     }

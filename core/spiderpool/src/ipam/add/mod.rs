@@ -361,9 +361,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD allocated, or found recorded, before it knew of the endpoint: with the addresses that that names, a NIC would
-    /// have two records of a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and which
-    /// came late; the cache need not show yet what was allocated.
+    /// Takes back what this ADD allocated, or found recorded, before it knew of the endpoint: with the addresses that that names, a NIC
+    /// would have two records of a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and
+    /// which came late; the cache need not show yet what was allocated.
     async fn make_way(&self, endpoint: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
         if (ledger.recorded.is_empty() && ledger.found.is_empty()) || self.policy().partial_failure_keeps_records {
             return Ok(());

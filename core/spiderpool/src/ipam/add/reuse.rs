@@ -469,7 +469,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 }
 
-/// Whether all containers of a pod have ended for good.
 /// Whether an address is in the first of its pool's ranges.
 fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> bool {
     let first = pool.spec.ips.iter().flatten().next();

@@ -1,4 +1,5 @@
-//! Upstream's forms of some steps of an ADD: what it gives up after a change of pools, and how; and what it takes from its memory.
+//! Upstream's forms of some steps of an ADD: what it gives up after a change of pools, and how; and what it keeps in
+//! its memory and takes from it.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -101,5 +102,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let (pool, address) = (&*allocated.pool, allocated.address);
         self.op.observe(Step::FailureCacheUsed { uid: &self.uid, nic, pool, address });
         Some(allocated)
+    }
+
+    /// What a failure of some NICs leaves of the others (`partial-failure-keeps-records`): the next try finds it in the memory. Nameless,
+    /// everything is forgotten (A §5.5).
+    pub(super) fn keep_part(&self, allocated: Vec<AllocatedIp>) {
+        if self.nameless {
+            self.op.agent.failures.forget(&self.uid);
+        } else if !allocated.is_empty() {
+            self.remember(allocated);
+        }
     }
 }

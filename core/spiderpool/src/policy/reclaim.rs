@@ -2,7 +2,7 @@
 
 use kube_machinery::deviation::{Deviation, deviations};
 
-/// What reclaim does differently from its hardened form; a part of [`Policy`](crate::Policy). Every switch is off there; the
+/// What reclaim does differently from its hardened form; a part of [`Policy`](super::Policy). Every switch is off there; the
 /// profile `upstream` has on what upstream does today.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimPolicy {
@@ -165,8 +165,8 @@ impl ReclaimPolicy {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Policy;
     use super::*;
-    use crate::Policy;
 
     #[test]
     fn every_name_has_its_own_switch_and_the_profile_upstream_has_on_what_the_table_says() {

@@ -9,9 +9,10 @@ use ipam_spiderpool::{IPAllocationDetail, Policy};
 
 use super::{Asked, answer};
 
-/// The addresses in a predecessor's `entries`, with their pools, that a pod may not use again: their pool is not among those that serve their NIC by the
-/// rules, or does not hold them any more, or they are reserved. Where the wishes are for one NIC at a time, each NIC's are asked. A NIC
-/// that they say nothing about keeps what it has in a pool that serves at all; if there is nothing to compare with, nothing is refused.
+/// The addresses in a predecessor's `entries`, with their pools, that a pod may not use again: their pool is not among those that serve
+/// their NIC by the rules, or does not hold them any more, or they are reserved. Where the wishes are for one NIC at a time, each NIC's are
+/// asked. A NIC that they say nothing about keeps what it has in a pool that serves at all; if there is nothing to compare with, nothing is
+/// refused.
 pub fn refused(
     cluster: &dyn Cluster,
     request: &Request<'_>,

@@ -42,9 +42,9 @@ pub enum IpamNote {
         uid: Arc<str>,
         /// For which NIC.
         nic: Arc<str>,
-        /// What was asked.
+        /// What was asked, and what the agent knew.
         question: Question,
-        /// What was chosen.
+        /// What was chosen, or why nothing was.
         selection: Arc<Selection>,
         /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
         order: Arc<[InOrder]>,
@@ -55,9 +55,9 @@ pub enum IpamNote {
         uid: Arc<str>,
         /// For which NIC.
         nic: Arc<str>,
-        /// What was asked.
+        /// What was asked, and what the agent knew.
         question: Question,
-        /// What the endpoint names.
+        /// What the predecessor's endpoint names.
         entries: Arc<[IPAllocationDetail]>,
         /// Which of the entries the agent gives up, at least in part.
         given_up: Arc<[usize]>,

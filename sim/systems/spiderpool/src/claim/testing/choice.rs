@@ -61,7 +61,7 @@ impl Stage {
         (question, selection)
     }
 
-    /// Pools are selected, to be tried in this order; `full` others have no address. What is selected is such that the rules say this of it.
+    /// Pools are selected, to be tried in this order; `full` others have no address. The rules say this of what is selected.
     pub(in super::super) fn select(&mut self, uid: &str, opinion: Opinion, pools: &[&str], full: usize) {
         let pool = |name: &&str| {
             let object = &self.objects[&(std::any::type_name::<SpiderIPPool>(), ObjectKey::cluster(name))];

@@ -29,15 +29,15 @@ pub(crate) enum Seen<'a> {
     Ipam(ProcessId, &'a IpamNote),
     /// An agent has selected pools, and what an independent reading of the rules says of that.
     Selected {
-        /// The agent.
+        /// The process of the agent.
         by: ProcessId,
-        /// For which pod.
+        /// The UID of the pod.
         uid: &'a Arc<str>,
-        /// For which NIC.
+        /// The NIC of the request.
         nic: &'a Arc<str>,
         /// As in [`IpamNote::Selected`].
         order: &'a Arc<[InOrder]>,
-        /// What the rules say.
+        /// What the rules say of the choice.
         opinion: Opinion,
     },
     /// A node says something.

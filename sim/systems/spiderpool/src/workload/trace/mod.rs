@@ -36,9 +36,9 @@ pub struct TraceRows {
 /// How many pods of a trace come before a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// As many.
+    /// How many of them come.
     pub pods: usize,
-    /// Of so many.
+    /// How many the trace has.
     pub of: usize,
 }
 

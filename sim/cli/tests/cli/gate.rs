@@ -1,13 +1,14 @@
 //! The gate as CI meets it, on scenarios of a few seeds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use ipam_reports::gate::Part;
 use ipam_reports::{GateReport, RunReport, Seconds, Verdict};
+use testkit::Folder;
 
-/// A folder with scenarios of its own, removed at its end. Commands run in it.
-struct Site(PathBuf);
+/// A folder with scenarios of its own. Commands run in it.
+struct Site(Folder);
 
 /// Clients that increment a counter.
 fn scenario(name: &str, more: &str) -> String {
@@ -20,7 +21,7 @@ fn scenario(name: &str, more: &str) -> String {
 
 impl Site {
     fn new(test: &str) -> Self {
-        let site = Self(std::env::temp_dir().join(format!("ipam-sim-gate-{}-{test}", std::process::id())));
+        let site = Self(Folder::new(test));
         site.write("scenarios/smoke/calm.toml", &scenario("calm", ""));
         let crash = "fault = [{ kind = \"crash\", process = \"one:client-*\", down = \"1s\" }]";
         site.write("scenarios/chaos/crashes.toml", &scenario("crashes", crash));
@@ -30,13 +31,11 @@ impl Site {
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path = self.0.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        self.0.file(path, text);
     }
 
     fn read(&self, path: &str) -> String {
-        std::fs::read_to_string(self.0.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        self.0.text(path)
     }
 
     /// Runs a command line; gives exit code, standard output and standard error.
@@ -45,7 +44,7 @@ impl Site {
         for name in ["CI_NODE_INDEX", "CI_NODE_TOTAL", "GITHUB_STEP_SUMMARY"] {
             command.env_remove(name);
         }
-        let output = command.current_dir(&self.0).env("NO_COLOR", "1").args(line.split_whitespace()).output().unwrap();
+        let output = command.current_dir(&self.0.0).env("NO_COLOR", "1").args(line.split_whitespace()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     }
@@ -55,12 +54,6 @@ impl Site {
         let report = GateReport::from_json(&out).unwrap_or_else(|error| panic!("{error}\n{out}{err}"));
         assert_eq!(code, i32::from(report.exit_code), "{err}");
         report
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -240,7 +233,7 @@ fn a_gate_without_scenarios_is_bad_input() {
     let (code, out, err) = site.run("gate --scenarios nowhere");
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(err.contains("there is no scenario in nowhere/smoke"), "{err}");
-    std::fs::remove_dir_all(site.0.join("scenarios/chaos")).unwrap();
+    std::fs::remove_dir_all(site.0.path("scenarios/chaos")).unwrap();
     let report = site.gate("");
     assert_eq!(report.exit_code, 0);
     assert!(report.remarks.contains(&format!("there is no scenario in {}", Path::new("scenarios/chaos").display())));

@@ -1,23 +1,15 @@
 //! What an ADD answers besides what selection says: reuse, overlapping pools, failures of a part, and who is not asked at all.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use ipam_reports::ExplainReport;
 use ipam_reports::explain::FamilyAnswer;
+use testkit::Folder;
 
 use super::{explain, record};
 
 /// Asks with a file of this name and text.
 fn with_file<T>(name: &str, text: &str, ask: impl FnOnce(&str) -> T) -> T {
-    static FOLDERS: AtomicU32 = AtomicU32::new(0);
-    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("ipam-sim-adds-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join(name);
-    std::fs::write(&file, text).unwrap();
-    let answer = ask(&file.display().to_string());
-    std::fs::remove_dir_all(&folder).unwrap();
-    answer
+    let folder = Folder::new("adds");
+    ask(&folder.file(name, text))
 }
 
 /// Objects of one line each.

@@ -1,10 +1,10 @@
 //! What admission would say of manifests.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use ipam_reports::CheckReport;
 use ipam_reports::listing::Severity;
+use testkit::Folder;
 
 use super::{MANIFESTS, run};
 
@@ -58,17 +58,15 @@ fn an_owner_that_is_not_in_the_manifests_is_no_error() {
 
 #[test]
 fn folders_inside_a_folder_are_clusters_of_their_own_and_what_is_named_is_one() {
-    let folder = std::env::temp_dir().join(format!("ipam-sim-check-{}", std::process::id()));
+    let folder = Folder::new("clusters");
     let pool = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata:\n  name: p\nspec:\n  subnet: 10.0.0.0/24\n";
     for inner in ["a", "b"] {
-        std::fs::create_dir_all(folder.join(inner)).unwrap();
-        std::fs::write(folder.join(inner).join(Path::new("pool.yaml")), pool).unwrap();
+        folder.file(&format!("{inner}/pool.yaml"), pool);
     }
-    let path = folder.display();
+    let path = folder.0.display();
     let (apart, _) = report(&path.to_string());
     let (twice, _) = report(&format!("{path}/a/pool.yaml {path}/a"));
     let (together, report) = report(&format!("{path}/a {path}/b/pool.yaml"));
-    std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!((apart, twice, together), (0, 0, 2));
     let taken: Vec<_> = report.findings().map(|(file, finding)| (&*file.file, finding.rule.clone().unwrap().fault)).collect();
     assert_eq!(taken, [(&*format!("{path}/b/pool.yaml"), "AlreadyExists".to_owned())]);
@@ -76,8 +74,7 @@ fn folders_inside_a_folder_are_clusters_of_their_own_and_what_is_named_is_one() 
 
 #[test]
 fn settings_and_form_of_the_cluster_decide() {
-    let folder = std::env::temp_dir().join(format!("ipam-sim-check-form-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("form");
     let cluster = "apiVersion: spiderpool.spidernet.io/v2beta1
 kind: SpiderSubnet
 metadata: {name: s}
@@ -94,12 +91,11 @@ kind: SpiderIPPool
 metadata: {name: six}
 spec: {subnet: fd00::/64, ips: ['fd00::1']}
 ";
-    std::fs::write(folder.join("cluster.yaml"), cluster).unwrap();
-    std::fs::write(folder.join("settings.txt"), "enableIPv6 = false\n").unwrap();
-    std::fs::write(folder.join("wrong.txt"), "enableIPv6 = 7\n").unwrap();
-    let path = folder.display();
+    let cluster = folder.file("cluster.yaml", cluster);
+    let settings = folder.file("settings.txt", "enableIPv6 = false\n");
+    let wrong = folder.file("wrong.txt", "enableIPv6 = 7\n");
     let refused = |args: &str| -> Vec<String> {
-        let (_, report) = report(&format!("{path}/cluster.yaml {args}"));
+        let (_, report) = report(&format!("{cluster} {args}"));
         report.findings().map(|(_, finding)| finding.rule.clone().unwrap().object).collect()
     };
     assert_eq!(refused(""), ["SpiderIPPool/taken"]);
@@ -110,24 +106,21 @@ spec: {subnet: fd00::/64, ips: ['fd00::1']}
         "upstream's way of comparing does not ask"
     );
     assert_eq!(refused("--mutation manual-pool-ignores-preallocation"), [""; 0]);
-    assert_eq!(refused(&format!("--settings {path}/settings.txt")), ["SpiderIPPool/taken", "SpiderIPPool/six"]);
-    let wrong = [format!("--settings {path}/wrong.txt"), "--mutation none-such".to_owned()];
-    let wrong = wrong.map(|args| super::run("check", &format!("{path}/cluster.yaml {args}")).0);
-    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(refused(&format!("--settings {settings}")), ["SpiderIPPool/taken", "SpiderIPPool/six"]);
+    let wrong = [format!("--settings {wrong}"), "--mutation none-such".to_owned()];
+    let wrong = wrong.map(|args| run("check", &format!("{cluster} {args}")).0);
     assert_eq!(wrong, [2, 2]);
 }
 
 /// What `check` says of some files of one folder, one line each.
 fn checked(name: &str, files: &[(&str, &str)], flags: &str) -> (u8, String) {
-    let folder = std::env::temp_dir().join(format!("ipam-sim-check-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new(name);
     for (file, text) in files {
-        std::fs::write(folder.join(file), text).unwrap();
+        folder.file(file, text);
     }
-    let (code, out, err) = run("check", &format!("{} {flags}", folder.display()));
-    std::fs::remove_dir_all(&folder).unwrap();
+    let (code, out, err) = run("check", &format!("{} {flags}", folder.0.display()));
     assert_eq!(err, "");
-    (code, out.replace(&folder.display().to_string(), "dir"))
+    (code, out.replace(&folder.0.display().to_string(), "dir"))
 }
 
 fn pool(name: &str, spec: &str) -> String {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ipam_reports::ExplainReclaimReport;
+use testkit::Folder;
 
 use super::explain;
 
@@ -28,10 +29,9 @@ fn every_address_has_its_row() {
 
 #[test]
 fn what_is_switched_off_stays() {
-    let settings = std::env::temp_dir().join(format!("ipam-sim-reclaim-{}.toml", std::process::id()));
-    std::fs::write(&settings, "SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_NOT_READY_NODE_ENABLED = false\n").unwrap();
-    let report = record(&format!("--settings {}", settings.display()));
-    std::fs::remove_file(&settings).unwrap();
+    let folder = Folder::new("settings");
+    let settings = folder.file("settings.toml", "SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_NOT_READY_NODE_ENABLED = false\n");
+    let report = record(&format!("--settings {settings}"));
     let differ: Vec<_> = record("").records.into_iter().zip(report.records).filter(|(before, after)| before != after).collect();
     let [(before, after)] = &differ[..] else { panic!("{differ:?}") };
     assert_eq!((before.ip.as_str(), before.action.as_str()), ("10.20.0.15", "release"));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ipam_spiderpool::select::{Reason, Tier};
+use testkit::Folder;
 
 use super::{MANIFESTS, explain, record};
 
@@ -112,14 +113,11 @@ fn nics_that_share_a_pool_get_addresses_of_their_own_but_for_upstream() {
 fn node_and_pod_may_come_from_elsewhere() {
     let report = record(&format!("{} --node n1", flags("shop/moved", "", "hardened")));
     assert_eq!(report.error.unwrap().class, "all-filtered");
-    let folder = std::env::temp_dir().join(format!("ipam-sim-explain-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("pod.yaml");
+    let folder = Folder::new("elsewhere");
     let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: new\n  namespace: shop\n  annotations:\n    \
                ipam.spidernet.io/ippool: '{\"ipv4\": [\"no-node-name\"]}'\n";
-    std::fs::write(&file, pod).unwrap();
-    let report = record(&format!("--manifests {MANIFESTS} --pod-file {} --node n3", file.display()));
-    std::fs::remove_dir_all(&folder).unwrap();
+    let file = folder.file("pod.yaml", pod);
+    let report = record(&format!("--manifests {MANIFESTS} --pod-file {file} --node n3"));
     let (_, family) = report.families().next().unwrap();
     assert_eq!((report.pod.as_str(), family.address.as_deref()), ("shop/new", Some("10.20.3.10/24")));
 }

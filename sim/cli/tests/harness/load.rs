@@ -7,15 +7,14 @@ use sim_harness::deviation::{DeviationName, Profile};
 use sim_harness::engine::load::*;
 use sim_harness::engine::{Error, LoadOptions};
 use sim_harness::system::systems;
+use testkit::Folder;
 
 /// The scenarios of a file that holds this text, with these values set.
 fn loaded(name: &str, text: &str, set: &[(&str, &str)]) -> Result<Vec<Ready>, Error> {
-    let file = std::env::temp_dir().join(format!("ipam-sim-load-{}-{name}.toml", std::process::id()));
-    std::fs::write(&file, text).unwrap();
+    let folder = Folder::new("scenarios");
+    let file = folder.file(&format!("{name}.toml"), text).into();
     let set = set.iter().map(|(key, value)| Setting { key: (*key).to_owned(), value: (*value).to_owned() }).collect();
-    let ready = scenarios(&LoadOptions { scenarios: vec![file.clone()], set, ..LoadOptions::default() });
-    std::fs::remove_file(file).unwrap();
-    ready
+    scenarios(&LoadOptions { scenarios: vec![file], set, ..LoadOptions::default() })
 }
 
 fn text(clients: &str) -> String {
@@ -31,7 +30,7 @@ fn a_setting_hides_nothing_that_is_wrong_with_the_file() {
     let ready = loaded("right", &text("3"), set).unwrap();
     assert!(ready[0].scenario.draw(0).process_names().iter().filter(|name| name.starts_with("client-")).count() == 2);
     let error = loaded("wrong", &text("'many'"), set).err().unwrap();
-    assert!(matches!(&error, Error::BadInput(_)) && error.to_string().contains("-wrong.toml:"), "{error}");
+    assert!(matches!(&error, Error::BadInput(_)) && error.to_string().contains("/wrong.toml:"), "{error}");
     let error = loaded("unset", &text("3"), &[("workload.clients", "many")]).err().unwrap();
     assert!(error.to_string().starts_with("--set workload.clients=many: "), "{error}");
 }

@@ -14,6 +14,7 @@ use sim_config as input;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 use sim_harness::world::{Outcome, Stage, run};
+use testkit::Folder;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -138,20 +139,17 @@ fn what_an_adaptor_left_behind_when_it_crashed_is_a_leak() {
 
 /// Runs the program and returns its report and the two tables.
 fn sweep(arguments: &[&str], name: &str) -> (RunReport, String, String) {
-    let out = std::env::temp_dir().join(format!("ipam-sim-bursts-{}-{name}", std::process::id()));
+    let out = Folder::missing(name);
     let output = Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
         .current_dir(root())
         .args(["run", "scenarios/capacity/pool-simultaneous.toml", "scenarios/capacity/pool-as-upstream.toml"])
         .args(["--set", "workload.instances=[2,4,8]", "--format", "json", "--out"])
-        .arg(&out)
+        .arg(&out.0)
         .args(arguments)
         .output()
         .unwrap();
     let report = RunReport::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap_or_else(|error| panic!("{error}"));
-    let table = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
-    let tables = (table("runs.csv"), table("calls.csv"));
-    std::fs::remove_dir_all(&out).unwrap();
-    (report, tables.0, tables.1)
+    (report, out.text("runs.csv"), out.text("calls.csv"))
 }
 
 #[test]

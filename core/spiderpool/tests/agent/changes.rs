@@ -42,6 +42,22 @@ fn a_pod_that_was_read_before_it_was_replaced_takes_nothing_from_its_successor()
 }
 
 #[test]
+fn a_pod_that_is_gone_does_not_finish_the_release_of_its_successor() {
+    let mut scene = predecessor(&ippools(&[("eth0", &["p4"], &[])]));
+    scene.change("SpiderEndpoint", "db-0", |endpoint| {
+        endpoint["status"]["current"]["uid"] = json!("u3");
+        endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    });
+    scene.forget_record("p4", "10.0.0.1");
+    scene.record("p4", "10.0.0.1", "ns/db-0", "u3");
+    let caches = scene.world.frozen();
+    scene.restart_long_ago(&caches);
+    scene.change("Pod", "db-0", |pod| pod["metadata"]["uid"] = json!("u3"));
+    let error = scene.add("db-0", "u2", "eth0").unwrap_err();
+    assert_eq!((error.class(), scene.of("u3")), ("replaced-pod", vec!["10.0.0.1".to_owned()]));
+}
+
+#[test]
 fn a_pool_that_somebody_else_wrote_is_asked_again_before_the_next() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));

@@ -340,9 +340,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
                 // Kubernetes' garbage collector marks it, too, once the pod is gone: then its records go first, with its DEL.
                 let own = self.ownership(&known) == EndpointOwnership::Own;
-                if own {
-                    self.confirm().await?;
-                }
+                // Otherwise this pod may be the predecessor, and the endpoint that of a pod whose sandbox still runs.
+                self.confirm().await?;
                 self.end(&known).await?;
                 // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
                 if own && !static_reuse.untaken && !policy.unrecorded_answer {

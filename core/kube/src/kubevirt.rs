@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::{ListOptions, ObjectKey};
+use crate::owner::controller_of;
 
 /// The API group and version of all three types, as an owner reference has it.
 pub const API_VERSION: &str = "kubevirt.io/v1";
@@ -206,7 +207,7 @@ impl<'a> PodsOf<'a> {
     /// Whether a pod of the namespace is one of them.
     pub fn has(&self, pod: &Pod) -> bool {
         let Some(instance) = self.instance else {
-            let controller = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+            let controller = controller_of(&pod.metadata);
             return controller.is_some_and(|owner| {
                 owner.kind == "VirtualMachineInstance" && owner.api_version == API_VERSION && owner.name == self.key.name()
             });

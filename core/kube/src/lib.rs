@@ -11,7 +11,7 @@
 //! | [`transparent`], [`retry`], [`rate_limit`] | resending below the API, back-off and retry on conflict, a client-side token bucket |
 //! | [`informer`] | list and watch into a local store, with indexes and callbacks |
 //! | [`workqueue`], [`leader`], [`lease_lock`] | keys to reconcile, with delays for failures; leader election and a lock on a Lease |
-//! | [`label_selector`], [`kubevirt`] | evaluation of selectors; the types of KubeVirt |
+//! | [`label_selector`], [`owner`], [`kubevirt`] | evaluation of selectors; who controls an object; the types of KubeVirt |
 //! | [`json_text`], [`word_hash`] | fields that hold a JSON document as text; a hash that is the same in every build |
 //! | [`latest`], [`race`](mod@race) | a value whose latest state others wait for; the first of two futures |
 //! | [`deviation`] | named switches between the hardened form of a system and its upstream's |
@@ -50,6 +50,7 @@ pub mod label_selector;
 pub mod latest;
 pub mod leader;
 pub mod lease_lock;
+pub mod owner;
 pub mod race;
 pub mod rate_limit;
 pub mod retry;
@@ -64,6 +65,7 @@ pub use api::{ApiError, Object, ObjectKey, Reason, Status};
 pub use client::{Backlog, Client, ClientExt, WatchStream};
 pub use env::{Env, Task};
 pub use json_text::{InvalidText, JsonText, TextForm};
+pub use owner::controller_of;
 
 /// A hash map with a fixed hasher: the same insertion history iterates the same way in every run.
 pub use rustc_hash::{FxHashMap, FxHashSet};

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use kube_machinery::WordHash;
+use kube_machinery::controller_of;
 use kube_machinery::label_selector::VALUE_MAX;
 
 use crate::auto_pool::{application_label_gv, parse_application_gv};
@@ -30,7 +31,7 @@ fn in_full<'a>(label: &'a str, named: Option<&'a str>) -> Option<&'a str> {
 
 /// The name of the subnet from which a pool was made, or to which it belongs since.
 pub fn subnet_of(pool: &SpiderIPPool) -> Option<&str> {
-    let controller = pool.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let controller = controller_of(&pool.metadata);
     in_full(label(pool, names::LABEL_OWNER_SUBNET)?, controller.map(|owner| owner.name.as_str()))
 }
 

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::select::TopController;
 use crate::{Policy, SpiderEndpoint};
 use kube_machinery::api::ObjectKey;
+use kube_machinery::controller_of;
 use kube_machinery::kubevirt::{self, VirtualMachineInstance};
 
 /// Whose addresses outlive the pod, as the settings say.
@@ -86,7 +87,7 @@ pub(super) fn is_wanted(set: &StatefulSet, ordinal: i32, policy: &Policy) -> boo
 /// Whether a VM instance keeps its addresses (A §6.5); `None` = that is for the VM of its name to say.
 pub(super) fn vm_keeps(instance: Option<&VirtualMachineInstance>) -> Option<bool> {
     let meta = &instance?.metadata;
-    let controller = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let controller = controller_of(meta);
     let of_vm = controller.is_some_and(|owner| owner.kind == "VirtualMachine" && owner.api_version == kubevirt::API_VERSION);
     match (meta.deletion_timestamp.is_some(), of_vm) {
         (false, _) => Some(true),

@@ -8,6 +8,7 @@ use crate::address_set::AddressSet;
 use crate::ranges::{IpSet, IpVersion, RangeError, parse_range, total_ips};
 use crate::select::is_auto_pool;
 use crate::{PoolIPAllocation, RecordKey, SpiderIPPool, SpiderSubnet, SubnetSpec, SubnetStatus};
+use kube_machinery::controller_of;
 
 /// The records of a pool keep their addresses.
 ///
@@ -111,7 +112,7 @@ fn pre_allocated(texts: &[String], version: i64, rules: &Rules<'_>) -> Result<Ip
 /// What the pool would have too much, or cannot be compared.
 pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Denial> {
     const FIELD: &str = "spec.ips";
-    let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let owner = controller_of(&new.metadata);
     let Some(owner) = owner else { return Ok(()) };
     let total = total_of(Addresses::from(&new.spec), rules)?;
     if total.is_empty() {

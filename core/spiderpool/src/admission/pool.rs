@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::addresses::{Addresses, Checked, check_unchanged, default_family, merge};
 use super::affinity::{check_auto, check_ordinary};
@@ -18,6 +18,7 @@ use crate::ranges::{Cidr, RangeError};
 use crate::select::is_auto_pool;
 use crate::subnet::owner;
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
+use kube_machinery::controller_of;
 
 impl Admitted for SpiderIPPool {
     fn set_defaults(&mut self, rules: &Rules<'_>) -> Result<(), RangeError> {
@@ -71,7 +72,7 @@ impl SpiderIPPool {
     /// Makes the subnet of the same CIDR the owner, and inherits what is left out; whether that went well. What the pool has already
     /// stays, and a pool that has its owner is not looked at again (A §14.16).
     fn join_subnet(&mut self, cidr: &str, rules: &Rules<'_>) -> bool {
-        let owner = controller(&self.metadata);
+        let owner = controller_of(&self.metadata);
         let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_OWNER_SUBNET));
         if owner.is_some_and(|owner| label.is_some_and(|label| **label == *as_label(&owner.name, rules.policy))) {
             return true;
@@ -98,11 +99,6 @@ impl SpiderIPPool {
 /// The value of the label that names the subnet.
 fn as_label<'a>(name: &'a str, policy: &Policy) -> Cow<'a, str> {
     if policy.long_names_unshortened { Cow::Borrowed(name) } else { owner_label(name) }
-}
-
-/// The owner that controls an object.
-pub(super) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// Makes a subnet the owner that controls an object; an older reference to it is replaced.

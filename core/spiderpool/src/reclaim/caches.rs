@@ -11,13 +11,14 @@ use rustc_hash::FxBuildHasher;
 use super::entry::end_of_grace;
 use super::event::ended;
 use super::node::NodeState;
-use super::question::{controller_of, keeper_of, key_of};
+use super::question::{keeper_of, key_of};
 use super::settings::ReclaimSettings;
 use crate::ipam::{is_terminating, uid_of};
 use crate::validity::Kept;
 use crate::{Keeper, Policy, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, Object};
 use kube_machinery::client::Client;
+use kube_machinery::controller_of;
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Digest, Index, Informer, InformerOptions, Notification, StoreReader};
 
@@ -116,7 +117,7 @@ fn marked(endpoint: &SpiderEndpoint, value: &mut dyn FnMut(&str)) {
 const OF_VM: &str = "of-vm";
 
 fn of_vm(pod: &Pod, value: &mut dyn FnMut(&str)) {
-    let owner = controller_of(pod);
+    let owner = controller_of(&pod.metadata);
     if owner.is_some_and(|owner| Keeper::of_kind(&owner.api_version, &owner.kind, Kept { stateful_sets: false, vms: true }) == Keeper::Vm) {
         value(pod.metadata.uid.as_deref().unwrap_or_default());
     }

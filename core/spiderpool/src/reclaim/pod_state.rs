@@ -6,13 +6,14 @@ use k8s_openapi::api::core::v1::Pod;
 use super::entry::{DEFAULT_GRACE, Term, in_truth};
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
-use super::question::{Answer, Answers, Question, controller_of, key_of};
+use super::question::{Answer, Answers, Question, key_of};
 use super::record::keeper_of_endpoint;
 use super::row::Row;
 use super::view::{RecordView, Seen, key_of_record};
 use crate::Keeper;
 use crate::ipam::uid_of;
 use kube_machinery::api::ObjectKey;
+use kube_machinery::controller_of;
 
 /// Why a decision is not made now.
 pub(super) enum Stop {
@@ -57,7 +58,8 @@ impl Owner<'_, '_> {
     fn ask_for_orphan(&self, answers: &mut Answers<'_>) -> Result<Answer, Question> {
         let Seen::There(endpoint) = self.record.endpoint else { return Ok(Answer::Invalid) };
         let is_own = self.pod.metadata.uid.as_deref() == Some(uid_of(endpoint));
-        let was_of_set = is_own && controller_of(self.pod).is_none() && keeper_of_endpoint(endpoint, self.it) == Keeper::StatefulSet;
+        let was_of_set =
+            is_own && controller_of(&self.pod.metadata).is_none() && keeper_of_endpoint(endpoint, self.it) == Keeper::StatefulSet;
         if !was_of_set || self.it.policy.reclaim.orphans_place_freed {
             return Ok(Answer::Invalid);
         }

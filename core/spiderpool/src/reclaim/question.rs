@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::validity::{Kept, is_wanted, may_run, parent_and_ordinal, vm_keeps};
 use crate::{Keeper, Policy};
 use kube_machinery::api::ObjectKey;
+use kube_machinery::controller_of;
 use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 
 /// A read that a decision needs before it can be made: whether the addresses under a name are kept for the next pod of it (G §5).
@@ -122,19 +122,14 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// The owner that controls a pod.
-pub(super) fn controller_of(pod: &Pod) -> Option<&OwnerReference> {
-    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
 /// What keeps the addresses of a pod, by its controller (`static`, G §3).
 pub(super) fn keeper_of(pod: &Pod, kept: Kept) -> Keeper {
-    controller_of(pod).map_or(Keeper::Nobody, |owner| Keeper::of_kind(&owner.api_version, &owner.kind, kept))
+    controller_of(&pod.metadata).map_or(Keeper::Nobody, |owner| Keeper::of_kind(&owner.api_version, &owner.kind, kept))
 }
 
 /// Under which name the endpoint and the records of a pod are: its own, or that of its VM.
 pub(super) fn key_of(pod: &Pod, keeper: Keeper) -> ObjectKey {
-    match (keeper, controller_of(pod)) {
+    match (keeper, controller_of(&pod.metadata)) {
         (Keeper::Vm, Some(owner)) => ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or_default(), &owner.name),
         _ => ObjectKey::of(pod),
     }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::cluster::Cluster;
 use super::error::SelectError;
 use crate::auto_pool::job_pod_number;
+use kube_machinery::controller_of;
 
 const APPS: &str = "apps/v1";
 const BATCH: &str = "batch/v1";
@@ -170,11 +171,6 @@ impl TopController {
     pub fn is_orphan(&self) -> bool {
         self.workload == Workload::Orphan
     }
-}
-
-/// The owner that controls an object.
-fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// Whether a pod may get and keep addresses (A §7.2).

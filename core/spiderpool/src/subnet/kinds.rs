@@ -14,6 +14,7 @@ use super::reclaim::Fate;
 use crate::auto_pool::job_pod_number;
 use crate::select::{SelectError, Settings};
 use kube_machinery::api::{ApiError, Object, ObjectKey};
+use kube_machinery::controller_of;
 use kube_machinery::env::Env;
 
 /// A built-in kind.
@@ -61,7 +62,7 @@ pub trait AppKind: Object {
 
     /// Who controls it.
     fn controller(&self) -> Option<&OwnerReference> {
-        self.meta().owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+        controller_of(self.meta())
     }
 
     /// Whether another workload stands for it: the Deployment of a ReplicaSet, the CronJob of a Job.

@@ -13,6 +13,7 @@ use ipam_spiderpool::reclaim::{Event, PodEntry, Reclaim, ReclaimConfig, ReclaimP
 use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::api::{ObjectKey, Reason};
+use kube_machinery::controller_of;
 use serde_json::{Value, json};
 
 fn world(objects: &[Value], faults: &Value) -> World {
@@ -335,7 +336,7 @@ impl<'a> Judge<'a> {
     }
 
     fn controller(pod: &Pod) -> Option<(&str, &str)> {
-        let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+        let owner = controller_of(&pod.metadata)?;
         Some((owner.api_version.as_str(), owner.kind.as_str()))
     }
 

@@ -123,7 +123,8 @@ const BUSIER: &str = "the machine was busier than two writers say: a read took 5
 const FEW: &str = "a few of a thousand calls here, and none of the real ones, of which each run had about a hundred";
 const TICKS: &str = "eight writers that wait for tokens come back together at each of them, and conflict more here: not explained. Really \
                      they began within 4 ms of each other, which each token repeats; with that much they still conflict more here";
-const DRIFT: &str = "on a quiet machine it agrees, or nearly: other work holds the real writers up together, and here each by itself";
+const DRIFT: &str =
+    "on a quiet machine it agrees, or nearly: other work may hold the real writers up together, and here it holds up each by itself";
 const FIRST: &str = "who reads before the document is made fails, and who reads after that conflicts: how far apart the first reads are \
                      decides, which was not recorded";
 

@@ -16,11 +16,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
 use kube_machinery::informer::StoreReader;
 use kube_machinery::label_selector::selects;
-use kube_machinery::{ApiError, Env, Object, ObjectKey};
+use kube_machinery::{ApiError, Env, Object, ObjectKey, controller_of};
 
 use super::Item;
 use super::deployment::share;
-use super::families::controller_of;
 use super::shared::Shared;
 use super::view::{View, name_of};
 

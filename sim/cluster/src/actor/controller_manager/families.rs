@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_machinery::informer::Notification;
-use kube_machinery::{FxHashMap, ObjectKey};
+use kube_machinery::{FxHashMap, ObjectKey, controller_of};
 
 use super::view::{View, name_of, node_of, uid_of};
 use super::{Item, Kind};
@@ -84,11 +83,6 @@ pub(super) struct Families {
     by_owner: FxHashMap<Box<str>, Family>,
     /// The UIDs of all owners of one name that pods are known of: several while the pods of a predecessor are there.
     by_item: BTreeMap<Item, BTreeSet<Box<str>>>,
-}
-
-/// The owner that controls an object.
-pub(super) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// Whether a pod has the owner that it had, or none as before.

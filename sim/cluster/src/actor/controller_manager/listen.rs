@@ -9,12 +9,12 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube_machinery::Object;
 use kube_machinery::ObjectKey;
+use kube_machinery::controller_of;
 use kube_machinery::informer::{Index, Notification};
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use parking_lot::Mutex;
 
 use super::disruption::is_covered;
-use super::families::controller_of;
 use super::kubevirt::BY_INSTANCE;
 use super::shared::Shared;
 use super::stateful_set::{self, ORPHANS};

@@ -21,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube_machinery::api::{Patch, ignore_already_exists, ignore_not_found};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::label_selector::selects;
-use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
+use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey, controller_of};
 use plan::{Plan, plan};
 
 pub(super) use plan::place_of;
@@ -29,7 +29,6 @@ use serde_json::json;
 
 use super::Item;
 use super::batch;
-use super::families::controller_of;
 use super::names::{POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_LABEL};
 use super::shared::Shared;
 use super::template;

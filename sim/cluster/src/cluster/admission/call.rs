@@ -57,7 +57,7 @@ pub struct HookFault {
 
 /// All that befalls one call.
 #[derive(Clone, Copy, Default)]
-struct Hitches {
+struct WebhookFailures {
     slow: Duration,
     denies: bool,
     silent: bool,
@@ -121,9 +121,9 @@ impl Cluster {
                         return;
                     }
                 };
-                let hitches = self.hitches(connection.endpoint);
-                answer.lock().1 = hitches.twice;
-                let verdict = self.exchange(server, hook, &connection, review, hitches).await;
+                let failures = self.failures(connection.endpoint);
+                answer.lock().1 = failures.twice;
+                let verdict = self.exchange(server, hook, &connection, review, failures).await;
                 if verdict.is_ok() {
                     self.keep(server, hook, connection);
                 }
@@ -141,14 +141,14 @@ impl Cluster {
         hook: &Webhook,
         connection: &Connection,
         review: Review,
-        hitches: Hitches,
+        failures: WebhookFailures,
     ) -> Result<Verdict, Failed> {
         let (process, endpoint) = (self.server_process(server), connection.endpoint);
         self.travel(process, endpoint).await;
         let verdict = match hook.service.handler(endpoint, connection.life) {
             Some(handler) => {
                 let life = self.rt.incarnation(endpoint);
-                let verdict = self.serve_webhook(server, endpoint, handler, review, hitches).await;
+                let verdict = self.serve_webhook(server, endpoint, handler, review, failures).await;
                 verdict.filter(|_| self.rt.incarnation(endpoint) == life).ok_or(Failed::Eof)
             }
             None => Err(Failed::Reset),
@@ -168,18 +168,18 @@ impl Cluster {
         endpoint: ProcessId,
         handler: Handler,
         review: Review,
-        hitches: Hitches,
+        failures: WebhookFailures,
     ) -> Option<Verdict> {
         let delay = {
             let mut state = self.lock();
             let u = state.choices.unit();
             if state.servers[server].degraded { state.degraded_samplers } else { state.samplers }.webhook.sample(u)
         };
-        self.rt.sleep(delay + hitches.slow).await;
-        if hitches.silent {
+        self.rt.sleep(delay + failures.slow).await;
+        if failures.silent {
             std::future::pending::<()>().await;
         }
-        if hitches.denies {
+        if failures.denies {
             let message = "the policy that this webhook goes by has expired".to_owned();
             // What controller-runtime answers where a handler says no.
             return Some(Err(Denial { code: 403, reason: Some(Reason::Forbidden), message }));
@@ -188,8 +188,8 @@ impl Cluster {
     }
 
     /// What befalls the next call of `endpoint`.
-    fn hitches(&self, endpoint: ProcessId) -> Hitches {
-        let mut hitches = Hitches::default();
+    fn failures(&self, endpoint: ProcessId) -> WebhookFailures {
+        let mut failures = WebhookFailures::default();
         let mut state = self.lock();
         let State { hook_faults, choices, recorder, .. } = &mut *state;
         for fault in hook_faults.iter().filter(|fault| fault.servers.contains(endpoint)) {
@@ -200,15 +200,15 @@ impl Cluster {
                 continue;
             }
             match fault.failure {
-                WebhookFailure::Slow(by) => hitches.slow += by,
-                WebhookFailure::Denies => hitches.denies = true,
-                WebhookFailure::Silent => hitches.silent = true,
-                WebhookFailure::Twice => hitches.twice = true,
+                WebhookFailure::Slow(by) => failures.slow += by,
+                WebhookFailure::Denies => failures.denies = true,
+                WebhookFailure::Silent => failures.silent = true,
+                WebhookFailure::Twice => failures.twice = true,
                 WebhookFailure::Certificate(_) => {}
             }
             recorder.observe(self.rt.now(), EventKind::Fault { index: fault.fault, change: FaultChange::Fired });
         }
-        hitches
+        failures
     }
 }
 

@@ -14,6 +14,7 @@ use ipam_spiderpool::names::{GROUP, VERSION};
 use ipam_spiderpool::select::Settings;
 use ipam_spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube_machinery::controller_of;
 use sim_config::manifest::Manifest;
 
 /// By what objects are judged, and what exists.
@@ -166,7 +167,7 @@ impl<'a> Admission<'a> {
 
     fn judge_pool_beside(&self, new: &SpiderIPPool, live: Beside<'_>) -> Vec<Broken> {
         let is_known = |owner: &OwnerReference| live.subnets.iter().any(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name));
-        let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        let owner = controller_of(&new.metadata);
         let mut broken = self.judge(new, &live);
         if owner.is_some_and(|owner| !is_known(owner)) {
             let internal = Fault::Internal.as_str();

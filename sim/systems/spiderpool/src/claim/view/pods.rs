@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_machinery::kubevirt;
-use kube_machinery::{FxHashMap, ObjectKey};
+use kube_machinery::{FxHashMap, ObjectKey, controller_of};
 use kube_sim::cluster::{DISRUPTION_TARGET, EVICTED_BY_API};
 use sim_config::time::SimTime;
 
@@ -309,7 +309,7 @@ fn is_alive(pod: &PodObject) -> bool {
 
 /// A §6.1, as far as addresses outlive pods.
 fn place_of(key: &ObjectKey, pod: &PodObject) -> Option<Place> {
-    let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    let owner = controller_of(&pod.metadata)?;
     let namespace = key.namespace().unwrap_or_default();
     let of_owner = || Arc::from(format!("{namespace}/{}", owner.name));
     match (owner.api_version.as_str(), owner.kind.as_str()) {

@@ -97,12 +97,12 @@ impl FailureCache {
         self.0.lock().unwrap().unseen = unseen;
     }
 
-    /// Forgets that a pool may hold records of the pod: it holds none, and what was sent to it before comes to nothing (K070).
-    pub(super) fn settle(&self, uid: &str, pool: &str) {
+    /// Forgets that a pool may hold records of NICs of the pod: none `is_left`, and what was sent to it before comes to nothing (K070).
+    pub(super) fn settle(&self, uid: &str, pool: &str, is_left: impl Fn(&str) -> bool) {
         let memory = &mut *self.0.lock().unwrap();
         for suspects in [&mut memory.suspects, &mut memory.held, &mut memory.unseen] {
             if let Some(of_pod) = suspects.get_mut(uid) {
-                of_pod.retain(|suspect| *suspect.pool != *pool);
+                of_pod.retain(|suspect| *suspect.pool != *pool || is_left(&suspect.nic));
                 if of_pod.is_empty() {
                     suspects.remove(uid);
                 }

@@ -212,7 +212,8 @@ impl Scene {
         self.edit_records(pool, |records| drop(records.remove(ip)));
     }
 
-    fn edit_records(&self, pool: &str, edit: impl FnOnce(&mut serde_json::Map<String, Value>)) {
+    /// Changes the records of a pool from outside, and how many it says that there are.
+    pub(crate) fn edit_records(&self, pool: &str, edit: impl FnOnce(&mut serde_json::Map<String, Value>)) {
         self.change("SpiderIPPool", pool, |pool| {
             let text = pool["status"]["allocatedIPs"].as_str().unwrap_or("{}").to_owned();
             let mut records = serde_json::from_str(&text).unwrap();

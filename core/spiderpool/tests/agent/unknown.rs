@@ -143,49 +143,45 @@ fn a_vm_keeps_the_address_that_its_other_pod_answers_on_though_its_instance_does
     }
 }
 
+/// What stays recorded after the DEL of one of two pods of a VM, where the other one `is` like this and `then` befell their VM.
+fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+    then(&scene.world);
+    the_other_pod(&scene, other);
+    // The endpoint and the record are the source's again.
+    the_source_takes_the_record(&scene.world);
+    scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
+    scene.terminate("virt-1");
+    scene.del("virt-1", "u1", "eth0").unwrap();
+    !scene.records().is_empty()
+}
+
 #[test]
 fn a_del_leaves_what_another_pod_of_a_deleted_vm_answers_on_though_its_instance_does_not_count_that_one_yet() {
     for (other, keeps) in [("is listed", true), ("is being deleted", true), ("is named", true), ("has ended", false), ("is gone", false)] {
-        let scene = Scene::new(Policy::hardened());
-        scene.vm_pod("virt-1", "u1", "vm");
-        scene.vm_pod("virt-2", "u2", "vm");
-        let first = scene.add("virt-1", "u1", "eth0").unwrap();
-        assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
         let target = if other == "is named" { json!("virt-2") } else { json!(null) };
-        scene.world.put(json!({
-            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
-            "metadata": {
-                "name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
-            },
-            "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
-        }));
-        the_other_pod(&scene, other);
-        // The endpoint and the record are the source's again.
-        the_source_takes_the_record(&scene.world);
-        scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
-        scene.terminate("virt-1");
-        scene.del("virt-1", "u1", "eth0").unwrap();
-        assert_eq!(!scene.records().is_empty(), keeps, "the other one {other}");
+        let deleted = |world: &World| {
+            world.put(json!({
+                "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+                "metadata": {
+                    "name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
+                },
+                "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
+            }));
+        };
+        assert_eq!(stays_recorded_after_a_del(other, deleted), keeps, "the other one {other}");
     }
 }
 
 #[test]
 fn a_del_leaves_what_another_pod_of_a_vm_answers_on_though_its_instance_is_gone() {
-    for (other, keeps) in
-        [("is listed", true), ("is being deleted", true), ("has ended", false), ("is another's", false), ("is gone", false)]
-    {
-        let scene = Scene::new(Policy::hardened());
-        scene.vm_pod("virt-1", "u1", "vm");
-        scene.vm_pod("virt-2", "u2", "vm");
-        let first = scene.add("virt-1", "u1", "eth0").unwrap();
-        assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
-        the_other_pod(&scene, other);
-        // The endpoint and the record are the source's again.
-        the_source_takes_the_record(&scene.world);
-        scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
-        scene.terminate("virt-1");
-        scene.del("virt-1", "u1", "eth0").unwrap();
-        assert_eq!(!scene.records().is_empty(), keeps, "the other one {other}");
+    let others = [("is listed", true), ("is being deleted", true), ("has ended", false), ("is another's", false), ("is gone", false)];
+    for (other, keeps) in others {
+        assert_eq!(stays_recorded_after_a_del(other, |_| ()), keeps, "the other one {other}");
     }
 }
 
@@ -514,8 +510,12 @@ fn what_an_earlier_life_recorded_is_found_before_another_pool_is_tried_though_th
 
 #[test]
 fn a_pool_goes_first_no_longer_once_the_record_in_it_is_taken_back() {
-    for reply_lost in [false, true] {
+    for (reply_lost, other_nic) in [(false, false), (true, false), (false, true)] {
         let scene = behind_an_earlier_life(false);
+        if other_nic {
+            let record = json!({"interface": "net1", "pod": "ns/a", "podUid": "u"});
+            scene.edit_records("p4", |records| drop(records.insert("10.0.0.9".to_owned(), record)));
+        }
         // The record is found, and then the endpoint cannot be read until the ADD takes back what is recorded.
         let mut takes_back = false;
         scene.world.script(move |name, _| {
@@ -527,10 +527,26 @@ fn a_pool_goes_first_no_longer_once_the_record_in_it_is_taken_back() {
             }
         });
         scene.add("a", "u", "eth0").unwrap_err();
-        assert_eq!(scene.of("u"), [""; 0]);
+        assert_eq!(scene.of("u"), if other_nic { vec!["10.0.0.9"] } else { Vec::new() });
         scene.world.serve_all();
-        assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+        assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"], "a record of another NIC: {other_nic}");
+        scene.forget_record("p4", "10.0.0.9");
         agrees(&scene, "a", "u");
+    }
+}
+
+#[test]
+fn what_an_add_was_answered_with_stays_recorded_when_the_endpoint_is_gone_and_another_add_fails() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+    for nic in ["eth0", "net1"] {
+        scene.add("a", "u", nic).unwrap();
+    }
+    scene.world.vanish("SpiderEndpoint", &key("a"));
+    scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Refuse } else { Deed::Serve });
+    for nic in ["net1", "eth0"] {
+        scene.add("a", "u", nic).unwrap_err();
+        assert_eq!(scene.of("u"), ["10.0.0.1", "10.0.1.1"], "the ADD of {nic}");
     }
 }
 

@@ -242,6 +242,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return what;
         }
         let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else { return Vec::new() };
+        // With the endpoint that the pod had went what told which of it an earlier ADD was answered with: the pod's DEL knows.
+        if endpoint.is_none() && self.has_surely_an_endpoint() {
+            return Vec::new();
+        }
         what.retain(|(_, ip)| !endpoint.as_deref().is_some_and(|endpoint| names(endpoint, *ip)));
         what
     }

@@ -132,7 +132,7 @@ impl<K: Object, V: Env> Informer<K, V> {
 
     /// A handle to read the store with. Cheap, and may outlive the informer.
     pub fn store(&self) -> StoreReader<K> {
-        StoreReader { contents: self.shared.contents.clone(), synced: self.shared.synced.subscribe() }
+        StoreReader { contents: self.shared.contents.clone(), synced: self.shared.synced.subscribe(), catches_up: true }
     }
 
     /// Whether the first list is in the store. Handlers may be behind.
@@ -209,18 +209,25 @@ impl<K: Object> Notifications<K> {
 pub struct StoreReader<K> {
     contents: Arc<RwLock<Contents<K>>>,
     synced: latest::Receiver<bool>,
+    /// Whether it takes in what has arrived before it reads.
+    catches_up: bool,
 }
 
 impl<K> Clone for StoreReader<K> {
     fn clone(&self) -> Self {
-        Self { contents: self.contents.clone(), synced: self.synced.clone() }
+        Self { contents: self.contents.clone(), synced: self.synced.clone(), catches_up: self.catches_up }
     }
 }
 
 impl<K: Object> StoreReader<K> {
+    /// A handle that shows what others have read: it never asks for what has arrived since, so it may be used where the connection is locked.
+    pub fn as_last_read(&self) -> Self {
+        Self { catches_up: false, ..self.clone() }
+    }
+
     fn read<T>(&self, read: impl FnOnce(&Contents<K>) -> T) -> T {
         let contents = self.contents.read().unwrap();
-        if !contents.is_behind() {
+        if !self.catches_up || !contents.is_behind() {
             return read(&contents);
         }
         drop(contents);

@@ -142,6 +142,11 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
         }
     }
 
+    /// The same caches for those who look at them while somebody else reads, such as the observer of an ADD.
+    pub fn as_last_read(&self) -> LastRead<C, V> {
+        LastRead(self.clone())
+    }
+
     /// Completes when what was started has its first list. An agent serves nobody before that.
     pub async fn synced(&self) {
         let it = &*self.0;
@@ -236,6 +241,83 @@ impl<C: Client, V: Env> Cluster for InformerCaches<C, V> {
 
     fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>> {
         self.0.late(&self.0.cron_jobs).get(&ObjectKey::namespaced(namespace, name))
+    }
+}
+
+/// What selection saw when it read an agent's caches last, without a look at what has arrived since. No informer starts for it.
+///
+/// Workloads are not among it: the top controller of a pod is known by the time that pools are selected for it.
+pub struct LastRead<C, V: Env>(InformerCaches<C, V>);
+
+impl<C: Client, V: Env> LastRead<C, V> {
+    /// Takes in what has arrived for pools, reserved IPs, namespaces, nodes and subnets, as if somebody read them.
+    pub fn catch_up(&self) {
+        let it = &*self.0.0;
+        it.pools.store.len();
+        it.reserved_ips.store.len();
+        it.namespaces.store.len();
+        it.nodes.store.len();
+        it.subnets.get().map(|running| running.store.len());
+    }
+}
+
+impl<C, V: Env> std::fmt::Debug for LastRead<C, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LastRead").finish_non_exhaustive()
+    }
+}
+
+impl<C: Client, V: Env> Cluster for LastRead<C, V> {
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.0.0.namespaces.store.as_last_read().get(&ObjectKey::cluster(name))
+    }
+
+    fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.0.0.nodes.store.as_last_read().get(&ObjectKey::cluster(name))
+    }
+
+    fn pool(&self, name: &str) -> Option<Arc<SpiderIPPool>> {
+        self.0.0.pools.store.as_last_read().get(&ObjectKey::cluster(name))
+    }
+
+    fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.0.0.pools.store.as_last_read().for_each(visit);
+    }
+
+    fn for_each_default_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.0.0.pools.store.as_last_read().by_index(DEFAULT, DEFAULT, visit);
+    }
+
+    fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>)) {
+        self.0.0.reserved_ips.store.as_last_read().for_each(visit);
+    }
+
+    fn subnet(&self, name: &str) -> Option<Arc<SpiderSubnet>> {
+        self.0.0.subnets.get()?.store.as_last_read().get(&ObjectKey::cluster(name))
+    }
+
+    fn replica_set(&self, _: &str, _: &str) -> Option<Arc<ReplicaSet>> {
+        None
+    }
+
+    fn deployment(&self, _: &str, _: &str) -> Option<Arc<Deployment>> {
+        None
+    }
+
+    fn stateful_set(&self, _: &str, _: &str) -> Option<Arc<StatefulSet>> {
+        None
+    }
+
+    fn daemon_set(&self, _: &str, _: &str) -> Option<Arc<DaemonSet>> {
+        None
+    }
+
+    fn job(&self, _: &str, _: &str) -> Option<Arc<Job>> {
+        None
+    }
+
+    fn cron_job(&self, _: &str, _: &str) -> Option<Arc<CronJob>> {
+        None
     }
 }
 

@@ -37,7 +37,7 @@ pub use allocated_ip::AllocatedIp;
 pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
 pub use caches::Caches;
 pub use error::{Failure, Failures, IpamError, PoolError};
-pub use informer_caches::{InformerCaches, LateKind};
+pub use informer_caches::{InformerCaches, LastRead, LateKind};
 pub use neighbours::withheld;
 pub use observer::{Cause, Effort, Observer, Step};
 pub use plugin::{Call, Connection, PATIENCE, Plugin, PluginError, Probe, Unanswered};

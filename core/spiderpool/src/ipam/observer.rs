@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Pod;
 
 use super::answer::{AddAnswer, DelOutcome};
 use super::error::{IpamError, PoolError};
@@ -74,6 +75,8 @@ pub enum Step<'a> {
     Selected {
         /// The ADD.
         request: &'a AddRequest,
+        /// The pod that it is for, as it was read last.
+        pod: &'a Arc<Pod>,
         /// What selection was asked.
         asked: &'a select::Request<'a>,
         /// The state that it was decided on.
@@ -87,6 +90,8 @@ pub enum Step<'a> {
     PoolsCompared {
         /// The ADD.
         request: &'a AddRequest,
+        /// The pod that it is for, as it was read last.
+        pod: &'a Arc<Pod>,
         /// What the tiers were asked.
         asked: &'a select::Request<'a>,
         /// The state that it was decided on.

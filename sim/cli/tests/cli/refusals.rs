@@ -193,7 +193,7 @@ fn bad_plans_are_refused() {
         ("api_servers = 2", "api_servers = 0", "at least 1"),
         ("actor = \"client-0\"", "actor = \"clint-0\"", "clint-0"),
         ("actor = \"client-0\"", "actor = \"apiserver-0\"", "one of client-0 to client-"),
-        ("kind = \"increment\"\nat = \"", "kind = \"increment\"\nat = \"never\" # ", "takes place never"),
+        ("kind = \"increment\"\nat = \"", "kind = \"increment\"\nat = \"never\" # ", "would never take place"),
         ("\nclients = ", "\nclients = 9999", "at most 10000"),
         ("api_servers = 2", "api_servers = 2000000000", "at most 100"),
         ("[cluster.knobs]", "[cluster.capacity]\nseats = 0\n\n[cluster.knobs]", "`cluster.capacity.seats` is 0: every request is refused"),

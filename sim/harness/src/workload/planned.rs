@@ -112,7 +112,7 @@ pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> P
             problems.push(source.problem_in_row(("op", row), &found, wrong, right));
         }
         if *at == SimTime::NEVER {
-            let wrong = format!("an operation of `{actor}` takes place never");
+            let wrong = format!("an operation of `{actor}` would never take place");
             problems.push(source.problem_of_row(("op", row), "at", "never", wrong, "a point in time".to_owned()));
         }
     }

@@ -103,18 +103,18 @@ mod tests {
             gone in prop::collection::vec(any::<bool>(), 12),
             asked in (1u8..60, 0u8..20),
         ) {
-            let mut territory = IpIntervalIndex::default();
+            let mut intervals = IpIntervalIndex::default();
             let owners: Vec<(Arc<str>, u8, u8)> =
                 ranges.iter().enumerate().map(|(at, (first, more))| (Arc::from(at.to_string()), *first, first + more)).collect();
-            owners.iter().for_each(|(owner, first, last)| territory.put(owner, &set(*first, *last)));
+            owners.iter().for_each(|(owner, first, last)| intervals.put(owner, &set(*first, *last)));
             for ((owner, first, last), _) in owners.iter().zip(&gone).filter(|(_, gone)| **gone) {
-                territory.take(owner, &set(*first, *last));
+                intervals.take(owner, &set(*first, *last));
             }
             let (first, last) = (asked.0, asked.0 + asked.1);
             let meets = |(at, (_, from, to)): &(usize, &(Arc<str>, u8, u8))| *at != 0 && !gone[*at] && *from <= last && *to >= first;
             let expected: BTreeSet<&Arc<str>> = owners.iter().enumerate().filter(meets).map(|(_, (owner, ..))| owner).collect();
             let asked = set(first, last);
-            let found: BTreeSet<&Arc<str>> = territory.others("0", &asked).map(|(owner, _)| owner).collect();
+            let found: BTreeSet<&Arc<str>> = intervals.others("0", &asked).map(|(owner, _)| owner).collect();
             prop_assert_eq!(found, expected);
         }
     }

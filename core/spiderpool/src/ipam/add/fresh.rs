@@ -66,8 +66,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let selection = {
                 let asked = select::Request { made, ..self.asked() };
                 let selection = select_for(&agent.caches, &asked, &self.controller);
-                let (request, controller) = (self.request, &self.controller);
-                self.op.observe(Step::Selected { request, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
+                let (request, pod, controller) = (self.request, &self.pod, &self.controller);
+                self.op.observe(Step::Selected { request, pod, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
                 selection
             };
             let waits = matches!(selection.error, Some(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));

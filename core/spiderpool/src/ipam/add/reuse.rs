@@ -78,8 +78,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     fn tell_selection(&self) {
         let (asked, caches) = (self.asked(), &self.op.agent.caches);
         let selection = select::select_for(caches, &asked, &self.controller);
-        let (request, controller) = (self.request, &self.controller);
-        self.op.observe(Step::Selected { request, asked: &asked, cluster: caches, controller, selection: &selection });
+        let (request, pod, controller) = (self.request, &self.pod, &self.controller);
+        self.op.observe(Step::Selected { request, pod, asked: &asked, cluster: caches, controller, selection: &selection });
     }
 
     /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
@@ -105,8 +105,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let static_reuse = if entry_wise { self.compare_entries(known, &permitted) } else { self.compare_addresses(known, &permitted) };
         let mut places: Vec<usize> = static_reuse.given_up.iter().map(|(place, _)| *place).collect();
         places.dedup();
-        let (request, controller) = (self.request, &self.controller);
-        self.op.observe(Step::PoolsCompared { request, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
+        let (request, pod, controller) = (self.request, &self.pod, &self.controller);
+        self.op.observe(Step::PoolsCompared { request, pod, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
         Ok(static_reuse)
     }
 

@@ -60,7 +60,7 @@ impl PoolClaim for PoolOperationsEndInTime {
         let (id, effort, took, what) = match note {
             PoolNote::Allocated { id, effort, took, .. } => (id, effort, *took, "is given an address"),
             PoolNote::Refused { id, effort, took, .. } => (id, effort, *took, "is refused an address"),
-            PoolNote::ReleaseEnded { id, effort, took, .. } => (id, effort, *took, "is done with the release"),
+            PoolNote::ReleaseEnded { id, effort, took, .. } => (id, effort, *took, "ends the release"),
             _ => return,
         };
         findings.exercised();

@@ -92,10 +92,6 @@ fn not_justified(
         answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
     match cause {
         Cause::Del | Cause::Predecessor => view.pods.is_alive(uid).then_some("the pod is alive"),
-        Cause::Reown => {
-            let is_vm = view.pods.get(uid).is_some_and(|pod| matches!(pod.place, Some(Place::Vm(_))));
-            (view.pods.is_alive(uid) && !is_vm).then_some("the pod is alive")
-        }
         // The address of a place is its configuration (A §7.3: 522), where the settings say so.
         Cause::Conflict => {
             let place = view.pods.get(uid).filter(|pod| !view.was_orphan_lately(pod)).and_then(|pod| view.keeping_place(pod));
@@ -224,7 +220,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_pod_that_is_alive_is_released_by_a_delete_or_a_successor() {
-        for cause in [Cause::Del, Cause::Predecessor, Cause::Reown] {
+        for cause in [Cause::Del, Cause::Predecessor] {
             with_pod(|stage| {
                 stage.release("ns/web-0", "a", cause, WHAT);
                 assert_eq!(stage.excuses(), [None], "{cause:?}");

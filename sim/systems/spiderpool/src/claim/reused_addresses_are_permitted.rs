@@ -8,17 +8,16 @@ use kube_sim::rt::ProcessId;
 
 use super::view::{EventMask, Place, Seen, View, addresses_of, uid_of};
 use super::{Answered, Findings, IpamClaim};
+use crate::oracle::refused;
 use crate::workload::{How, IpamNote};
 
 /// Who compares for whom: the agent, the UID and the NIC of the request.
 type Request = (ProcessId, Arc<str>, Arc<str>);
 
-/// Addresses that may not be used again, with their pools.
-type Refused = Arc<[(Arc<str>, IpAddr)]>;
-
 /// What an agent found when it compared.
 struct Compared {
-    refused: Refused,
+    /// The addresses that may not be used again, with their pools.
+    refused: Vec<(Arc<str>, IpAddr)>,
     /// Whether another pod of the same VM was there.
     migrating: bool,
 }
@@ -48,8 +47,9 @@ impl IpamClaim for ReusedAddressesArePermitted {
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
-            Seen::Ipam(process, IpamNote::Compared { uid, nic, refused }) => {
-                let compared = Compared { refused: refused.clone(), migrating: is_migrating(view, uid) };
+            Seen::Ipam(process, IpamNote::Compared { uid, nic, question, entries, .. }) => {
+                let refused = question.ask(|cluster, request, controller| refused(cluster, request, controller, entries));
+                let compared = Compared { refused, migrating: is_migrating(view, uid) };
                 self.compared.insert((process, uid.clone(), nic.clone()), compared);
             }
             Seen::Pool(ref change) => {

@@ -1,5 +1,6 @@
 //! A stage for one claim: what happens around Spiderpool, made in a line each.
 
+mod choice;
 mod subnets;
 
 use std::collections::BTreeMap;
@@ -27,8 +28,7 @@ use sim_harness::workload::OutOfReach;
 
 use super::group::IpamGroup;
 use super::{Terms, View};
-use crate::oracle::Opinion;
-use crate::workload::{Cause, Given, HookNote, How, InOrder, IpamNote, ReclaimNote, Refusal};
+use crate::workload::{Cause, Given, HookNote, How, IpamNote, Known, ReclaimNote, Refusal};
 
 /// The claim under test, and the cluster that it sees.
 pub(super) struct Stage {
@@ -39,6 +39,8 @@ pub(super) struct Stage {
     pub(super) revision: u64,
     registry: Registry,
     objects: BTreeMap<(&'static str, ObjectKey), Obj>,
+    /// What an agent knew when it asked last.
+    caches: Option<Arc<Known>>,
     /// An agent.
     pub(super) agent: ProcessId,
     /// An agent of another node.
@@ -74,7 +76,9 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
         let view = View::new(&rt, &registry, OutOfReach::default(), terms);
         let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || Box::new(IpamGroup::new(view)));
         let (now, revision, objects) = (SimTime::ZERO, 1, BTreeMap::new());
-        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, other_agent, person, kubelet, replicas };
+        let caches = None;
+        let mut stage =
+            Stage { rt, claims, claim, now, revision, registry, objects, caches, agent, other_agent, person, kubelet, replicas };
         // Whoever says what agents say is one.
         for agent in [agent, other_agent] {
             stage.say(agent, IpamNote::Unqueued { ticket: 0 });
@@ -478,12 +482,6 @@ impl Stage {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Reowned);
     }
 
-    /// The addresses of a predecessor are compared with the rules, which refuse some.
-    pub(super) fn compare(&mut self, uid: &str, nic: &str, refused: &[(&str, &str)]) {
-        let refused = refused.iter().map(|(pool, address)| (Arc::from(*pool), ip(address))).collect();
-        self.say(self.agent, IpamNote::Compared { uid: uid.into(), nic: nic.into(), refused });
-    }
-
     /// A DEL of `eth0` is taken on; the sandbox is called as the UID.
     pub(super) fn del_asked(&mut self, pod: &str, uid: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
@@ -515,17 +513,6 @@ impl Stage {
         }
         self.endpoint(self.agent, pod, uid, addresses);
         self.answer(pod, uid, nic, addresses);
-    }
-
-    /// Pools are selected, to be tried in this order; `full` others have no address.
-    pub(super) fn select(&mut self, uid: &str, opinion: Opinion, pools: &[&str], full: usize) {
-        let pool = |name: &&str| {
-            let object = &self.objects[&(std::any::type_name::<SpiderIPPool>(), ObjectKey::cluster(name))];
-            Arc::new(typed_ref::<SpiderIPPool>(&**object).clone())
-        };
-        let family = ipam_spiderpool::ranges::IpVersion::V4;
-        let order = [InOrder { nic: "eth0".into(), family, pools: pools.iter().map(pool).collect(), full }].into();
-        self.say(self.agent, IpamNote::Selected { uid: uid.into(), nic: "eth0".into(), opinion, order });
     }
 
     /// A pool is tried for `eth0`.

@@ -1,8 +1,8 @@
-//! How reclaim's removals of records lie to the ends of sandboxes and to the ends of pods' rights (G §10).
+//! How reclaim's removals of records lie to the ends of sandboxes and to the ends of pods' entitlements (G §10).
 //!
 //! ```text
 //!  kubelets' notes ──► silence: who answers on what, and until when ─┐
-//!  commits of pods ──► rights: until when a pod had one ─────────────┼─► a removal: margin, delay
+//!  commits of pods ──► entitlements: how long a pod had one ─────────┼─► a removal: margin, delay
 //!  replicas' notes ──► announced: which record, on which way, why ───┘
 //!  commits of pools, by who announced ──► the removal itself
 //! ```
@@ -60,7 +60,7 @@ pub struct ReclaimMeter {
     settings: ReclaimSettings,
     silence: Silence,
     /// By UID, the pods that are on their way.
-    rights: FxHashMap<Arc<str>, Entitlement>,
+    entitlements: FxHashMap<Arc<str>, Entitlement>,
     /// By replica, and by pool: what it announced and has not removed yet.
     announced: FxHashMap<ProcessId, FxHashMap<Arc<str>, Vec<Announced>>>,
     removals: Vec<Removal>,
@@ -82,7 +82,7 @@ impl ReclaimMeter {
             pools: registry.id::<SpiderIPPool>(),
             settings,
             silence: Silence::default(),
-            rights: FxHashMap::default(),
+            entitlements: FxHashMap::default(),
             announced: FxHashMap::default(),
             removals: Vec::new(),
             owners: [registry.id::<StatefulSet>(), registry.id::<VirtualMachine>(), registry.id::<VirtualMachineInstance>()],
@@ -151,11 +151,11 @@ impl ReclaimMeter {
             return;
         }
         let Some(uid) = pod.metadata.uid.as_deref() else { return };
-        let right = match self.rights.get_mut(uid) {
-            Some(right) => right,
-            None => self.rights.entry(uid.into()).or_default(),
+        let entitlement = match self.entitlements.get_mut(uid) {
+            Some(entitlement) => entitlement,
+            None => self.entitlements.entry(uid.into()).or_default(),
         };
-        right.learn(pod, gone, at, self.settings.grace_delay);
+        entitlement.learn(pod, gone, at, self.settings.grace_delay);
     }
 
     fn pool(&mut self, at: SimTime, client: ProcessId, name: &str, before: Option<&Obj>, after: Option<&Obj>) {
@@ -168,7 +168,7 @@ impl ReclaimMeter {
         };
         let gone = |announced: &mut Announced| holds(before, announced) && !holds(after, announced);
         for Announced { address, uid, path, key, row } in announced.extract_if(.., gone) {
-            let right = self.rights.get(&uid).and_then(|right| right.end(self.settings.grace_delay));
+            let entitlement = self.entitlements.get(&uid).and_then(|entitlement| entitlement.end(self.settings.grace_delay));
             let sound = self.silence.of(&uid, address);
             let reclaimed = Reclaimed {
                 at: Seconds::from_micros(at.as_micros()),
@@ -179,9 +179,10 @@ impl ReclaimMeter {
                 pod: key,
                 margin: None,
                 answered: matches!(sound, Some(Sound::Answers(_))),
-                delay: right.map(|right| between(right.at, at)),
-                end: right.map(|right| right.by),
-                bound: right.map(|right| Seconds::from_micros(right.bound(path, &self.settings).as_micros().max(0) as u64)),
+                delay: entitlement.map(|entitlement| between(entitlement.at, at)),
+                end: entitlement.map(|entitlement| entitlement.by),
+                bound: entitlement
+                    .map(|entitlement| Seconds::from_micros(entitlement.bound(path, &self.settings).as_micros().max(0) as u64)),
             };
             self.removals.push(Removal { at, uid, sound, reclaimed });
         }
@@ -350,7 +351,7 @@ mod tests {
                 stage.at(seconds);
                 stage.kubelet(PodNote::SandboxGone { sandbox: "s".into() });
             }
-            // Its right ended at 5 s + 30 s + 30 s + 5 s.
+            // Its entitlement ended at 5 s + 30 s + 30 s + 5 s.
             assert_eq!(stage.figures(), [(ReclaimPath::Trace, Some(margin), true, Some(-30))]);
         }
     }

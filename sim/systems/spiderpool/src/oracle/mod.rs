@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Nothing here calls what it judges: annotations, tiers, rules, ranks and capacity are read anew, as plainly as they are told.
-//! Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its own. A simulation
-//! asks at the moment of the decision, on the state that was decided on; text is made only of what differs.
+//! Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its own. Claims
+//! ask at the moment of the decision, on the state that was decided on; text is made only of what differs.
 
 mod answer;
 mod capacity;

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use ipam_spiderpool::ranges::{IpSet, parse_range};
 use ipam_spiderpool::select::{Cluster, Request, TopController};
-use ipam_spiderpool::{Policy, SpiderEndpoint};
+use ipam_spiderpool::{IPAllocationDetail, Policy};
 
 use super::{Asked, answer};
 
-/// An address with its pool.
-type Inherited = (Arc<str>, IpAddr);
-
-/// The addresses in a predecessor's endpoint that a pod may not use again: their pool is not among those that serve their NIC by the
-/// rules, or does not hold them any more, or they are reserved. Where the wishes are for one NIC at a time, each NIC's are asked. A NIC
-/// that they say nothing about keeps what it has in a pool that serves at all; if there is nothing to compare with, nothing is refused.
-pub fn refused(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopController, endpoint: &SpiderEndpoint) -> Vec<Inherited> {
+/// The addresses in a predecessor's `entries`, with their pools, that a pod may not use again: their pool is not among those that serve
+/// their NIC by the rules, or does not hold them any more, or they are reserved. Where the wishes are for one NIC at a time, each NIC's are
+/// asked. A NIC that they say nothing about keeps what it has in a pool that serves at all; if there is nothing to compare with, nothing is
+/// refused.
+pub fn refused(
+    cluster: &dyn Cluster,
+    request: &Request<'_>,
+    controller: &TopController,
+    entries: &[IPAllocationDetail],
+) -> Vec<(Arc<str>, IpAddr)> {
     // What the pod has already, it need not find free.
     let policy = Policy { capacity_not_filtered: true, ..Policy::hardened() };
     let first = answer(cluster, request, controller, &policy);
@@ -25,9 +28,8 @@ pub fn refused(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopCon
     let asked = Asked { cluster, request, controller, policy: &policy, reserved: Default::default() };
     let for_all = first.tier == "pod-ippools";
     let nameless = super::wishes::is_nameless(request.pod);
-    let entries = endpoint.status.iter().flat_map(|status| &status.current.ips);
     let mut refused = Vec::new();
-    for (place, entry) in entries.enumerate() {
+    for (place, entry) in entries.iter().enumerate() {
         let name = if nameless { place.to_string() } else { entry.interface.clone() };
         let of_other = (!for_all && !name.is_empty() && name != *request.nic)
             .then(|| answer(cluster, &Request { nic: &name, ..*request }, controller, &policy));

@@ -26,7 +26,13 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
     caches.warm(needed(&site.plan.kinds));
     caches.synced().await;
     let config = AgentConfig { node: node.name.clone(), settings, policy };
-    let observer = TraceObserver { cluster: site.cluster.clone(), process };
+    let observer = TraceObserver {
+        cluster: site.cluster.clone(),
+        process,
+        node: node.name.clone(),
+        settings: Arc::new(config.settings.select.clone()),
+        caches: Arc::new(caches.as_last_read()),
+    };
     let agent = Agent::new(client, env.clone(), caches, observer, config);
     let (socket, mut calls) = mpsc::unbounded_channel();
     node.listen(socket);

@@ -27,6 +27,7 @@ mod operator;
 mod ops;
 mod plan;
 mod preload;
+mod question;
 mod reach;
 mod reclaim_note;
 mod reclaim_trace_observer;
@@ -74,6 +75,9 @@ pub use ops::{
     SetSettings, UncordonNode, Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
+#[cfg(test)]
+pub(crate) use question::Known;
+pub use question::Question;
 pub use reclaim_note::ReclaimNote;
 pub use subnets::drawn::{IpNumber, SubnetChange};
 pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};

@@ -11,15 +11,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oracle::Opinion;
-
 use ipam_reports::{Seconds, human};
-use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
+use ipam_spiderpool::{IPAllocationDetail, SpiderIPPool};
 use kube_sim::trace::Counted;
 use kube_sim::trace::entity::{About, Entity};
 use kube_sim::trace::{Note, Step};
+
+use super::question::Question;
 
 /// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
 /// the request, `container` the ID of the sandbox.
@@ -36,25 +36,31 @@ pub enum IpamNote {
         /// For which NIC.
         nic: Arc<str>,
     },
-    /// The pools were chosen, and compared with what an independent reading of the rules chooses from the same objects (A §2 to §4).
+    /// The pools were chosen (A §2 to §4).
     Selected {
         /// For which pod.
         uid: Arc<str>,
         /// For which NIC.
         nic: Arc<str>,
-        /// What the other reading says.
-        opinion: Opinion,
+        /// What was asked, and what the agent knew.
+        question: Question,
+        /// What was chosen, or why nothing was.
+        selection: Arc<Selection>,
         /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
         order: Arc<[InOrder]>,
     },
-    /// The addresses of a predecessor were compared with the rules (A §6.3), also by an independent reading of them.
+    /// The addresses of a predecessor were compared with the rules (A §6.3).
     Compared {
         /// For which pod.
         uid: Arc<str>,
         /// For which NIC.
         nic: Arc<str>,
-        /// Which of them, with their pools, the other reading does not permit any more.
-        refused: Arc<[(Arc<str>, IpAddr)]>,
+        /// What was asked, and what the agent knew.
+        question: Question,
+        /// What the predecessor's endpoint names.
+        entries: Arc<[IPAllocationDetail]>,
+        /// Which of the entries the agent gives up, at least in part.
+        given_up: Arc<[usize]>,
     },
     /// A pool was asked for an address (A §5.4).
     Tried {
@@ -116,7 +122,7 @@ pub enum IpamNote {
         /// Whether it gave up a pool after all attempts.
         exhausted: bool,
     },
-    /// Records are about to be removed, or handed to the pod's next UID. Said before the first write.
+    /// Records are about to be removed. Said before the first write.
     ReleaseBegun {
         /// Under which name.
         pod: Arc<str>,
@@ -223,8 +229,6 @@ pub enum Cause {
     RollBack,
     /// The pod's predecessor of the same name left them behind (A §5.3).
     Predecessor,
-    /// The address goes on to the pod's next UID (A §6.2).
-    Reown,
 }
 
 /// Why there is no address.
@@ -323,7 +327,7 @@ impl IpamNote {
         let request = |tag, container: &str, nic: &str| text(tag, container) ^ text(0, nic).rotate_left(17);
         match self {
             IpamNote::AddBegun { container, nic, .. } => request(1, container, nic),
-            IpamNote::Selected { uid, opinion, .. } => text(2, uid) ^ u64::from(*opinion == Opinion::Agrees),
+            IpamNote::Selected { uid, .. } => text(2, uid) ^ 1,
             IpamNote::Tried { pool, outcome, .. } => text(3, pool) ^ outcome.map_or_else(|refusal| refusal as u64, ip_word),
             IpamNote::AddEnded { container, nic, result, how, .. } => {
                 let given = match result {
@@ -338,8 +342,8 @@ impl IpamNote {
                 what.iter().fold(text(7, uid) ^ *cause as u64, |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
             }
             IpamNote::ReleaseEnded { uid, cause, ok, .. } => text(8, uid) ^ *cause as u64 ^ u64::from(*ok) << 8,
-            IpamNote::Compared { uid, refused, .. } => {
-                refused.iter().fold(text(11, uid), |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
+            IpamNote::Compared { uid, given_up, .. } => {
+                given_up.iter().fold(text(11, uid), |word, place| word ^ (1 + *place as u64).rotate_left(9))
             }
             IpamNote::Queued { ticket } => 9 << 56 ^ ticket,
             IpamNote::Unqueued { ticket } => 10 << 56 ^ ticket,
@@ -359,17 +363,17 @@ impl fmt::Display for IpamNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             IpamNote::AddBegun { pod, nic, container, .. } => write!(f, "CNI ADD {nic} of {pod} (sandbox {container})"),
-            IpamNote::Selected { nic, opinion, .. } => {
-                write!(f, "chooses pools for {nic}")?;
-                match opinion {
-                    Opinion::Agrees => Ok(()),
-                    Opinion::OtherOrder(why) => write!(f, " in an order against the rules: {why}"),
-                    Opinion::Differs(why) => write!(f, " against the rules: {why}"),
-                }
-            }
-            IpamNote::Compared { nic, refused, .. } => {
+            IpamNote::Selected { nic, .. } => write!(f, "chooses pools for {nic}"),
+            IpamNote::Compared { nic, entries, given_up, .. } => {
                 write!(f, "compares its predecessor's addresses for {nic} with the rules")?;
-                refused.iter().try_for_each(|(pool, ip)| write!(f, ", which do not permit {ip} ({pool})"))
+                let mut before = ", and gives up some of ";
+                for entry in given_up.iter().filter_map(|place| entries.get(*place)) {
+                    for address in entry.ipv4.iter().chain(&entry.ipv6) {
+                        write!(f, "{before}{address}")?;
+                        before = ", ";
+                    }
+                }
+                Ok(())
             }
             IpamNote::Tried { pool, outcome: Ok(ip), nic, .. } => write!(f, "takes {ip} from pool {pool} for {nic}"),
             IpamNote::Tried { pool, outcome: Err(refusal), nic, .. } => write!(f, "gets nothing from pool {pool} for {nic}: {refusal}"),
@@ -433,7 +437,6 @@ impl Cause {
             Cause::Conflict => "somebody else answers on it",
             Cause::RollBack => "the request failed",
             Cause::Predecessor => "a predecessor left them",
-            Cause::Reown => "they go on to the next UID",
         }
     }
 }

@@ -2,19 +2,43 @@
 
 use std::sync::{Arc, Weak};
 
-use ipam_spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
-use ipam_spiderpool::select::SelectError;
+use ipam_spiderpool::ipam::{self, AddRequest, IpamError, LastRead, Observer, PoolError, Step};
+use ipam_spiderpool::select::{SelectError, Settings, TopController};
+use k8s_openapi::api::core::v1::Pod;
 use kube_sim::cluster::Cluster;
+use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 
 use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
-use crate::{coverage, oracle};
+use super::question::{Known, Question};
+use super::site::ApiClient;
+use crate::coverage;
 
-/// The observer of one process.
+/// The observer of one life of an agent.
 #[derive(Clone)]
 pub(super) struct TraceObserver {
     pub cluster: Weak<Cluster>,
     pub process: ProcessId,
+    pub node: Arc<str>,
+    pub settings: Arc<Settings>,
+    pub caches: Arc<LastRead<ApiClient, SimEnv>>,
+}
+
+impl TraceObserver {
+    fn question(&self, request: &AddRequest, pod: &Arc<Pod>, made: bool, controller: &TopController) -> Question {
+        // Whoever is told while the cluster is locked cannot ask it for what has arrived.
+        self.caches.catch_up();
+        let caches: Arc<Known> = self.caches.clone();
+        Question {
+            request: request.clone(),
+            pod: pod.clone(),
+            node: self.node.clone(),
+            made,
+            controller: controller.clone(),
+            settings: self.settings.clone(),
+            caches: Arc::downgrade(&caches),
+        }
+    }
 }
 
 fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
@@ -32,10 +56,11 @@ impl Observer for TraceObserver {
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
             },
-            Step::Selected { request, asked, cluster, controller, selection } => IpamNote::Selected {
+            Step::Selected { request, pod, asked, controller, selection, .. } => IpamNote::Selected {
                 uid: request.pod_uid.clone(),
                 nic: request.nic.clone(),
-                opinion: oracle::opinion(cluster, asked, controller, selection),
+                question: self.question(request, pod, asked.made, controller),
+                selection: Arc::new(selection.clone()),
                 order: InOrder::of(selection),
             },
             Step::PoolTried { uid, nic, pool, result, .. } => IpamNote::Tried {
@@ -90,10 +115,12 @@ impl Observer for TraceObserver {
             }
             Step::TicketsAsked { turn, .. } => IpamNote::Queued { ticket: turn },
             Step::TicketsGranted { turn, .. } | Step::TicketsRefused { turn } => IpamNote::Unqueued { ticket: turn },
-            Step::PoolsCompared { request, asked, cluster, controller, endpoint, .. } => IpamNote::Compared {
+            Step::PoolsCompared { request, pod, asked, controller, endpoint, given_up, .. } => IpamNote::Compared {
                 uid: request.pod_uid.clone(),
                 nic: request.nic.clone(),
-                refused: oracle::refused(cluster, asked, controller, endpoint).into(),
+                question: self.question(request, pod, asked.made, controller),
+                entries: endpoint.status.iter().flat_map(|status| &status.current.ips).cloned().collect(),
+                given_up: given_up.into(),
             },
             Step::Reowned { .. } | Step::FailureCacheUsed { .. } | Step::BatchBegun { .. } | Step::BatchEnded { .. } => return,
         };

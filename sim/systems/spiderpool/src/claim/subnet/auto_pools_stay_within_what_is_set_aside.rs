@@ -26,7 +26,7 @@ fn excess(view: &View, pool: &str) -> Option<IpSet> {
     if excess.is_empty() {
         return None;
     }
-    let of_others: IpSet = subnet.territory.others(pool, &excess).map(|(_, range)| range).collect();
+    let of_others: IpSet = subnet.intervals.others(pool, &excess).map(|(_, range)| range).collect();
     Some(excess.difference(&of_others)).filter(|excess| !excess.is_empty())
 }
 

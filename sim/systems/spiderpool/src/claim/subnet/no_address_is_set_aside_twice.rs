@@ -39,7 +39,7 @@ impl IpamClaim for NoAddressIsSetAsideTwice {
                 continue;
             }
             findings.exercised();
-            for (other, range) in subnet.territory.others(&edit.pool, &added) {
+            for (other, range) in subnet.intervals.others(&edit.pool, &added) {
                 let twice = IpSet::from(range).intersection(&added).difference(&really_shared(view, subnet, &edit.pool, other));
                 if !twice.is_empty() {
                     // Ranges that a person gives a pool are for admission to judge.

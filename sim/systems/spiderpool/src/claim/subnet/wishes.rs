@@ -44,7 +44,7 @@ pub(super) fn pools<'a>(view: &'a View, uid: &'a str, demand: &'a Demand) -> imp
 /// not reserved.
 pub(super) fn room(view: &View, subnet: &Subnet, pool: &str, has: &IpSet) -> IpSet {
     let Some(total) = &subnet.total else { return IpSet::default() };
-    let set_aside: IpSet = subnet.territory.others(pool, total).map(|(_, range)| range).collect();
+    let set_aside: IpSet = subnet.intervals.others(pool, total).map(|(_, range)| range).collect();
     let free = total.difference(&set_aside).difference(&view.pools.overlaps.of_others(pool, total));
     free.difference(&view.reservations.now()).difference(has)
 }

@@ -59,7 +59,7 @@ use replicas::Whose;
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
 
-use crate::oracle::Opinion;
+use crate::oracle::{Opinion, opinion};
 use crate::workload::{IpamNote, ReclaimNote};
 
 pub(super) use agents::{Agents, Shown, ShownUpTo, Tried};
@@ -287,7 +287,13 @@ impl View {
             EventKind::Note { process, note } => {
                 if let Some(note) = note.downcast_ref() {
                     self.agents.speaks(process);
-                    Some(Seen::Ipam(process, note))
+                    Some(match note {
+                        IpamNote::Selected { uid, nic, question, selection, order } => {
+                            let opinion = question.ask(|cluster, request, controller| opinion(cluster, request, controller, selection));
+                            Seen::Selected { by: process, uid, nic, order, opinion }
+                        }
+                        _ => Seen::Ipam(process, note),
+                    })
                 } else if let Some(note) = note.downcast_ref() {
                     self.kubelets.speaks(process);
                     Some(Seen::Pod(process, note))
@@ -321,6 +327,9 @@ impl View {
     pub(crate) fn settle(&mut self, seen: &Seen<'_>) {
         match seen {
             Seen::Ipam(process, note) => self.ipam_note(self.said(*process), note),
+            Seen::Selected { by, uid, nic, order, opinion } => {
+                self.agents.selected(self.said(*by), uid, nic, *opinion == Opinion::Agrees, order);
+            }
             Seen::Pod(process, note) => self.sandboxes.note(note, self.said(*process)),
             Seen::Reclaim(process, note) => self.reclaim_note(self.said(*process), note),
             Seen::Pool(_)
@@ -504,9 +513,6 @@ impl View {
     fn ipam_note(&mut self, said: Said, note: &IpamNote) {
         match note {
             IpamNote::AddBegun { container, nic, uid, .. } => self.agents.add_begun(container, nic, uid, said),
-            IpamNote::Selected { uid, nic, opinion, order } => {
-                self.agents.selected(said, uid, nic, *opinion == Opinion::Agrees, order);
-            }
             IpamNote::Tried { uid, nic, pool, outcome } => {
                 self.agents.tried(said.by, uid, &Tried { nic: nic.clone(), pool: pool.clone(), outcome: *outcome });
             }
@@ -529,7 +535,7 @@ impl View {
             IpamNote::ReleaseEnded { uid, cause, ok, .. } => self.ledger.release_ended(uid, *cause, *ok, said),
             IpamNote::Queued { ticket } => self.agents.queued(said.by, *ticket, said.at),
             IpamNote::Unqueued { ticket } => self.agents.unqueued(said.by, *ticket),
-            IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
+            IpamNote::Selected { .. } | IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
         }
     }
 

@@ -14,7 +14,7 @@ use crate::ip_interval_index::IpIntervalIndex;
 #[derive(Debug, Default)]
 pub(in super::super) struct Overlaps {
     /// What each pool has.
-    territory: IpIntervalIndex,
+    intervals: IpIntervalIndex,
     /// By the younger pool, which addresses an older one had already, and has still.
     older: FxHashMap<Arc<str>, Vec<(Arc<str>, IpSet)>>,
     /// By the older pool, which are younger.
@@ -53,24 +53,24 @@ impl Overlaps {
 
     /// What other pools have of these addresses.
     pub(in super::super) fn of_others(&self, pool: &str, set: &IpSet) -> IpSet {
-        self.territory.others(pool, set).map(|(_, range)| range).collect::<IpSet>().intersection(set)
+        self.intervals.others(pool, set).map(|(_, range)| range).collect::<IpSet>().intersection(set)
     }
 
     /// A pool that is there when the run begins has these addresses.
     pub(super) fn begin(&mut self, pool: &Arc<str>, set: &IpSet) {
-        self.territory.put(pool, set);
+        self.intervals.put(pool, set);
     }
 
     /// A pool has other addresses now. What it keeps it has had all the time.
     pub(super) fn change(&mut self, pool: &Arc<str>, before: &IpSet, after: &IpSet) {
-        self.territory.take(pool, before);
+        self.intervals.take(pool, before);
         let lost = before.difference(after);
         if !lost.is_empty() {
             self.give_up(pool, &lost);
         }
         let new = after.difference(before);
         let mut older: Vec<(Arc<str>, IpSet)> = Vec::new();
-        for (other, range) in self.territory.others(pool, &new) {
+        for (other, range) in self.intervals.others(pool, &new) {
             let shared = IpSet::from(range).intersection(&new);
             match older.iter_mut().find(|(known, _)| known == other) {
                 Some((_, known)) => *known = known.union(&shared),
@@ -88,7 +88,7 @@ impl Overlaps {
                 younger.push(pool.clone());
             }
         }
-        self.territory.put(pool, after);
+        self.intervals.put(pool, after);
     }
 
     /// A pool has these addresses no more: nobody is younger than it at them, and it is younger than nobody.

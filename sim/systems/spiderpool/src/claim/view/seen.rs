@@ -9,7 +9,8 @@ use kube_sim::trace::{Outcome, ProcessChange};
 use super::endpoints::EndpointChange;
 use super::pools::PoolChange;
 use super::subnets::SubnetChange;
-use crate::workload::{HookNote, IpamNote, ReclaimNote};
+use crate::oracle::Opinion;
+use crate::workload::{HookNote, InOrder, IpamNote, ReclaimNote};
 
 /// What an event means for Spiderpool.
 #[derive(Debug)]
@@ -26,6 +27,19 @@ pub(crate) enum Seen<'a> {
     PoolRefused,
     /// An agent says something.
     Ipam(ProcessId, &'a IpamNote),
+    /// An agent has selected pools, and what an independent reading of the rules says of that.
+    Selected {
+        /// The process of the agent.
+        by: ProcessId,
+        /// The UID of the pod.
+        uid: &'a Arc<str>,
+        /// The NIC of the request.
+        nic: &'a Arc<str>,
+        /// As in [`IpamNote::Selected`].
+        order: &'a Arc<[InOrder]>,
+        /// What the rules say of the choice.
+        opinion: Opinion,
+    },
     /// A node says something.
     Pod(ProcessId, &'a PodNote),
     /// A replica of the controller says something.
@@ -61,6 +75,7 @@ impl Seen<'_> {
                 IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } | IpamNote::ReleaseBegun { .. } | IpamNote::ReleaseEnded { .. } => 7,
                 IpamNote::AddBegun { .. } | IpamNote::Queued { .. } | IpamNote::Unqueued { .. } => 8,
             },
+            Seen::Selected { .. } => 6,
             Seen::Pod(..) => 9,
             Seen::Reclaim(..) => 10,
             Seen::Hook(..) => 11,
@@ -96,7 +111,7 @@ impl EventMask {
     pub(in super::super) const POOL_REFUSED: EventMask = EventMask(1 << 4);
     /// [`Seen::Ipam`]: a request for addresses is answered.
     pub(in super::super) const ANSWER: EventMask = EventMask(1 << 5);
-    /// [`Seen::Ipam`]: what an agent chooses from, and tries.
+    /// [`Seen::Selected`], and [`Seen::Ipam`]: what an agent compares, and tries.
     pub(in super::super) const CHOICE: EventMask = EventMask(1 << 6);
     /// [`Seen::Ipam`]: requests to release, and releases for whatever reason.
     pub(in super::super) const RELEASE: EventMask = EventMask(1 << 7);

@@ -39,13 +39,13 @@ pub(in super::super) struct Subnet {
     /// What is set aside, by pool.
     pub(in super::super) shares: BTreeMap<Arc<str>, Share>,
     /// The same by address.
-    pub(in super::super) territory: IpIntervalIndex,
+    pub(in super::super) intervals: IpIntervalIndex,
 }
 
 impl Subnet {
     fn new(object: Arc<SpiderSubnet>, at: SimTime) -> Self {
         let total = total_of(&object.spec);
-        let mut subnet = Self { total, shares: BTreeMap::new(), territory: IpIntervalIndex::default(), object };
+        let mut subnet = Self { total, shares: BTreeMap::new(), intervals: IpIntervalIndex::default(), object };
         let entries = entries_of(&subnet.object).cloned().unwrap_or_default();
         for (name, entry) in entries.iter() {
             subnet.set(name.as_str().into(), Some(Share::of(entry, subnet.version(), at)));
@@ -71,11 +71,11 @@ impl Subnet {
     fn set(&mut self, pool: Arc<str>, share: Option<Share>) -> Option<Share> {
         let before = self.shares.remove(&pool);
         if let Some(ips) = before.as_ref().and_then(|share| share.ips.as_ref()) {
-            self.territory.take(&pool, ips);
+            self.intervals.take(&pool, ips);
         }
         if let Some(share) = share {
             if let Some(ips) = &share.ips {
-                self.territory.put(&pool, ips);
+                self.intervals.put(&pool, ips);
             }
             self.shares.insert(pool, share);
         }

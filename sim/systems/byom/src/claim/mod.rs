@@ -68,7 +68,8 @@ pub(crate) trait PoolClaim: Send {
     /// Something happened, and `view` is what is known since.
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings);
 
-    /// See [`Claim::overdue`](sim_harness::claim::Claim::overdue).
+    /// The time of [`Findings::expect_by`] has come, as in [`Claim::overdue`](sim_harness::claim::Claim::overdue); nothing unless
+    /// overridden.
     fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}
 
     /// Only for `eventually`: what is still missing; `None` = it holds now.

@@ -100,12 +100,12 @@ impl Stage {
         self.claims.observe(&Event { at: self.now, kind });
     }
 
-    /// Lets time pass.
+    /// Moves the clock of the stage on without an event: claims hear of it with the next one.
     pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// Another process.
+    /// Adds a process on a host of its own; it is one of the pool only once it says what it is configured with.
     pub(super) fn process(&mut self, name: &str) -> ProcessId {
         self.rt.add_process(self.rt.add_host(name), name)
     }
@@ -153,7 +153,7 @@ impl Stage {
         self.note(process, PoolNote::Allocated { id: id.into(), address: Address::new(address), effort, took });
     }
 
-    /// A whole allocation.
+    /// An allocation as it should go: the call, the commit of its record, the answer with the address.
     pub(super) fn allocate(&mut self, process: ProcessId, id: &str, address: &str) {
         self.ask(process, id);
         self.edit(process, |document| take(document, id, address));

@@ -26,9 +26,9 @@ pub struct PoolMeter {
     calls: Calls,
     took: Vec<Seconds>,
     mutex_wait: Duration,
-    /// The first call.
+    /// When the first call for an address began; `None` = there was none.
     began: Option<SimTime>,
-    /// The last answer.
+    /// When the last call for an address was answered; [`SimTime::ZERO`] = none was.
     ended: SimTime,
     /// The processes of the pools; what others do to these is not their loss.
     writers: BTreeSet<ProcessId>,
@@ -84,7 +84,7 @@ impl PoolMeter {
         self.pools.iter().any(|pool| pool.records(id))
     }
 
-    /// Something happened.
+    /// Takes an event in: the notes of all pools, and the commits of their ConfigMaps. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { process, note } => {

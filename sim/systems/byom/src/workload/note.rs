@@ -33,83 +33,83 @@ pub enum PoolNote {
     },
     /// A pod is wanted: it should have a running sandbox from here on, until [`PoolNote::Unwanted`].
     Wanted {
-        /// `NAMESPACE/NAME`.
+        /// The pod as `NAMESPACE/NAME`, which one that comes after it may share.
         pod: Arc<str>,
         /// The UID that the API server gave it.
         uid: Arc<str>,
     },
     /// A pod is not wanted any more.
     Unwanted {
-        /// `NAMESPACE/NAME`.
+        /// The pod as `NAMESPACE/NAME`, as it was wanted.
         pod: Arc<str>,
     },
     /// An adaptor is about to ask the pool for an address. May be said again for the same ID: the answer must be the same.
     Asked {
-        /// For which sandbox.
+        /// The allocation ID of the sandbox that needs the address (B A1).
         id: Arc<str>,
     },
     /// The pool answered with an address, after its record was committed.
     Allocated {
-        /// For which sandbox.
+        /// The allocation ID, as in [`PoolNote::Asked`].
         id: Arc<str>,
-        /// The address.
+        /// The address whose record is committed. Its VM need not have any user data yet.
         address: Address,
-        /// What it took.
+        /// Requests, conflicts, probes and waits of the call, in a burst with those at the pool's lock.
         effort: Effort,
         /// How long it took, by the clock of the process.
         took: Duration,
     },
     /// The pool gave no address.
     Refused {
-        /// For which sandbox.
+        /// The allocation ID, as in [`PoolNote::Asked`].
         id: Arc<str>,
-        /// Why.
+        /// The kind of the error; in a burst also [`Failure::Exhausted`] where the pool's lock was not to be had.
         why: Failure,
-        /// What it took.
+        /// Requests, conflicts, probes and waits of the call, in a burst with those at the pool's lock.
         effort: Effort,
         /// How long it took, by the clock of the process.
         took: Duration,
     },
     /// A sandbox was told its address: from here on it holds it.
     Told {
-        /// Which sandbox.
+        /// The allocation ID of the sandbox that holds the address from here on.
         id: Arc<str>,
-        /// The address.
+        /// The address of the VM, which has the sandbox's user data by now unless it is one of a burst.
         address: Address,
     },
     /// The agent in the VM answers: the pod runs.
     Running {
         /// The ID of its allocation.
         id: Arc<str>,
-        /// `NAMESPACE/NAME`.
+        /// The pod as `NAMESPACE/NAME`, as it was wanted.
         pod: Arc<str>,
         /// The UID of the pod whose sandbox it is.
         uid: Arc<str>,
     },
     /// A sandbox is over, for whatever reason: it holds nothing any more.
     Ended {
-        /// Which sandbox.
+        /// The allocation ID of the sandbox that is over.
         id: Arc<str>,
-        /// `NAMESPACE/NAME`.
+        /// The pod as `NAMESPACE/NAME`, which may still be wanted: then another sandbox follows.
         pod: Arc<str>,
     },
     /// A release begins on behalf of a sandbox. With upstream's releases by address the ID is that of the sandbox on whose behalf it is,
     /// not that of whoever holds the address by now.
     ReleaseBegun {
-        /// Which sandbox.
+        /// The allocation ID on whose behalf it is, which need not be recorded any more.
         id: Arc<str>,
-        /// Who releases.
+        /// Which of the ways to a release it is.
         by: ReleasedBy,
     },
     /// A release ended. With success the record is gone for good.
     ReleaseEnded {
-        /// Which sandbox.
+        /// The allocation ID, as when it began.
         id: Arc<str>,
         /// Who released it, as when it began.
         by: ReleasedBy,
         /// Nothing, or why it failed.
         failure: Option<Failure>,
-        /// What it took.
+        /// Requests, conflicts, probes and waits of the release.
         effort: Effort,
         /// How long it took, by the clock of the process.
         took: Duration,
@@ -120,14 +120,14 @@ pub enum PoolNote {
     RecoverEnded {
         /// What it left, or why it failed.
         result: Result<Recovered, Failure>,
-        /// What it took.
+        /// Always zero: a process of the pool does not tell what its recovery took.
         effort: Effort,
     },
     /// Something happened to a VM.
     Vm {
-        /// Which.
+        /// The address at which the VM is reached; its key tells VMs apart.
         address: Address,
-        /// What.
+        /// What happened to it, by its own account rather than that of whoever asked it.
         change: VmChange,
     },
 }
@@ -141,11 +141,11 @@ impl PoolNote {
     }
 }
 
-/// Who releases.
+/// On which way a record is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReleasedBy {
-    /// StopVM (B X3).
+    /// StopVM of an adaptor (B X3), or the end of a round in the closed loop of a burst.
     Stop,
     /// The clean-up of a failed start (B S5, C1, C2).
     CleanUp,
@@ -163,7 +163,7 @@ pub enum VmChange {
     /// It took the user data of an allocation. `tenant`: whose data it already had since its last boot. `going_down`: it will lose them,
     /// because it is about to boot.
     Given {
-        /// The allocation.
+        /// The allocation ID that came with the user data; it is the VM's tenant from here on.
         id: Arc<str>,
         /// Whose data it already had.
         tenant: Option<Arc<str>>,
@@ -181,7 +181,7 @@ pub enum VmChange {
     Booted,
     /// It does not answer from here on.
     Broken,
-    /// It answers again.
+    /// Nothing breaks it any more: it answers again, unless it is down on its way to boot.
     Mended,
 }
 
@@ -217,7 +217,7 @@ pub enum Failure {
     RecordLost,
     /// The time was up.
     OutOfTime,
-    /// Upstream's process panics.
+    /// Upstream's process panics as it stores into a map of records that is `null` (B W18).
     Panic,
 }
 

@@ -19,7 +19,7 @@ pub(in super::super) enum State {
     Missing,
     /// Text that is no document.
     Unreadable,
-    /// The document.
+    /// The document that can be read, which need not be well-formed.
     Document(PoolDocument),
 }
 
@@ -70,11 +70,11 @@ fn says_otherwise<T: TextForm>(before: &JsonText<T>, after: &JsonText<T>) -> boo
 /// A record before and after a commit: at least one is there, and they differ.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RecordEdit {
-    /// The key.
+    /// The key in `allocatedIPs`: an allocation ID, whatever the record says of itself.
     pub(in super::super) id: Arc<str>,
-    /// Before.
+    /// The record that the commit found; `None` = it is added.
     pub(in super::super) before: Option<Arc<IpAllocation>>,
-    /// After.
+    /// The record that the commit left; `None` = it is removed.
     pub(in super::super) after: Option<Arc<IpAllocation>>,
 }
 
@@ -107,17 +107,17 @@ pub(in super::super) struct Missing {
 /// One commit of the pool's ConfigMap.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// Who wrote.
+    /// The process whose request was committed, of the pool or not.
     pub(in super::super) by: ProcessId,
     /// Whether that is a process of the pool. Others are people and faults.
     pub(in super::super) by_pool: bool,
-    /// When.
+    /// The time of the commit, which is before that of its answer.
     pub(in super::super) at: SimTime,
     /// The revision it took.
     pub(in super::super) revision: u64,
     /// The revision of the state before; 0 = from before the run.
     pub(in super::super) before_revision: u64,
-    /// What was there.
+    /// What the commit before left, or what stood there when the run began.
     pub(in super::super) before: State,
     /// What is there now.
     pub(in super::super) after: State,

@@ -12,16 +12,16 @@ use crate::workload::ReleasedBy;
 /// Somebody, at some time.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Said {
-    /// Who.
+    /// The process that said it or wrote it.
     pub(in super::super) by: ProcessId,
-    /// When.
+    /// The time of its note or its commit.
     pub(in super::super) at: SimTime,
 }
 
 /// An address that a sandbox was given or told.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Grant {
-    /// The address.
+    /// The address as the note spells it; what is compared are keys.
     pub(in super::super) address: Address,
     /// By whom and when.
     pub(in super::super) said: Said,
@@ -58,7 +58,7 @@ impl Recorded {
 /// A release that began.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Release {
-    /// On which way.
+    /// Which of the pool's releases it is, as the note of its begin says.
     pub(in super::super) way: ReleasedBy,
     /// Who began it, and when.
     pub(in super::super) said: Said,
@@ -123,7 +123,7 @@ pub(in super::super) struct Hand {
     pub(in super::super) revision: u64,
 }
 
-/// All sandboxes.
+/// Every sandbox that a note was about, by allocation ID, and who holds which address: the ground truth of the claims (B §7.1).
 #[derive(Debug, Default)]
 pub(in super::super) struct Ledger {
     pub(super) sandboxes: FxHashMap<Arc<str>, Sandbox>,

@@ -68,19 +68,19 @@ pub(crate) struct View {
     pub(super) meddled: u64,
     /// How many notes and changes of processes were seen: an order for things that happen at one time.
     pub(super) moment: u64,
-    /// Now.
+    /// The time of the last event that was taken in, be it about the pool or not.
     pub(super) at: SimTime,
     /// The processes that recover.
     recovering: Vec<ProcessId>,
     /// The processes of other pools.
     elsewhere: BTreeSet<ProcessId>,
-    /// The sandboxes.
+    /// What each sandbox asked for, was told and gave back.
     pub(super) ledger: Ledger,
-    /// The processes.
+    /// All processes that were heard of; those with a configuration are the pool's.
     pub(super) processes: Processes,
-    /// The VMs.
+    /// Whom each VM serves, and whether it answers.
     pub(super) vms: Vms,
-    /// The PeerPods.
+    /// The PeerPods that still have their finalizer.
     pub(super) owners: Owners,
     /// The pods that are wanted, `NAMESPACE/NAME`, and their UIDs.
     pub(super) wanted: BTreeMap<Arc<str>, Arc<str>>,

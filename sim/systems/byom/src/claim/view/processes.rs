@@ -13,7 +13,7 @@ use sim_config::time::SimTime;
 /// A version of the pool as somebody can have seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Sight {
-    /// When.
+    /// The time of the request or the answer.
     pub(in super::super) at: SimTime,
     /// The revision; 0 = from before the run.
     pub(in super::super) revision: u64,
@@ -24,9 +24,9 @@ pub(in super::super) struct Sight {
 /// A read that was answered: it saw the pool as it was at some point between its request and its answer.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Read {
-    /// At the request.
+    /// The pool when the read was sent: the oldest version that it can have seen.
     pub(in super::super) from: Sight,
-    /// At the answer.
+    /// The pool when the answer arrived: the latest version that it can have seen.
     pub(in super::super) to: Sight,
 }
 
@@ -36,9 +36,9 @@ pub(in super::super) type Reads = [Option<Read>; 3];
 /// What a process makes of its setting.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Configuration {
-    /// `VM_POOL_IPS`.
+    /// `VM_POOL_IPS` as it was set when the process started.
     pub(in super::super) setting: Arc<str>,
-    /// The addresses.
+    /// The addresses that the process makes of the setting, in its order (B §4.4).
     pub(in super::super) config: PoolConfig,
 }
 
@@ -47,7 +47,7 @@ pub(in super::super) struct Configuration {
 pub(in super::super) struct Recovery {
     /// Whether meanwhile somebody else has written, or another task of the process.
     pub(in super::super) disturbed: bool,
-    /// When it began.
+    /// When the process said that it begins.
     pub(in super::super) at: SimTime,
     /// The moment at which it began, counted in notes and changes of processes.
     pub(in super::super) began: u64,

@@ -26,7 +26,7 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// Nothing yet.
+    /// For a process that has learned nothing yet, and so does not think before its first request.
     pub(super) fn nothing(rt: &Rt) -> Self {
         Self { rt: rt.clone(), at: Arc::new(AtomicU64::new(SimTime::NEVER.as_micros())) }
     }

@@ -28,18 +28,18 @@ pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
 
 /// A request of a shim to an adaptor on its node.
 pub(super) enum ShimCall {
-    /// StartVM.
+    /// StartVM: allocate a VM for the sandbox, hand it over and wait for its agent (B §2.1).
     Start {
-        /// Which sandbox.
+        /// The sandbox with its pod and user data; its ID is another for each attempt of the kubelet.
         sandbox: Sandbox,
         /// Until when the shim waits.
         context: Context,
         /// Where the answer goes.
         reply: oneshot::Sender<Result<Address, StartError>>,
     },
-    /// StopVM.
+    /// StopVM: release the VM of a sandbox (B §3.3).
     Stop {
-        /// The sandbox's ID.
+        /// The ID of the sandbox, without the pod's name that its allocation ID begins with.
         sandbox: Arc<str>,
         /// Until when the shim waits.
         context: Context,
@@ -56,7 +56,7 @@ pub(super) type Socket = mpsc::UnboundedSender<ShimCall>;
 pub(super) struct Kept {
     pub pod: ObjectKey,
     pub pod_uid: Arc<str>,
-    /// The allocation ID.
+    /// The allocation ID, which notes name the sandbox by (B A1).
     pub id: Arc<str>,
     /// Whether its VM runs.
     pub ready: bool,
@@ -64,7 +64,7 @@ pub(super) struct Kept {
     pub connection: Socket,
 }
 
-/// A node.
+/// A node with its kubelet, and two adaptors of which a roll-out replaces one by the other.
 pub(super) struct Node {
     pub name: Arc<str>,
     pub adaptors: [ProcessId; 2],

@@ -111,7 +111,7 @@ workloads! {
 }
 
 impl Plans {
-    /// The cluster.
+    /// What is planned for the cluster, which the only workload of this system is about.
     pub fn cluster(&self) -> &SpiderPlan {
         let Plans::Spiderpool(plan) = self;
         plan
@@ -119,7 +119,7 @@ impl Plans {
 }
 
 impl Drafts {
-    /// The cluster.
+    /// What a scenario says of the cluster, before anything is drawn.
     pub fn cluster(&self) -> &SpiderDraft {
         let Drafts::Spiderpool(draft) = self;
         draft

@@ -41,11 +41,11 @@ pub(super) struct Stage {
     objects: BTreeMap<(&'static str, ObjectKey), Obj>,
     /// What an agent knew when it asked last.
     caches: Option<Arc<Known>>,
-    /// An agent.
+    /// `agent-0`, which claims take for an agent from the beginning.
     pub(super) agent: ProcessId,
     /// An agent of another node.
     pub(super) other_agent: ProcessId,
-    /// A person.
+    /// A process of another name than the parts of the cluster have: what it writes is by hand.
     pub(super) person: ProcessId,
     /// A part of the cluster that is no agent.
     pub(super) kubelet: ProcessId,
@@ -87,7 +87,7 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
     });
 }
 
-/// An address.
+/// The address that a literal spells; panics if it is none.
 pub(super) fn ip(text: &str) -> IpAddr {
     text.parse().expect("the test's address is one")
 }
@@ -105,7 +105,7 @@ impl Stage {
         self.claims.observe(&Event { at: self.now, kind });
     }
 
-    /// Lets time pass.
+    /// Moves the clock on without an event, and judges the bounds that are over by then.
     pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.claims.judge_bounds(self.now);
@@ -209,7 +209,7 @@ impl Stage {
         }
     }
 
-    /// Another process.
+    /// Adds a process on a host of its own; what claims take it for follows from its name and from what it says.
     pub(super) fn process(&mut self, name: &str) -> ProcessId {
         self.rt.add_process(self.rt.add_host(name), name)
     }
@@ -527,12 +527,12 @@ impl Stage {
         self.say(self.agent, IpamNote::ReleaseBegun { pod: pod.into(), uid: uid.into(), asked: asked.into(), cause, what });
     }
 
-    /// A release begins.
+    /// The agent announces a release that was asked for in the name of `uid` itself.
     pub(super) fn release(&mut self, pod: &str, uid: &str, cause: Cause, what: &[(&str, &str)]) {
         self.release_for(pod, uid, uid, cause, what);
     }
 
-    /// That is over.
+    /// The agent says that a release is over; `ok`: whether it succeeded.
     pub(super) fn released(&mut self, pod: &str, uid: &str, cause: Cause, ok: bool) {
         self.say(self.agent, IpamNote::ReleaseEnded { pod: pod.into(), uid: uid.into(), cause, ok });
     }

@@ -43,7 +43,7 @@ pub(crate) struct ReclaimedInTime {
 }
 
 impl ReclaimedInTime {
-    /// On one way.
+    /// The claim about one of the ways: each is a claim of its own in the catalogue.
     pub(crate) fn on(way: ReclaimCase) -> Self {
         Self { way, due: Due::default() }
     }

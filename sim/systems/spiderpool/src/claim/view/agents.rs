@@ -15,15 +15,15 @@ use crate::workload::{InOrder, Refusal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(in super::super) enum Shown {
-    /// Pods.
+    /// Pods, by which agents tell who is alive and whose addresses outlive it (A §7.2).
     Pods,
-    /// Pools.
+    /// IPPools, with the rules and ranges that selection looks at.
     Pools,
-    /// Reserved IPs.
+    /// SpiderReservedIPs, whose addresses agents do not give (A §5.4).
     Reservations,
-    /// Namespaces.
+    /// Namespaces, whose labels and annotations selection looks at.
     Namespaces,
-    /// Nodes.
+    /// Nodes, for the rules of selection and for what reclaim makes of their readiness.
     Nodes,
 }
 
@@ -42,24 +42,24 @@ struct Get {
 /// A pool that was asked for an address.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tried {
-    /// For which NIC.
+    /// The NIC as selection names it: in nameless mode its index (A §2.4).
     pub(in super::super) nic: Arc<str>,
-    /// Which.
+    /// Name of the pool, be it there or not.
     pub(in super::super) pool: Arc<str>,
-    /// What it gave.
+    /// The address that was recorded, or why there is none.
     pub(in super::super) outcome: Result<IpAddr, Refusal>,
 }
 
 /// A request for addresses that is not answered yet.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Asked {
-    /// For which sandbox.
+    /// The ID of the sandbox, by which with the NIC the answer finds the request.
     pub(in super::super) container: Arc<str>,
-    /// For which NIC.
+    /// The NIC of the request, whose answer may have addresses of others, too (A §2.4).
     pub(in super::super) nic: Arc<str>,
-    /// For which pod.
+    /// The UID in the request; others for the same pod may be open.
     pub(in super::super) uid: Arc<str>,
-    /// When it began.
+    /// Which agent took it on, and when.
     pub(in super::super) began: Said,
     /// The pools in the order in which they are to be tried, for each time that they were selected, and that moment.
     orders: Vec<(u64, Arc<[InOrder]>)>,

@@ -44,7 +44,7 @@ fn stranger<K: Object>(kind: &'static str) -> Reader {
     }
 }
 
-/// A workload.
+/// A workload as of its last commit; functions for its type read the object.
 #[derive(Debug)]
 pub(in super::super) struct Application {
     object: Obj,
@@ -54,12 +54,12 @@ pub(in super::super) struct Application {
 }
 
 impl Application {
-    /// Its kind.
+    /// The kind as manifests have it, such as `Deployment`.
     pub(in super::super) fn kind(&self) -> &'static str {
         self.reader.kind
     }
 
-    /// Its UID.
+    /// The UID that the API server gave it; empty if its object has none.
     pub(in super::super) fn uid(&self) -> &str {
         (self.reader.uid)(&self.object).unwrap_or_default()
     }

@@ -13,7 +13,7 @@ use super::View;
 use super::endpoints::{EndpointChange, addresses_of};
 use super::pools::PoolChange;
 
-/// What people did.
+/// What people touched, and when namespaces and nodes last changed in what selection looks at.
 #[derive(Debug, Default)]
 pub(in super::super) struct Changes {
     /// The addresses whose records, or whose endpoint's entries, a person made, changed or removed; until they are recorded anew.

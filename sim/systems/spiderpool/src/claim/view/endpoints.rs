@@ -19,11 +19,11 @@ pub(crate) struct EndpointChange {
     pub(in super::super) by_hand: bool,
     /// Whether that is a replica of Spiderpool's controller.
     pub(in super::super) by_replica: bool,
-    /// `NAMESPACE/NAME`.
+    /// The endpoint as `NAMESPACE/NAME`: that of its pod, or of the VMI that keeps the addresses (A §5.2).
     pub(in super::super) key: Arc<str>,
     /// The moment since which it had been that of the pod it was of before.
     pub(in super::super) of_pod_since: u64,
-    /// What was there.
+    /// What the commit before left; `None` = there was no such endpoint.
     pub(in super::super) before: Option<Arc<SpiderEndpoint>>,
     /// What is there now.
     pub(in super::super) after: Option<Arc<SpiderEndpoint>>,
@@ -49,7 +49,7 @@ pub(in super::super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// One of them.
+    /// The endpoint of this `NAMESPACE/NAME` as of its last commit; `None` = there is none.
     pub(in super::super) fn get(&self, key: &str) -> Option<&Arc<SpiderEndpoint>> {
         self.by_key.get(key)
     }

@@ -32,9 +32,9 @@ pub(crate) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
 /// An address that a replica reclaimed.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Reclaimed {
-    /// Of which pool.
+    /// Name of the pool whose record was removed.
     pub(in super::super) pool: std::sync::Arc<str>,
-    /// Which.
+    /// The address that was recorded for the pod.
     pub(in super::super) address: std::net::IpAddr,
     /// By whom and when.
     pub(in super::super) said: Said,

@@ -16,11 +16,11 @@ use crate::workload::{Cause, Given, Refusal};
 /// An address that an ADD was answered with.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Answer {
-    /// What was given.
+    /// NIC, pool and address, as the answer names them.
     pub(in super::super) given: Given,
     /// The place of its entry in the endpoint, by which a NIC is known that has no name yet (A §2.4).
     pub(in super::super) place: usize,
-    /// For which pod.
+    /// The UID in the request that was answered, also where a successor of that name has the address by now.
     pub(in super::super) uid: Arc<str>,
     /// By whom and when.
     pub(in super::super) said: Said,
@@ -49,9 +49,9 @@ impl Answer {
 /// A release that an agent announced.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Release {
-    /// Who and when.
+    /// Which agent announced it, and when.
     pub(in super::super) said: Said,
-    /// Why.
+    /// On what occasion the records are taken away.
     pub(in super::super) cause: Cause,
     /// Which addresses of which pools.
     pub(in super::super) what: Arc<[(Arc<str>, IpAddr)]>,
@@ -93,14 +93,14 @@ pub(in super::super) struct Last {
     pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
     /// When it began, as far as that was seen; else when it ended.
     pub(in super::super) began: SimTime,
-    /// When it ended.
+    /// Which agent answered it, and when.
     pub(in super::super) said: Said,
 }
 
 /// An address of a pool that an agent recorded, and what it had surely been shown.
 type Recorded = (Arc<str>, IpAddr, ShownUpTo);
 
-/// The whole ledger.
+/// Answers, releases and the last request of each pod by UID, and the last answers by static name.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ledger {
     answers: FxHashMap<Arc<str>, Vec<Answer>>,

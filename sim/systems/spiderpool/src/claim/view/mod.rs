@@ -87,9 +87,9 @@ pub(crate) use terms::Terms;
 /// Somebody, at some time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
-    /// Who.
+    /// The process that said or wrote it; of no meaning at moment 0, which is before the run.
     pub(super) by: ProcessId,
-    /// When.
+    /// The time of the event by which it became known.
     pub(super) at: SimTime,
     /// An order for things that happen at one time: how many events were seen.
     pub(super) moment: u64,
@@ -128,29 +128,29 @@ pub(crate) struct View {
     kinds: Kinds,
     /// How many events were seen.
     moment: u64,
-    /// Now.
+    /// The time of the last event, or up to which there was none since.
     pub(super) at: SimTime,
-    /// The pools.
+    /// The pools as commits leave them, and who holds which address.
     pub(super) pools: Pools,
-    /// The subnets.
+    /// The subnets, and what is set aside in them for which pool.
     pub(super) subnets: Subnets,
     /// The workloads that pools are made for.
     pub(super) applications: Applications,
-    /// The reserved addresses.
+    /// The reserved addresses, now and at earlier revisions.
     pub(super) reservations: Reservations,
-    /// The endpoints.
+    /// The endpoints, and since when each has been that of its pod.
     pub(super) endpoints: Endpoints,
-    /// The pods.
+    /// The pods by UID, also those that are gone.
     pub(super) pods: Pods,
     /// The places of StatefulSets and VMs.
     pub(super) places: Places,
-    /// The sandboxes.
+    /// The sandboxes, and who answers on which address, as kubelets say.
     pub(super) sandboxes: Sandboxes,
-    /// The agents.
+    /// What each process was shown, and the requests that agents have not answered.
     pub(super) agents: Agents,
     /// Who was given what.
     pub(super) ledger: Ledger,
-    /// What people did.
+    /// What people touched, and when namespaces and nodes last changed in what selection looks at.
     pub(super) changes: Changes,
     /// For each write of a pool by an agent: up to which revision it had been shown the reservations when it read the pool.
     pub(super) reservations_shown: Option<u64>,
@@ -158,16 +158,16 @@ pub(crate) struct View {
     pub(super) out_of_reach: OutOfReach,
     /// What the plan says of reclaim.
     pub(super) terms: Terms,
-    /// The nodes.
+    /// The states that each node was in, by revision.
     pub(super) nodes: Nodes,
-    /// The kubelets.
+    /// Which kubelets run, and when they were told that a pod is to end.
     pub(super) kubelets: Kubelets,
     /// The replicas of the controller.
     pub(super) replicas: Replicas,
     /// By UID, what replicas took from the pod.
     pub(super) reclaimed: FxHashMap<Arc<str>, Vec<Reclaimed>>,
     beginning: Beginning,
-    /// The faults.
+    /// When the faults lasted that can hinder reclaim, and how long what they left behind may take.
     pub(super) health: Health,
 }
 

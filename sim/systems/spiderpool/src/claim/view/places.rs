@@ -62,7 +62,7 @@ impl Vm {
     }
 }
 
-/// All places.
+/// The ordinals of every StatefulSet, and whether every VM keeps its addresses, each with its history.
 #[derive(Debug, Default)]
 pub(in super::super) struct Places {
     /// Each from a moment on.
@@ -153,7 +153,7 @@ impl Places {
         self.vms.entry(key.into()).or_default()
     }
 
-    /// The same.
+    /// Takes in a version of a VMI, `None` if it is gone; whether its VM keeps its addresses by it, or does not any more.
     pub(super) fn see_instance(&mut self, key: &str, when: When, instance: Option<&VirtualMachineInstance>) -> bool {
         let vm = self.vm(key);
         vm.instance = instance.map(|instance| {
@@ -164,7 +164,7 @@ impl Places {
         vm.turn(when)
     }
 
-    /// The same.
+    /// Takes in a version of a VM, `None` if it is gone; whether it keeps its addresses by that, or does not any more.
     pub(super) fn see_machine(&mut self, key: &str, when: When, machine: Option<&VirtualMachine>) -> bool {
         let vm = self.vm(key);
         vm.machine = machine.map(|machine| machine.metadata.deletion_timestamp.is_some());

@@ -30,10 +30,10 @@ pub(in super::super) struct Since {
     pub(in super::super) gone: Option<SimTime>,
 }
 
-/// A pod.
+/// A pod as the API shows it, and what became of it; it stays known when it is gone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Pod {
-    /// `NAMESPACE/NAME`.
+    /// The pod as `NAMESPACE/NAME`, a name that others may have had before and may have after it.
     pub(in super::super) key: Arc<str>,
     /// The last version of its object.
     pub(in super::super) object: Arc<PodObject>,
@@ -160,7 +160,7 @@ impl Pod {
     }
 }
 
-/// All pods.
+/// Every pod that was ever seen, by UID, and which of them has which name.
 #[derive(Debug, Default)]
 pub(in super::super) struct Pods {
     by_uid: FxHashMap<Arc<str>, Pod>,
@@ -173,7 +173,7 @@ pub(in super::super) struct Pods {
 }
 
 impl Pods {
-    /// One of them.
+    /// The pod of a UID, also if it is gone; `None` = nobody has ever seen it.
     pub(in super::super) fn get(&self, uid: &str) -> Option<&Pod> {
         self.by_uid.get(uid)
     }

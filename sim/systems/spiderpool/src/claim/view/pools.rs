@@ -16,7 +16,7 @@ use super::endpoints::addresses_of as addresses_in;
 use super::overlaps::Overlaps;
 use super::{Said, View};
 
-/// A pool.
+/// A pool as of its last commit, and what older caches may show of it.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Pool {
     /// Its object as of the last commit.
@@ -46,7 +46,7 @@ impl Pool {
         self.eras[known..].iter().any(|(_, addresses)| addresses.as_ref().is_none_or(|addresses| !addresses.contains(address)))
     }
 
-    /// See [`listed`].
+    /// The addresses in `ips`, also those that `excludeIPs` takes out, as [`listed`] reads them; `None` = cannot be read.
     pub(in super::super) fn listed(&self) -> Option<IpSet> {
         listed(&self.object.spec)
     }
@@ -149,11 +149,11 @@ fn without_ranges(spec: &IPPoolSpec) -> IPPoolSpec {
 /// A record before and after a commit: at least one is there, and they differ.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RecordEdit {
-    /// The key.
+    /// The key in `status.allocatedIPs`, which need not be an address.
     pub(in super::super) key: RecordKey,
-    /// Before.
+    /// The record that the commit found; `None` = it is added.
     pub(in super::super) before: Option<Arc<PoolIPAllocation>>,
-    /// After.
+    /// The record that the commit left; `None` = it is removed.
     pub(in super::super) after: Option<Arc<PoolIPAllocation>>,
     /// Who made what was there before, for its UID, and when; `None` = it was there before the run, or nothing was.
     pub(in super::super) since: Option<Said>,
@@ -198,9 +198,9 @@ pub(crate) struct PoolChange {
     pub(in super::super) by_replica: bool,
     /// The revision it took.
     pub(in super::super) revision: u64,
-    /// The pool.
+    /// Name of the pool that was created, changed or removed.
     pub(in super::super) pool: Arc<str>,
-    /// What was there.
+    /// What the commit before left; `None` = there was no such pool.
     pub(in super::super) before: Option<Arc<SpiderIPPool>>,
     /// What is there now.
     pub(in super::super) after: Option<Arc<SpiderIPPool>>,
@@ -213,9 +213,9 @@ pub(crate) struct PoolChange {
 /// Who holds an address.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Holder {
-    /// In which pool.
+    /// Name of the pool that has the record; an address may have holders in several.
     pub(in super::super) pool: Arc<str>,
-    /// The record.
+    /// The record with the name and the UID that the address is kept for.
     pub(in super::super) record: Arc<PoolIPAllocation>,
     /// Who made it for this UID, and when; `None` = it was there before the run.
     pub(in super::super) since: Option<Said>,
@@ -228,7 +228,7 @@ struct Holders {
     more: Vec<Holder>,
 }
 
-/// All pools.
+/// The pools that there are, and who holds which address of them.
 #[derive(Debug, Default)]
 pub(in super::super) struct Pools {
     by_name: BTreeMap<Arc<str>, Pool>,
@@ -242,12 +242,12 @@ pub(in super::super) struct Pools {
 }
 
 impl Pools {
-    /// One pool.
+    /// The pool of a name as of its last commit; `None` = there is none.
     pub(in super::super) fn get(&self, name: &str) -> Option<&Pool> {
         self.by_name.get(name)
     }
 
-    /// All, by name.
+    /// The pools that there are, in the order of their names.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Pool)> {
         self.by_name.iter()
     }

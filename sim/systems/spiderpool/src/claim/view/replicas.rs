@@ -25,17 +25,17 @@ const READS_WITHIN: Duration = Duration::from_secs(5);
 /// A release that a replica announced.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Announced {
-    /// Who and when.
+    /// Which replica announced it, and when.
     pub(in super::super) said: Said,
-    /// On whose account.
+    /// Whether it comes of a record or an endpoint that a scan found, or of a deadline that has passed.
     pub(in super::super) by: Releaser,
-    /// Under which name.
+    /// The name under which the records and the endpoint are: that of the pod, or of its VM.
     pub(in super::super) key: Arc<str>,
-    /// Which records.
+    /// The records that are to go, each only while it has the UID that is given with it.
     pub(in super::super) what: Arc<[Target]>,
     /// Whether the endpoint goes, too.
     pub(in super::super) endpoint: bool,
-    /// Why.
+    /// The row of the decision tables by which they go (G §3).
     pub(in super::super) row: Row,
     /// The wall clock of the replica then.
     pub(in super::super) clock: Timestamp,
@@ -73,7 +73,7 @@ struct Read {
     at: Duration,
 }
 
-/// A replica.
+/// What is known of a replica; of its present life only, but for how long it stood still.
 #[derive(Debug, Default)]
 struct Replica {
     /// Since when it believes that it leads.
@@ -82,7 +82,7 @@ struct Replica {
     paused: Option<SimTime>,
     /// How long it stood still, all in all.
     stood: Duration,
-    /// Whether it runs, as far as that was seen.
+    /// Whether it has crashed and has not started since, as far as that was seen.
     is_down: bool,
     /// By StatefulSet or VM, what it asked lately.
     reads: FxHashMap<Arc<str>, Vec<Read>>,
@@ -107,7 +107,7 @@ impl Replica {
     }
 }
 
-/// All replicas.
+/// The replicas that were heard of, and what any of them announced.
 #[derive(Debug, Default)]
 pub(in super::super) struct Replicas {
     by_process: FxHashMap<ProcessId, Replica>,

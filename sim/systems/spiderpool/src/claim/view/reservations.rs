@@ -15,7 +15,7 @@ struct Era {
     set: Arc<IpSet>,
 }
 
-/// All reservations.
+/// What each SpiderReservedIP reserved and reserves, by its name.
 #[derive(Debug, Default)]
 pub(in super::super) struct Reservations {
     by_name: FxHashMap<Arc<str>, Vec<Era>>,

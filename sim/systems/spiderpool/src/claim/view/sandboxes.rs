@@ -8,10 +8,10 @@ use kube_sim::node::PodNote;
 
 use super::Said;
 
-/// A sandbox.
+/// A sandbox from when its kubelet made it; it stays known when it is gone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Sandbox {
-    /// Its pod.
+    /// Namespace and name of its pod, which another pod may have by now.
     pub(in super::super) pod: ObjectKey,
     /// The UID of its pod.
     pub(in super::super) uid: Arc<str>,
@@ -34,7 +34,7 @@ pub(in super::super) struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// One of them.
+    /// The sandbox of an ID, also if it is gone; `None` = no kubelet said that it was made.
     pub(in super::super) fn get(&self, id: &str) -> Option<&Sandbox> {
         self.by_id.get(id)
     }

@@ -97,17 +97,17 @@ impl EventMask {
     /// How many kinds there are.
     pub(crate) const KINDS: usize = 18;
 
-    /// Nothing.
+    /// No kind: a claim with this mask is asked about no event.
     pub(in super::super) const NONE: EventMask = EventMask(0);
-    /// [`Seen::Pool`].
+    /// Commits of pools, by anybody ([`Seen::Pool`]).
     pub(in super::super) const POOL: EventMask = EventMask(1);
-    /// [`Seen::Subnet`].
+    /// Commits of subnets, by anybody ([`Seen::Subnet`]).
     pub(in super::super) const SUBNET: EventMask = EventMask(1 << 1);
-    /// [`Seen::Endpoint`].
+    /// Commits of endpoints, by anybody ([`Seen::Endpoint`]).
     pub(in super::super) const ENDPOINT: EventMask = EventMask(1 << 2);
-    /// [`Seen::Wrote`].
+    /// Answers to agents that wrote a pool ([`Seen::Wrote`]).
     pub(in super::super) const WROTE: EventMask = EventMask(1 << 3);
-    /// [`Seen::PoolRefused`].
+    /// Writes of pools that were refused by the rules, whoever sent them ([`Seen::PoolRefused`]).
     pub(in super::super) const POOL_REFUSED: EventMask = EventMask(1 << 4);
     /// [`Seen::Ipam`]: a request for addresses is answered.
     pub(in super::super) const ANSWER: EventMask = EventMask(1 << 5);
@@ -115,26 +115,26 @@ impl EventMask {
     pub(in super::super) const CHOICE: EventMask = EventMask(1 << 6);
     /// [`Seen::Ipam`]: requests to release, and releases for whatever reason.
     pub(in super::super) const RELEASE: EventMask = EventMask(1 << 7);
-    /// [`Seen::Pod`].
+    /// What kubelets say of sandboxes and their NICs ([`Seen::Pod`]).
     pub(in super::super) const POD: EventMask = EventMask(1 << 9);
-    /// [`Seen::Reclaim`].
+    /// What replicas of the controller say of reclaim ([`Seen::Reclaim`]).
     pub(in super::super) const RECLAIM: EventMask = EventMask(1 << 10);
-    /// [`Seen::Hook`].
+    /// What the webhooks make of updates ([`Seen::Hook`]).
     pub(in super::super) const HOOK: EventMask = EventMask(1 << 11);
-    /// [`Seen::Life`].
+    /// Pods that are nearer to their end ([`Seen::Life`]).
     pub(in super::super) const LIFE: EventMask = EventMask(1 << 12);
-    /// [`Seen::Places`].
+    /// Changes of who keeps addresses: StatefulSets and VMs ([`Seen::Places`]).
     pub(in super::super) const PLACES: EventMask = EventMask(1 << 13);
-    /// [`Seen::Node`].
+    /// Nodes whose state is another one ([`Seen::Node`]).
     pub(in super::super) const NODE: EventMask = EventMask(1 << 14);
-    /// [`Seen::Lease`].
+    /// New holders of the controller's lease ([`Seen::Lease`]).
     pub(in super::super) const LEASE: EventMask = EventMask(1 << 15);
-    /// [`Seen::Process`].
+    /// Replicas that begin or cease to run ([`Seen::Process`]).
     pub(in super::super) const PROCESS: EventMask = EventMask(1 << 16);
-    /// [`Seen::Relisted`].
+    /// Lists by which replicas find out what pods they missed ([`Seen::Relisted`]).
     pub(in super::super) const RELISTED: EventMask = EventMask(1 << 17);
 
-    /// Both sets together.
+    /// The kinds that are in at least one of two sets.
     pub(in super::super) const fn and(self, other: EventMask) -> EventMask {
         EventMask(self.0 | other.0)
     }

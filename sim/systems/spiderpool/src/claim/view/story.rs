@@ -18,7 +18,7 @@ impl View {
         self.rt.process_name(process)
     }
 
-    /// Who and when.
+    /// Who did something and when, as the end of a sentence.
     pub(in super::super) fn by(&self, said: Said) -> String {
         format!("by {} at {}", self.name(said.by), said.at)
     }
@@ -35,7 +35,7 @@ impl View {
         format!("{} (uid {}, {state}{})", pod.key, short(uid), pod.node().map_or(String::new(), |node| format!(", on {node}")))
     }
 
-    /// Who wrote what.
+    /// Which revision of a pool was written, by whom and when.
     pub(in super::super) fn story_of_write(&self, change: &PoolChange) -> String {
         format!("revision {} of pool {} was written {}", change.revision, change.pool, self.by(change.said))
     }

@@ -29,7 +29,7 @@ impl Share {
     }
 }
 
-/// A subnet.
+/// A subnet as of its last commit, and what is set aside in it.
 #[derive(Debug)]
 pub(in super::super) struct Subnet {
     /// Its object as of the last commit.
@@ -97,11 +97,11 @@ pub(in super::super) fn entries_of(subnet: &SpiderSubnet) -> Option<&PoolIPPreAl
 /// How a commit changed what is set aside for a pool.
 #[derive(Debug)]
 pub(in super::super) struct ShareEdit {
-    /// The pool.
+    /// Name of the pool, which need not be there yet.
     pub(in super::super) pool: Arc<str>,
-    /// Before.
+    /// What the commit found set aside; `None` = there was no entry.
     pub(in super::super) before: Option<Share>,
-    /// After.
+    /// What the commit left set aside; `None` = there is no entry any more.
     pub(in super::super) after: Option<Share>,
 }
 
@@ -132,9 +132,9 @@ pub(crate) struct SubnetChange {
     pub(in super::super) by_hand: bool,
     /// The revision it took.
     pub(in super::super) revision: u64,
-    /// The subnet.
+    /// Name of the subnet that was created, changed or removed.
     pub(in super::super) subnet: Arc<str>,
-    /// What was there.
+    /// What the commit before left; `None` = there was no such subnet.
     pub(in super::super) before: Option<Arc<SpiderSubnet>>,
     /// What is there now.
     pub(in super::super) after: Option<Arc<SpiderSubnet>>,
@@ -144,7 +144,7 @@ pub(crate) struct SubnetChange {
     pub(in super::super) edits: Vec<ShareEdit>,
 }
 
-/// All subnets.
+/// The subnets that there are, and the pools that people meddled with in them.
 #[derive(Debug, Default)]
 pub(in super::super) struct Subnets {
     by_name: BTreeMap<Arc<str>, Subnet>,
@@ -153,12 +153,12 @@ pub(in super::super) struct Subnets {
 }
 
 impl Subnets {
-    /// One subnet.
+    /// The subnet of a name as of its last commit; `None` = there is none.
     pub(in super::super) fn get(&self, name: &str) -> Option<&Subnet> {
         self.by_name.get(name)
     }
 
-    /// All, by name.
+    /// The subnets that there are, in the order of their names.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Subnet)> {
         self.by_name.iter()
     }

@@ -23,7 +23,7 @@ pub(in super::super) enum Reach {
     Requests,
     /// Whoever would read an endpoint in his cache: the API server still tells.
     EndpointCaches,
-    /// Everybody.
+    /// Everybody: it hits what all of them need, or any of them.
     All,
 }
 
@@ -114,7 +114,7 @@ pub(in super::super) enum Lasts {
 pub(crate) struct Terms {
     /// The settings of the replicas.
     pub(in super::super) settings: ReclaimSettings,
-    /// What is on.
+    /// The settings by which agents select pools as the run begins.
     pub(in super::super) select: Settings,
     /// Whether every pool serves some nodes only (`match_master_subnet`).
     pub(in super::super) match_master_subnet: bool,

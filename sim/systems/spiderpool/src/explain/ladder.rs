@@ -9,11 +9,11 @@ use kube::ResourceExt;
 
 /// What a tier says, whether or not anybody asks it.
 enum Says {
-    /// Nothing.
+    /// The tier is absent; the text tells what is not there.
     Nothing(String),
     /// Something that does not count.
     Ignored(String),
-    /// Something.
+    /// The tier is there, be it readable or not; the text tells what stands in it.
     Something(String),
 }
 

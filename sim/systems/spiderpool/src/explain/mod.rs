@@ -50,7 +50,7 @@ pub struct Question {
     pub endpoints: Kept<SpiderEndpoint>,
     /// The instances of VMs, which say which pods run them.
     pub instances: Kept<VirtualMachineInstance>,
-    /// The pod.
+    /// The pod that asks; one without a UID does not exist yet, and nothing is recorded for it.
     pub pod: Pod,
     /// The node that it runs on.
     pub node: String,
@@ -98,7 +98,7 @@ pub fn policy_of(profile: Profile) -> Policy {
     }
 }
 
-/// Explains.
+/// Answers a question: what selection makes of it, and what one ADD of the agent then gives. A pod in the network of its node is refused.
 pub fn explain(question: &Question) -> ExplainReport {
     let mut named = None;
     let question = if question.pod.metadata.uid.as_ref().is_some_and(|uid| !uid.is_empty()) {

@@ -64,14 +64,14 @@ pub(super) fn settle(
     outcome
 }
 
-/// Nothing is given.
+/// Takes back what selection let expect, as the agent gives this NIC and family nothing.
 fn withdraw(family: &mut FamilyAnswer) {
     (family.address, family.pool, family.gateway) = (None, None, None);
     family.recorded = false;
     family.routes.clear();
 }
 
-/// One address.
+/// Fills one address of the answer in; its NIC or family is added if selection has not named it.
 fn fill(question: &Question, ended: &Ended, given: &Given, nics: &mut Vec<NicAnswer>, remarks: &mut Vec<String>) {
     let at = nics.iter().position(|nic| nic.nic == given.nic).unwrap_or_else(|| {
         nics.push(NicAnswer { nic: given.nic.clone(), clean_gateway: false, families: Vec::new() });

@@ -28,7 +28,7 @@ use crate::input::stored;
 /// Everything that the answer depends on.
 #[derive(Debug)]
 pub struct ReclaimQuestion {
-    /// The cluster.
+    /// The objects that the caches and the API server show; what is not among them counts as gone.
     pub cluster: ClusterInput,
     /// The time of the scan.
     pub now: Timestamp,
@@ -103,7 +103,7 @@ impl Owners for Dump {
     }
 }
 
-/// Explains.
+/// Answers a question: what a scan of the leader at that time makes of each record and each endpoint, and by which row (G §3).
 pub fn explain_reclaim(question: ReclaimQuestion) -> ExplainReclaimReport {
     let ReclaimQuestion { cluster, now, settings, profile, policy } = question;
     let pods = cluster.pods.iter().map(|(pod, _)| (ObjectKey::of(pod).as_str().to_owned(), Arc::new(pod.clone())));

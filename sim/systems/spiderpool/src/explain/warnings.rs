@@ -22,7 +22,7 @@ pub(super) fn admission(question: &Question) -> Admission<'_> {
     admission
 }
 
-/// The sentences.
+/// A sentence for each thing that is wrong with pools, subnets and reservations, in this order.
 pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String> {
     let (mut warnings, policy) = (Vec::new(), &question.policy);
     let families = selection.nics.iter().flat_map(|nic| &nic.families);

@@ -87,7 +87,7 @@ fn owner_in(pool: &Manifest) -> Option<&str> {
 }
 
 impl<'a> Admission<'a> {
-    /// An empty cluster.
+    /// Admission in a cluster without pools and subnets; `policy` says which rules deviate.
     pub fn new(settings: AdmissionSettings, policy: &'a Policy) -> Self {
         Self { settings, policy, existing: Existing::default() }
     }

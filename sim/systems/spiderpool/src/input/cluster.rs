@@ -17,20 +17,20 @@ use sim_config::problem::{Position, Problem, Problems};
 
 use super::admission;
 
-/// What manifests hold.
+/// The objects that manifests hold; of several of one kind, namespace and name the last counts.
 #[derive(Debug, Default)]
 pub struct ClusterInput {
     /// What decisions look at.
     pub objects: Objects,
-    /// The pods.
+    /// The pods, each with where it was written, in the order in which their names came first.
     pub pods: Vec<(Pod, Manifest)>,
     /// Where in `pods` each is, by namespace and name.
     place_of_pod: BTreeMap<(Option<String>, Option<String>), usize>,
-    /// The SpiderEndpoints.
+    /// The SpiderEndpoints, under the names of pods or, for static VMs, of their VMIs (A §5.2).
     pub endpoints: Kept<SpiderEndpoint>,
     /// KubeVirt's instances of VMs.
     pub instances: Kept<VirtualMachineInstance>,
-    /// KubeVirt's VMs.
+    /// KubeVirt's VMs, by which VMIs that are gone or going keep their addresses (A §6.5).
     pub machines: Kept<VirtualMachine>,
     /// The namespaces as they were written.
     pub namespaces: Vec<Manifest>,

@@ -26,9 +26,9 @@ const CLUSTER_NETWORK: &str = "clusterNetwork";
 pub struct ClusterSettings {
     /// To the selection of pools.
     pub select: Settings,
-    /// To reclaim.
+    /// To reclaim in the controller; the hardened defaults where the file says nothing.
     pub reclaim: ReclaimSettings,
-    /// To agents besides.
+    /// To agents besides; its own `select` does not count.
     pub agent: AgentSettings,
 }
 

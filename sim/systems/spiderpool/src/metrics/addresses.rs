@@ -43,7 +43,7 @@ enum Life {
 pub struct AddressMeter {
     pods: KindId,
     pools: KindId,
-    /// By UID.
+    /// What is known of each pod, by the UID in its object, in requests and in records.
     holders: FxHashMap<Arc<str>, Holder>,
     held: Held,
     run: AddressRun,
@@ -63,7 +63,7 @@ impl AddressMeter {
         Self { pods, pools, holders: FxHashMap::default(), held: Held::default(), run, width }
     }
 
-    /// Something happened.
+    /// Takes an event in: notes of agents, and commits of pods and pools. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { note, .. } => {

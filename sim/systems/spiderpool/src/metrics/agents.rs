@@ -63,7 +63,7 @@ impl AgentsMeter {
         }
     }
 
-    /// Something happened.
+    /// Takes an event in: notes of agents, releases that replicas announce, and commits of pools. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { note, .. } => {

@@ -23,7 +23,7 @@ pub(super) struct Entitlement {
     ended: Option<SimTime>,
     /// Its grace is over: deletionTimestamp, the grace in it, and the additional delay. Not if the deletion was forced.
     stop: Option<SimTime>,
-    /// terminationGracePeriodSeconds.
+    /// What its containers have: terminationGracePeriodSeconds as last seen, or Kubernetes' default.
     grace: SignedDuration,
     /// Whether all its containers have ended, as its status says.
     silent: bool,

@@ -91,7 +91,7 @@ impl ReclaimMeter {
         }
     }
 
-    /// Something happened.
+    /// Takes an event in: notes of kubelets and replicas, reads of owners, and commits of pods and pools. Others change nothing.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { process, note } => {

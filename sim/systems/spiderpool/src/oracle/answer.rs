@@ -30,9 +30,9 @@ pub struct Nic {
 /// The pools of a NIC and family.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// 4 or 6.
+    /// 4 or 6, as in `spec.ipVersion` of its pools.
     pub version: i64,
-    /// What was named.
+    /// The pools that the tier names, in its order, also those that cannot serve.
     pub candidates: Vec<Candidate>,
 }
 
@@ -49,7 +49,7 @@ pub struct Candidate {
 const CAPACITY: [&str; 3] = ["excluded", "reserved", "exhausted"];
 
 impl Candidate {
-    /// The name.
+    /// The name under which the tier has it, whether or not there is such a pool.
     pub fn name(&self) -> &str {
         match &self.pool {
             Ok(pool) => pool.metadata.name.as_deref().unwrap_or_default(),
@@ -58,7 +58,7 @@ impl Candidate {
     }
 }
 
-/// A §4: 32·a+16·b+8·c+4·d+2·e+f.
+/// By what pools are sorted, the heaviest first: 32·a+16·b+8·c+4·d+2·e+f (A §4).
 fn weight(spec: &IPPoolSpec) -> u32 {
     let named = |list: &Option<Vec<String>>| u32::from(list.as_ref().is_some_and(|list| !list.is_empty()));
     let mut weight = 32 * u32::from(spec.pod_affinity.is_some());

@@ -70,7 +70,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, ()> {
     serde_json::from_str::<Option<Vec<Item>>>(text).map(Option::unwrap_or_default).map_err(drop)
 }
 
-/// One object.
+/// The members of one object; `null` has none, and anything else is `Err`.
 pub(super) fn item(text: &str) -> Result<Item, ()> {
     serde_json::from_str(text).map_err(drop)
 }

@@ -13,9 +13,9 @@ use kube_sim::trace::entity::About;
 /// the event. The update may fail all the same.
 #[derive(Clone, Debug)]
 pub struct HookNote {
-    /// The type.
+    /// The type of the object, one of those that the webhooks are registered for.
     pub kind: KindId,
-    /// The object.
+    /// The name of the object, which belongs to no namespace.
     pub key: ObjectKey,
     /// As it is stored.
     pub old: Obj,

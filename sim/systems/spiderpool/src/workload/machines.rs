@@ -28,7 +28,7 @@ pub(super) const NAME: &str = "machines";
 /// How long a machine stays on after its last pod: an agent's longest operation with all its clean-up (A §5.2), and some more.
 const LINGER: Duration = Duration::from_secs(180);
 
-/// A machine.
+/// What is known of a node: whether it is on, and for which pods.
 #[derive(Default)]
 struct Machine {
     on: bool,

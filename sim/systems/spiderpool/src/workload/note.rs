@@ -27,20 +27,20 @@ use super::question::Question;
 pub enum IpamNote {
     /// A request for the addresses of a NIC is taken on (A §5.2).
     AddBegun {
-        /// For which pod.
+        /// The pod that the request names, be it that of a VM.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID in the request; the pod that has the name by now may have another one.
         uid: Arc<str>,
-        /// For which sandbox.
+        /// The ID of the sandbox, by which with the NIC the answer finds the request.
         container: Arc<str>,
-        /// For which NIC.
+        /// The NIC of the call; the answer may have the addresses of others, too (A §2.4).
         nic: Arc<str>,
     },
     /// The pools were chosen (A §2 to §4).
     Selected {
-        /// For which pod.
+        /// The UID in the request, as in [`IpamNote::AddBegun`].
         uid: Arc<str>,
-        /// For which NIC.
+        /// The NIC of the call; `order` may be about others, too.
         nic: Arc<str>,
         /// What was asked, and what the agent knew.
         question: Question,
@@ -51,9 +51,9 @@ pub enum IpamNote {
     },
     /// The addresses of a predecessor were compared with the rules (A §6.3).
     Compared {
-        /// For which pod.
+        /// The UID in the request, whoever has the compared addresses so far.
         uid: Arc<str>,
-        /// For which NIC.
+        /// The NIC of the call; addresses of others may be compared, too.
         nic: Arc<str>,
         /// What was asked, and what the agent knew.
         question: Question,
@@ -64,24 +64,24 @@ pub enum IpamNote {
     },
     /// A pool was asked for an address (A §5.4).
     Tried {
-        /// For which pod.
+        /// The UID under which the address is to be recorded; upstream's may be an older one than that in the request (A W6).
         uid: Arc<str>,
-        /// For which NIC.
+        /// The NIC as selection names it: in nameless mode its index (A §2.4).
         nic: Arc<str>,
-        /// Which pool.
+        /// Name of the pool, be it there or not.
         pool: Arc<str>,
         /// The address, or why there is none.
         outcome: Result<IpAddr, Refusal>,
     },
     /// The request is answered.
     AddEnded {
-        /// For which pod.
+        /// The pod, as in [`IpamNote::AddBegun`].
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID in the request, as in [`IpamNote::AddBegun`].
         uid: Arc<str>,
-        /// For which sandbox.
+        /// The ID of the sandbox, as in [`IpamNote::AddBegun`].
         container: Arc<str>,
-        /// For which NIC.
+        /// The NIC of the call, as in [`IpamNote::AddBegun`].
         nic: Arc<str>,
         /// The addresses of all NICs in the answer, or why there is none.
         result: Result<Arc<[Given]>, Refusal>,
@@ -96,24 +96,24 @@ pub enum IpamNote {
     },
     /// A request to release a sandbox's addresses is taken on (A §7.1).
     DelBegun {
-        /// For which pod.
+        /// The pod that the request names, be it that of a VM.
         pod: Arc<str>,
         /// Its UID; may be empty.
         uid: Arc<str>,
-        /// For which sandbox.
+        /// The ID of the sandbox that goes, by which with the NIC the answer finds the request.
         container: Arc<str>,
-        /// For which NIC.
+        /// The NIC of the call; the first gives back the addresses of all (A §7.1).
         nic: Arc<str>,
     },
     /// That request is answered.
     DelEnded {
-        /// For which pod.
+        /// The pod, as in [`IpamNote::DelBegun`].
         pod: Arc<str>,
         /// Its UID; may be empty.
         uid: Arc<str>,
-        /// For which sandbox.
+        /// The ID of the sandbox, as in [`IpamNote::DelBegun`].
         container: Arc<str>,
-        /// For which NIC.
+        /// The NIC of the call, as in [`IpamNote::DelBegun`].
         nic: Arc<str>,
         /// Whether it succeeded, also by having nothing to do.
         ok: bool,
@@ -124,36 +124,36 @@ pub enum IpamNote {
     },
     /// Records are about to be removed. Said before the first write.
     ReleaseBegun {
-        /// Under which name.
+        /// The name under which the records are: that of the pod, or of its VMI.
         pod: Arc<str>,
         /// The UID whose records are removed.
         uid: Arc<str>,
         /// The UID in the request on whose behalf it is; empty = none was given.
         asked: Arc<str>,
-        /// Why.
+        /// On what occasion they go.
         cause: Cause,
         /// Which addresses of which pools.
         what: Arc<[(Arc<str>, IpAddr)]>,
     },
     /// The removal is over.
     ReleaseEnded {
-        /// Under which name.
+        /// The name under which the records are, as at the begin.
         pod: Arc<str>,
         /// The UID whose records were removed.
         uid: Arc<str>,
-        /// Why.
+        /// On what occasion, as at the begin.
         cause: Cause,
-        /// Whether it succeeded.
+        /// Whether it succeeded; if not, some of the records may be gone all the same.
         ok: bool,
     },
     /// A request waits for its turn at its pools (A §5.6). `ticket` is unique in the life of a process.
     Queued {
-        /// Which.
+        /// Tells this wait from all others of the process.
         ticket: u64,
     },
     /// It is its turn, or it was turned away.
     Unqueued {
-        /// Which.
+        /// The wait that is over, as when it began.
         ticket: u64,
     },
 }
@@ -163,9 +163,9 @@ pub enum IpamNote {
 pub struct Given {
     /// The NIC, as the answer names it.
     pub nic: Arc<str>,
-    /// The pool.
+    /// Name of the pool that the address is of, as the answer has it.
     pub pool: Arc<str>,
-    /// The address.
+    /// The address, without the length of its prefix.
     pub address: IpAddr,
 }
 
@@ -174,7 +174,7 @@ pub struct Given {
 pub struct InOrder {
     /// The NIC, as selection names it.
     pub nic: Arc<str>,
-    /// The family.
+    /// The family; a NIC with both has an entry for each.
     pub family: IpVersion,
     /// The pools, the one to be tried first in front (A §4; equal ones as the user lists them).
     pub pools: Vec<Arc<SpiderIPPool>>,
@@ -235,7 +235,7 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// No pool serves.
+    /// Selection finds no pool that serves, though what the pod asks for can be read.
     NoPool,
     /// All addresses are taken.
     UsedOut,

@@ -24,61 +24,61 @@ pub enum ReclaimNote {
     Leads(bool),
     /// An event of a pod could not be judged (G §3.1, `event lost`).
     EventLost {
-        /// Which pod.
+        /// The pod that the event showed.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID of that pod; empty if its object has none.
         uid: Arc<str>,
-        /// Why.
+        /// The row that tells what could not be read or was missing.
         row: Row,
     },
     /// A pod is traced from now on (G §1.3).
     Entered {
-        /// Which pod.
+        /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID that is traced, whoever has the name by now.
         uid: Arc<str>,
-        /// Why.
+        /// What was seen of it: that it is terminating, has ended or is gone.
         tracing: Tracing,
-        /// Until when.
+        /// The deadline on the wall clock, strictly after which reclaim acts.
         stop: Timestamp,
     },
     /// There is no room: in the database, or on the way to the executors (G §1.2, §1.3).
     Full {
-        /// Which pod.
+        /// The pod of the entry that found no room.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID that is to be traced, whoever has the name by now.
         uid: Arc<str>,
         /// Whether it is the database.
         database: bool,
     },
     /// The deadline of a pod has passed, and it goes to the executors (G §3.2).
     Fired {
-        /// Which pod.
+        /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID that is traced, whoever has the name by now.
         uid: Arc<str>,
     },
     /// The deadline of a pod has passed, and it is held back.
     Held {
-        /// Which pod.
+        /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID that is traced, whoever has the name by now.
         uid: Arc<str>,
-        /// Why.
+        /// The row that tells what holds it back.
         row: Row,
     },
     /// A pod is traced no more.
     Dropped {
-        /// Which pod.
+        /// The pod of the entry, not its VM.
         pod: Arc<str>,
-        /// Its UID.
+        /// The UID that was traced, whoever has the name by now.
         uid: Arc<str>,
-        /// Why.
+        /// Whether that is because nothing is left to do, it failed too often, or the replica does not lead any more.
         why: Dropped,
     },
     /// A scan begins (G §1.5).
     ScanBegun {
-        /// Why.
+        /// What set it off: a request, a takeover, something that was missed, or the interval.
         cause: ScanCause,
         /// Whether this replica leads.
         leading: bool,
@@ -89,13 +89,13 @@ pub enum ReclaimNote {
         pool: Option<Arc<str>>,
         /// The address; none if it is about the endpoint alone, or cannot be read.
         address: Option<IpAddr>,
-        /// Under which name.
+        /// The name in the record, or that of the endpoint; a damaged one is nobody's.
         key: Arc<str>,
         /// The UID in the record.
         uid: Arc<str>,
         /// Whether the record goes; else its pod is traced, or its endpoint goes alone.
         release: bool,
-        /// By which row.
+        /// The row that decided on the record, or on the endpoint alone if the record stays.
         row: Row,
         /// By which row the caches of the replica let it go, where the API server says that it stays.
         overrules: Option<Row>,
@@ -109,25 +109,25 @@ pub enum ReclaimNote {
     },
     /// Records are about to be removed. Said before the first write.
     ReleaseBegun {
-        /// On whose account.
+        /// Whether it comes of a record or an endpoint that a scan found, or of a deadline that has passed.
         by: Releaser,
-        /// Under which name.
+        /// The name under which the records and the endpoint are.
         key: Arc<str>,
-        /// Which records.
+        /// The records that are to go, each only while it has the UID that is given with it.
         what: Arc<[Target]>,
         /// Whether the endpoint goes, too.
         endpoint: bool,
-        /// Why.
+        /// The row of the decision tables by which they go (G §3).
         row: Row,
     },
     /// The endpoint is terminating now, or gone.
     Marked {
-        /// Which.
+        /// The name of the endpoint, which need not be that of its pod.
         key: Arc<str>,
     },
     /// Records of a pool are removed, or were gone already.
     Removed {
-        /// The pool.
+        /// Name of the pool; nothing was written to it if `removed` is 0.
         pool: Arc<str>,
         /// The UID in the records.
         uid: Arc<str>,
@@ -138,14 +138,14 @@ pub enum ReclaimNote {
     },
     /// The endpoint has lost its finalizer.
     LetGo {
-        /// Which.
+        /// The name of the endpoint, as when it was marked.
         key: Arc<str>,
     },
     /// A release is over.
     ReleaseEnded {
         /// As at its begin.
         by: Releaser,
-        /// Under which name.
+        /// The name under which the records were, as at the begin.
         key: Arc<str>,
         /// Whether it succeeded, also by having nothing to do.
         ok: bool,

@@ -123,7 +123,8 @@ fn holds(apps: &Apps, namespace: &str, app: &str) -> bool {
     apps.get(namespace).is_some_and(|apps| apps.contains(app))
 }
 
-/// See [`Draft::misnamed`](sim_harness::workload::Draft::misnamed).
+/// The names in operations that nothing can have in any run, as [`Draft::misnamed`](sim_harness::workload::Draft::misnamed) wants them; no
+/// more are looked for once there are [`Problems::MAX`].
 pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
     let mut there = There::at_first(draft, objects);
     ops.iter().for_each(|op| there.made(op.kind.own()));

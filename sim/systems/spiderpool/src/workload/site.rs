@@ -39,18 +39,18 @@ pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
 
 /// A request of a plugin to the agent on its node.
 pub(super) enum AgentCall {
-    /// ADD.
+    /// ADD: the addresses of a pod's NICs are wanted (A §5.2).
     Add(AddRequest, oneshot::Sender<Result<AddAnswer, Unanswered>>),
-    /// DEL.
+    /// DEL: the sandbox of a pod goes (A §7.1).
     Del(DelRequest, oneshot::Sender<Result<(), Unanswered>>),
-    /// Batch release.
+    /// Batch release of addresses that somebody else answers on (A §7.3).
     Release(BatchRequest, oneshot::Sender<Result<(), Unanswered>>),
 }
 
 /// The UNIX socket of an agent; it ends with the agent's process.
 pub(super) type Socket = mpsc::UnboundedSender<AgentCall>;
 
-/// A node.
+/// A node with its kubelet, its agent, and the socket at which the plugin finds the agent.
 pub(super) struct Node {
     pub name: Arc<str>,
     pub kubelet: ProcessId,

@@ -47,11 +47,11 @@ pub(super) struct Ended {
 pub(super) struct Given {
     /// The NIC; in nameless mode its index.
     pub(super) nic: String,
-    /// 4 or 6.
+    /// The family, 4 or 6, as reports have it.
     pub(super) ip_version: u8,
     /// The address with the length of its prefix.
     pub(super) address: String,
-    /// The pool.
+    /// Name of the pool that the answer names, whether or not it holds a record of the address.
     pub(super) pool: String,
     /// The entry of the endpoint that had it before; absent if it was drawn now.
     pub(super) kept: Option<IPAllocationDetail>,
@@ -74,7 +74,7 @@ pub(super) fn endpoint_key(question: &Question) -> ObjectKey {
     }
 }
 
-/// Runs the ADD.
+/// Runs the ADD of a question to its end, against objects in memory that are thrown away.
 pub(super) fn add(question: &Question) -> Ended {
     let server = Server::default();
     let meta = &question.pod.metadata;

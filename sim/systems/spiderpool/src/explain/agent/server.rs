@@ -15,7 +15,7 @@ use kube_machinery::client::{Client, WatchStream};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// Any object.
+/// An object of the type that belongs to the kind under which it is stored.
 type Stored = Arc<dyn Any + Send + Sync>;
 
 /// The server. Clones are the same.

@@ -73,7 +73,7 @@ pub(super) struct TracePod {
 }
 
 impl TracePod {
-    /// Its creation.
+    /// The operation that creates it as a bare pod, which stays pending if the trace says so.
     pub(super) fn apply(&self) -> ApplyApp {
         ApplyApp {
             app: self.name.clone(),

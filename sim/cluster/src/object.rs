@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// An object whose type is known only by its registration.
 pub trait AnyObject: fmt::Debug + Send + Sync + 'static {
-    /// Its metadata.
+    /// The metadata of the object, as in `metadata`; no copy is made.
     fn meta(&self) -> &ObjectMeta;
     /// Its metadata, to change.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
@@ -20,15 +20,15 @@ pub trait AnyObject: fmt::Debug + Send + Sync + 'static {
     fn as_any_mut(&mut self) -> &mut dyn Any;
     /// For a downcast of the shared object.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-    /// A deep copy.
+    /// A copy that nobody else shares, so that it can be changed.
     fn deep_copy(&self) -> Obj;
     /// Whether both are of one type and would serialise to the same bytes.
     fn same(&self, other: &dyn AnyObject) -> bool;
-    /// As JSON.
+    /// The object serialised as JSON. Panics if that fails, which is a bug of its type.
     fn to_value(&self) -> Value;
 }
 
-/// A shared object.
+/// A shared object of any registered type: a change of it makes a copy first unless nobody else has it ([`make_mut`]).
 pub type Obj = Arc<dyn AnyObject>;
 
 impl<K: Object> AnyObject for K {

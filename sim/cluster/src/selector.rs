@@ -16,7 +16,7 @@ pub struct Selector {
     fields: Vec<FieldTerm>,
 }
 
-/// `key>number` or `key<number`.
+/// `key>number` or `key<number`: selects objects whose label `key` is an integer above or below the number.
 #[derive(Clone, Debug)]
 struct NumberTerm {
     key: String,

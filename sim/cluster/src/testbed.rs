@@ -29,9 +29,9 @@ fn served() -> Vec<TypeDef> {
 /// A running cluster. Every client is the only connection of a process of its own.
 #[derive(Clone)]
 pub struct Testbed {
-    /// The runtime.
+    /// The runtime of the run: processes, hosts, and model time.
     pub rt: Rt,
-    /// The API.
+    /// The cluster with its API servers, whose requests go through clients of processes.
     pub cluster: Arc<Cluster>,
     /// The seed of the run.
     pub seed: u64,
@@ -89,7 +89,7 @@ impl Testbed {
         SimEnv::new(&self.rt, self.seed, client.process())
     }
 
-    /// Lets time pass.
+    /// Lets so much model time pass; other processes go on meanwhile.
     pub async fn wait(&self, duration: Duration) {
         self.rt.sleep(duration).await;
     }
@@ -99,7 +99,7 @@ impl Testbed {
         self.cluster.registry.id::<K>()
     }
 
-    /// The store's revision.
+    /// The present revision of the store, which all types share.
     pub fn revision(&self) -> u64 {
         self.cluster.store(|store| store.revision())
     }

@@ -182,37 +182,37 @@ pub type Binding = Option<Result<(), String>>;
 
 /// A registered type: [`Stored`] with its type erased.
 pub struct TypeDef {
-    /// The Kind.
+    /// The Kind, as in `kind` of a manifest.
     pub kind: &'static str,
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The version.
+    /// The version without the group, such as `v1`; the only one that is served.
     pub version: &'static str,
     /// The plural, as in URLs.
     pub plural: &'static str,
-    /// See [`Stored::NAMESPACED`].
+    /// Whether objects live in namespaces, else in the cluster: [`Stored::NAMESPACED`].
     pub namespaced: bool,
-    /// See [`Stored::GRACEFUL`].
+    /// Whether a delete has a grace period, as that of a pod: [`Stored::GRACEFUL`].
     pub graceful: bool,
-    /// See [`Stored::UNCONDITIONAL_UPDATE`].
+    /// Whether a PUT without resourceVersion is accepted, else that is 422: [`Stored::UNCONDITIONAL_UPDATE`].
     pub unconditional_update: bool,
-    /// See [`Stored::CREATE_ON_UPDATE`].
+    /// Whether a PUT of an absent object creates it, else that is an error: [`Stored::CREATE_ON_UPDATE`].
     pub create_on_update: bool,
-    /// See [`Stored::CUSTOM`].
+    /// Whether it follows the rules of custom resources: [`Stored::CUSTOM`].
     pub custom: bool,
-    /// See [`Stored::HAS_STATUS`].
+    /// Whether `/status` is a resource of its own, so that an update of the object leaves the status as it is: [`Stored::HAS_STATUS`].
     pub has_status: bool,
-    /// See [`Stored::HAS_GENERATION`].
+    /// Whether the server counts changes in `metadata.generation`: [`Stored::HAS_GENERATION`].
     pub has_generation: bool,
-    /// See [`Stored::KEEPS_GENERATION`].
+    /// Whether a generation that is not counted stays as the create sent it, else it is dropped: [`Stored::KEEPS_GENERATION`].
     pub keeps_generation: bool,
-    /// See [`Stored::RETURNS_DELETED`].
+    /// Whether a delete is answered with the object that is gone: [`Stored::RETURNS_DELETED`].
     pub returns_deleted: bool,
-    /// See [`Stored::TERMINATES_FIRST`].
+    /// Whether the first delete only marks the object, even if nothing holds it: [`Stored::TERMINATES_FIRST`].
     pub terminates_first: bool,
-    /// See [`Stored::KEEPS_STATUS_ON_CREATE`].
+    /// Whether a create stores the status that it sends, else that is reset: [`Stored::KEEPS_STATUS_ON_CREATE`].
     pub keeps_status_on_create: bool,
-    /// See [`Stored::FIELDS`].
+    /// The fields that a field selector may name, besides name and namespace: [`Stored::FIELDS`].
     pub fields: &'static [&'static str],
     pub(crate) trigger: Option<&'static str>,
     pub(crate) copy_status: fn(&mut dyn AnyObject, &dyn AnyObject),

@@ -44,7 +44,7 @@ pub struct Sampler {
 }
 
 impl Delay {
-    /// Lognormal from microseconds.
+    /// A lognormal distribution with this median, 99 % quantile and maximum, all in microseconds.
     pub const fn lognormal_us(median: u64, p99: u64, max: u64) -> Self {
         Delay::Lognormal { median: Span::micros(median), p99: Span::micros(p99), max: Span::micros(max) }
     }

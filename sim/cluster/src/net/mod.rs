@@ -50,7 +50,7 @@ impl Default for LinkDelays {
 pub enum Fate {
     /// It arrives after the delay, and once more after the second one.
     Deliver {
-        /// The delay.
+        /// From the sending of the message until its arrival.
         after: Duration,
         /// The delay of the copy, if there is one.
         again: Option<Duration>,
@@ -109,13 +109,13 @@ pub struct Network {
 /// What happened to messages so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages sent.
+    /// Messages on links that were neither cut nor held; what meets such a link counts when it gets through.
     pub sent: u64,
     /// Times at which a message met a cut link.
     pub cut: u64,
     /// Messages that were lost by chance, and sent again.
     pub lost: u64,
-    /// Delivered twice.
+    /// Messages that arrive twice because of a rule ([`Effect::Duplicate`]).
     pub duplicated: u64,
     /// Delayed so that later ones may overtake.
     pub reordered: u64,
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// Adds a rule.
+    /// Adds a rule: it holds for what is sent from then on, until it is removed by the number that is returned.
     pub fn add(&mut self, rule: Rule) -> RuleId {
         let id = RuleId(self.generation);
         self.rules.push((id, rule, false));
@@ -175,7 +175,7 @@ impl Network {
         })
     }
 
-    /// Removes every rule.
+    /// Removes every rule, whoever added it, and has those look around who wait for a change.
     pub fn heal(&mut self) {
         self.rules.clear();
         self.changed();

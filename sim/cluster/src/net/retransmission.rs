@@ -7,7 +7,7 @@ use sim_config::time::SimTime;
 /// When a host sends again what was not acknowledged: after a time-out that doubles each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// The first time-out.
+    /// The time-out of the first try; each further one is twice as long, up to [`Self::LONGEST`].
     first: Duration,
 }
 

@@ -7,9 +7,9 @@ use crate::rt::ProcessId;
 /// A set of processes, as one side of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Every process.
+    /// Every process, those included that are added later.
     Any,
-    /// These processes.
+    /// These processes and nobody else; none if the list is empty.
     Only(Vec<ProcessId>),
 }
 
@@ -34,14 +34,14 @@ pub enum Effect {
     Loss(f64),
     /// A message arrives twice with this probability, the second time after `gap`.
     Duplicate {
-        /// The probability.
+        /// The probability per message, from 0 to 1; of several rules of a link the largest counts.
         chance: f64,
         /// Between the two arrivals.
         gap: Duration,
     },
     /// A message is delayed by up to `by` more with this probability, so that later ones overtake it.
     Reorder {
-        /// The probability.
+        /// The probability per message, from 0 to 1; of several rules of a link the largest counts.
         chance: f64,
         /// The longest additional delay.
         by: Duration,
@@ -55,11 +55,11 @@ pub enum Effect {
 /// An effect on every link from one set of processes to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Senders.
+    /// The processes that send the messages which the rule is about.
     pub from: Side,
-    /// Receivers.
+    /// The processes that the messages are for; the answers of these are messages of another link.
     pub to: Side,
-    /// What happens.
+    /// What becomes of these messages while the rule is there.
     pub effect: Effect,
 }
 

@@ -19,11 +19,11 @@ pub const FIRST_NIC: &str = "eth0";
 pub struct Attachment {
     /// The sandbox (`CNI_CONTAINERID`): unique in a run.
     pub container: Arc<str>,
-    /// The interface (`CNI_IFNAME`).
+    /// The name of the interface in the sandbox (`CNI_IFNAME`), such as [`FIRST_NIC`].
     pub nic: Arc<str>,
-    /// `K8S_POD_NAMESPACE` and `K8S_POD_NAME`.
+    /// Namespace and name of the pod: the arguments `K8S_POD_NAMESPACE` and `K8S_POD_NAME`.
     pub pod: ObjectKey,
-    /// `K8S_POD_UID`.
+    /// The UID of the pod, which all its sandboxes share: the argument `K8S_POD_UID`.
     pub pod_uid: Arc<str>,
     /// Whether there is a network namespace; without one `CNI_NETNS` is empty, as after a reboot.
     pub netns: bool,

@@ -185,7 +185,7 @@ impl Heartbeats {
         .await;
     }
 
-    /// Whether `kubelet` rests.
+    /// Whether the heartbeats of `kubelet` count as sent although no request is; false for a kubelet that is not known.
     pub fn rests(&self, kubelet: ProcessId) -> bool {
         self.0.lock().beats.get(&kubelet).is_some_and(|beat| beat.rests.is_some())
     }

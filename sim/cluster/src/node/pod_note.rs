@@ -21,78 +21,78 @@ use crate::trace::entity::{About, Entity};
 pub enum PodNote {
     /// The runtime has made a sandbox; it has no network yet.
     SandboxStarted {
-        /// Its ID.
+        /// The container ID of the sandbox.
         sandbox: Arc<str>,
-        /// Its pod.
+        /// Namespace and name of the pod that it is made for.
         pod: ObjectKey,
-        /// The pod's UID.
+        /// The UID of that pod; a pod can have several sandboxes, one after the other.
         uid: Arc<str>,
     },
     /// The plugin is called with ADD; at most once for each interface of a sandbox (K132).
     AddAsked {
-        /// Which sandbox.
+        /// The container ID of the sandbox.
         sandbox: Arc<str>,
-        /// Which interface.
+        /// The name of the interface that is to be set up.
         nic: Arc<str>,
     },
     /// ADD was answered in time and the interface is configured: from here on the sandbox answers on these addresses.
     Attached {
-        /// Which sandbox.
+        /// The container ID of the sandbox.
         sandbox: Arc<str>,
-        /// Which interface.
+        /// The name of the interface that is configured.
         nic: Arc<str>,
-        /// Its addresses.
+        /// The addresses that the plugin answered with, for this interface alone.
         addresses: Arc<[IpAddr]>,
     },
     /// ADD failed, or was answered too late to count.
     AddFailed {
-        /// Which sandbox.
+        /// The container ID of the sandbox.
         sandbox: Arc<str>,
-        /// Which interface.
+        /// The name of the interface that has no address.
         nic: Arc<str>,
-        /// Why.
+        /// Why the interface was not set up.
         why: AddFailure,
     },
     /// The plugin is called with DEL: it has taken the interface down, and lets its addresses go. From here on the sandbox does not answer
     /// on them any more.
     DelAsked {
-        /// Which sandbox.
+        /// The container ID of the sandbox, which the runtime may have forgotten.
         sandbox: Arc<str>,
-        /// Which interface.
+        /// The name of the interface that is given up.
         nic: Arc<str>,
         /// Whether there is still a network namespace.
         netns: bool,
     },
-    /// DEL was answered.
+    /// The plugin has answered a DEL, with success or an error.
     DelDone {
-        /// Which sandbox.
+        /// The container ID of the sandbox.
         sandbox: Arc<str>,
-        /// Which interface.
+        /// The name of the interface that is given up.
         nic: Arc<str>,
         /// Whether the plugin failed, so that it is called again.
         failed: bool,
     },
     /// The network namespace of a sandbox is gone, with its interfaces: it answers on nothing any more. Also said when its host dies.
     SandboxGone {
-        /// Which sandbox.
+        /// The container ID of the sandbox.
         sandbox: Arc<str>,
     },
     /// The containers of a pod run.
     PodRunning {
-        /// Which pod.
+        /// Namespace and name of the pod.
         pod: ObjectKey,
-        /// Its UID.
+        /// The UID of the pod; by then another one can have its name.
         uid: Arc<str>,
-        /// In which sandbox.
+        /// The container ID of the sandbox that they run in.
         sandbox: Arc<str>,
     },
     /// The containers of a pod have stopped.
     PodStopped {
-        /// Which pod.
+        /// Namespace and name of the pod.
         pod: ObjectKey,
-        /// Its UID.
+        /// The UID of the pod; by then another one can have its name.
         uid: Arc<str>,
-        /// In which sandbox.
+        /// The container ID of the sandbox that they ran in.
         sandbox: Arc<str>,
     },
 }

@@ -41,9 +41,9 @@ pub enum SandboxState {
 pub struct Sandbox {
     /// The container ID: unique in a run.
     pub id: Arc<str>,
-    /// Its pod.
+    /// Namespace and name of the pod that it was made for.
     pub pod: ObjectKey,
-    /// The pod's UID.
+    /// The UID of that pod; all sandboxes that are made for it have the same (K131).
     pub pod_uid: Arc<str>,
     /// Its interfaces; none with host network.
     pub nics: Arc<[Arc<str>]>,
@@ -98,9 +98,9 @@ impl Sandbox {
 pub struct Owed {
     /// Of one sandbox, one after the other.
     pub attachments: Vec<Attachment>,
-    /// How often.
+    /// How many times all of these DELs have yet to succeed.
     pub times: u32,
-    /// Between two times.
+    /// From one success until the next time is due; what fails is tried again after [`GC_EVERY`].
     pub every: Duration,
 }
 

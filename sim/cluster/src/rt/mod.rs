@@ -52,9 +52,9 @@ type OnPanic = Arc<dyn Fn(&Panic) + Send + Sync>;
 pub struct Panic {
     /// Whose task it was.
     pub process: ProcessId,
-    /// When.
+    /// When it panicked, in model time.
     pub at: SimTime,
-    /// `file:line: message`.
+    /// Where and with which text it panicked, as `file:line: message`; the file as seen from the root of the workspace if it lies in it.
     pub message: String,
     /// Whether the code that panicked belongs to the system under test.
     pub in_core: bool,

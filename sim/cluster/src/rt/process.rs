@@ -40,7 +40,7 @@ pub struct ProcessId(pub u32);
 pub enum ProcessState {
     /// Not running; has no memory.
     Down = 0,
-    /// Running.
+    /// Its tasks are polled when they are due.
     Running = 1,
     /// Stopped in its tracks; keeps its memory.
     Paused = 2,
@@ -214,7 +214,7 @@ impl Rt {
 }
 
 impl Rt {
-    /// Adds a host.
+    /// Adds a host with clocks that run as model time does. Names are not checked: two hosts can have the same.
     pub fn add_host(&self, name: &str) -> HostId {
         HostId(self.inner.hosts.push(Host { name: name.into(), clock: Mutex::default(), sleepers: Mutex::default() }))
     }

@@ -21,7 +21,7 @@ pub(super) type Action = Box<dyn FnOnce() + Send>;
 pub(super) enum Due {
     /// A task goes on.
     Wake(Waker),
-    /// The world acts.
+    /// The world itself acts, on behalf of no process.
     Act(Action),
 }
 
@@ -58,7 +58,7 @@ impl Key {
 pub(super) struct Timers {
     /// Those that were due soon when they were set.
     soon: BinaryHeap<Reverse<Key>>,
-    /// The others.
+    /// Those that were due [`SOON`] microseconds or more after the last firing when they were set.
     later: BinaryHeap<Reverse<Key>>,
     /// When timers fired last, in microseconds.
     fired: u64,

@@ -24,7 +24,7 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// This address.
+    /// The entity of an IP address; an IPv4-mapped IPv6 address is that IPv4 address.
     pub fn ip(ip: IpAddr) -> Self {
         Entity::Address(AddressKey::Ip(ip.to_canonical()))
     }
@@ -50,9 +50,9 @@ impl Entity {
 pub enum Stage {
     /// An operation of the actor begins: what it asks for until the end is for the sake of it.
     Begins,
-    /// It ends.
+    /// The operation of the actor that began last is over.
     Ends,
-    /// Neither.
+    /// It is said within an operation or outside of any, and neither begins nor ends one.
     Passes,
 }
 
@@ -71,12 +71,12 @@ impl About {
         Self { entities: entities.into(), stage: Stage::Passes }
     }
 
-    /// An operation begins.
+    /// An operation of the actor begins, and is about these entities.
     pub fn beginning(entities: impl Into<Vec<Entity>>) -> Self {
         Self { entities: entities.into(), stage: Stage::Begins }
     }
 
-    /// An operation ends.
+    /// The operation of the actor ends, and was about these entities.
     pub fn ending(entities: impl Into<Vec<Entity>>) -> Self {
         Self { entities: entities.into(), stage: Stage::Ends }
     }

@@ -30,9 +30,9 @@ pub enum ProcessChange {
     Started,
     /// It lost its memory.
     Crashed,
-    /// It stands still.
+    /// It stands still in its tracks and keeps its memory.
     Paused,
-    /// It goes on.
+    /// It goes on where it was paused.
     Resumed,
     /// It crashed by its own doing: a panic.
     Panicked,
@@ -42,9 +42,9 @@ pub enum ProcessChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FaultChange {
-    /// It takes hold.
+    /// It takes hold, at its time or at the change or request that it waited for.
     Began,
-    /// It is over.
+    /// It is over, and its effects are taken back; of a fault that is over at once this is not said.
     Ended,
     /// It touched something: a message, a request, a process.
     Fired,
@@ -54,26 +54,26 @@ pub enum FaultChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WatchKind {
-    /// See [`kube_machinery::api::WatchEvent::Added`].
+    /// An object exists, or begins to match the selector: [`kube_machinery::api::WatchEvent::Added`].
     Added,
-    /// See [`kube_machinery::api::WatchEvent::Modified`].
+    /// An object that matches the selector, as it did before, has changed: [`kube_machinery::api::WatchEvent::Modified`].
     Modified,
-    /// See [`kube_machinery::api::WatchEvent::Deleted`].
+    /// An object is gone, or ceases to match the selector: [`kube_machinery::api::WatchEvent::Deleted`].
     Deleted,
-    /// See [`kube_machinery::api::WatchEvent::Bookmark`].
+    /// All events up to a revision have been sent: [`kube_machinery::api::WatchEvent::Bookmark`].
     Bookmark,
-    /// See [`kube_machinery::api::WatchEvent::Error`].
+    /// The stream ends with a Status, such as 410 Expired: [`kube_machinery::api::WatchEvent::Error`].
     Error,
 }
 
 /// How a call ended for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A 2xx answer.
+    /// The server answered with a 2xx code.
     Ok,
-    /// An HTTP error.
+    /// The server answered with an error: its HTTP code, and the reason of its Status or `Unknown`.
     Http(u16, Reason),
-    /// No answer.
+    /// No answer came: whether the request was executed may be open.
     Transport(TransportError),
 }
 
@@ -96,42 +96,42 @@ impl Outcome {
     }
 }
 
-/// Something that happened.
+/// What happened, with numbers of processes and types and references to objects; the variants are told apart by [`Interest`].
 #[derive(Clone, Copy, Debug)]
 pub enum EventKind<'a> {
     /// A process changed its state.
     Process {
-        /// Which.
+        /// The process whose state changed.
         process: ProcessId,
-        /// How.
+        /// What the process did or what befell it.
         change: ProcessChange,
     },
     /// A client sent a request.
     Request {
-        /// Who.
+        /// The process that sends the request.
         client: ProcessId,
-        /// To whom.
+        /// The process of the API server that its connection leads to.
         server: ProcessId,
-        /// What.
+        /// What the request is to do; `Watch` for one that opens a watch.
         verb: Verb,
-        /// On which type.
+        /// The type that the request is about.
         kind: KindId,
         /// On which object; unset for lists and watches.
         key: Option<&'a ObjectKey>,
     },
     /// A write took its revision.
     Commit {
-        /// Whose write.
+        /// The process that sent the request of the write.
         client: ProcessId,
         /// The API server that carried it out.
         server: ProcessId,
-        /// What was asked.
+        /// What the request was to do, which need not be what became of the object: an update can remove it (K080).
         verb: Verb,
-        /// The type.
+        /// The type of the object that was written.
         kind: KindId,
-        /// The object.
+        /// The namespace and name of the object that was written.
         key: &'a ObjectKey,
-        /// The revision.
+        /// The revision that the write took, by which etcd orders it among those of all types.
         revision: u64,
         /// The state before; unset = the object is new.
         before: Option<&'a Obj>,
@@ -142,29 +142,29 @@ pub enum EventKind<'a> {
     },
     /// A client learned how its request ended.
     Answer {
-        /// Who.
+        /// The process that sent the request.
         client: ProcessId,
         /// What it had asked.
         verb: Verb,
-        /// On which type.
+        /// The type that the request was about.
         kind: KindId,
         /// On which object; unset for lists and watches.
         key: Option<&'a ObjectKey>,
-        /// How it ended.
+        /// How the request ended for its caller: what the server did may be something else.
         outcome: Outcome,
     },
     /// A watch handed an element to its client. A client that does not listen for it is told when it looks, or right before its next
     /// request, answer or note: of all that it has been told by then, nothing has yet to arrive.
     Deliver {
-        /// Who.
+        /// The process that watches.
         client: ProcessId,
         /// Which type is watched.
         kind: KindId,
         /// What the element says.
         what: WatchKind,
-        /// Its revision.
+        /// The revision of the change or the bookmark; for initial events that of the object, and 0 for an error.
         revision: u64,
-        /// Its object.
+        /// The object as the client gets it; unset for bookmarks and errors.
         object: Option<&'a Obj>,
     },
     /// A watch cache that had lost changes began again from a list.
@@ -189,14 +189,14 @@ pub enum EventKind<'a> {
     Fault {
         /// Its position in the plan.
         index: u32,
-        /// What it did.
+        /// Whether the fault began, ended, or touched something.
         change: FaultChange,
     },
     /// An actor says what it did: the vocabulary of its workload.
     Note {
-        /// Who.
+        /// The process that says it.
         process: ProcessId,
-        /// What.
+        /// What it says, of the vocabulary of its workload or of [`PodNote`](crate::node::PodNote).
         note: &'a dyn Note,
     },
 }
@@ -204,9 +204,9 @@ pub enum EventKind<'a> {
 /// An event and when it happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// When.
+    /// When it happened, in model time since the beginning of the run.
     pub at: SimTime,
-    /// What.
+    /// What happened, and to whom.
     pub kind: EventKind<'a>,
 }
 
@@ -225,24 +225,24 @@ impl<'a> Event<'a> {
 pub struct Interest(pub u8);
 
 impl Interest {
-    /// [`EventKind::Process`].
+    /// Starts, crashes, pauses and panics of processes: [`EventKind::Process`].
     pub const PROCESS: Interest = Interest(1);
-    /// [`EventKind::Request`].
+    /// Requests when they are sent: [`EventKind::Request`].
     pub const REQUEST: Interest = Interest(1 << 1);
-    /// [`EventKind::Commit`].
+    /// Writes when they take their revision: [`EventKind::Commit`].
     pub const COMMIT: Interest = Interest(1 << 2);
-    /// [`EventKind::Answer`].
+    /// Ends of requests as their clients learn of them: [`EventKind::Answer`].
     pub const ANSWER: Interest = Interest(1 << 3);
-    /// [`EventKind::Deliver`].
+    /// Elements of watches as their clients get them: [`EventKind::Deliver`].
     pub const DELIVER: Interest = Interest(1 << 4);
-    /// [`EventKind::Fault`].
+    /// Faults that begin, fire or end: [`EventKind::Fault`].
     pub const FAULT: Interest = Interest(1 << 5);
-    /// [`EventKind::Note`].
+    /// What actors say that they did: [`EventKind::Note`].
     pub const NOTE: Interest = Interest(1 << 6);
-    /// [`EventKind::Lost`] and [`EventKind::Relisted`].
+    /// Changes that watch caches lose, and their recovery: [`EventKind::Lost`] and [`EventKind::Relisted`].
     pub const LOST: Interest = Interest(1 << 7);
 
-    /// Both sets together.
+    /// The kinds of events that are in either of the two sets.
     pub const fn and(self, other: Interest) -> Interest {
         Interest(self.0 | other.0)
     }
@@ -314,7 +314,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Folds one event.
+    /// Takes in the next event of the run: its time, and the words of its kind.
     pub fn fold(&mut self, event: &Event<'_>) {
         let (first, second) = event.kind.words();
         for word in [event.at.as_micros(), first, second] {

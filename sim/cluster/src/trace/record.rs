@@ -30,13 +30,13 @@ impl Part<'_> {
 /// An event that owns what it is about.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// When.
+    /// When it happened, in model time since the beginning of the run.
     pub at: SimTime,
     /// Of which call it is a part; see [`Part`].
     pub call: Option<u64>,
     /// The object that an answer brought, if it was about one.
     pub object: Option<Obj>,
-    /// What.
+    /// The event itself, with the keys, objects and notes that it is about.
     pub what: What,
 }
 

@@ -16,7 +16,7 @@ use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};
 /// How often each thing happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApiCounts {
-    /// Requests sent.
+    /// Requests that were sent, without those that open a watch.
     pub requests: u64,
     /// Writes that took a revision.
     pub writes: u64,
@@ -42,7 +42,7 @@ impl ApiCounts {
 
 /// Sees every event of a run at the moment at which it happens, and has no influence on it.
 pub trait Listener: Any + Send {
-    /// Something happened.
+    /// Takes in an event: called once for each, in the order in which they happen, after the digest and the counters had it.
     fn observe(&mut self, event: &Event<'_>);
 }
 
@@ -51,9 +51,9 @@ pub trait Listener: Any + Send {
 pub struct Checkpoint {
     /// After how many events.
     pub events: u64,
-    /// When.
+    /// When the last of these events happened, in model time.
     pub at: SimTime,
-    /// See [`Digest::value`].
+    /// The digest over these events, as [`Digest::value`] gives it.
     pub digest: u128,
 }
 
@@ -64,7 +64,7 @@ const CHECKPOINTS_MAX: usize = 64;
 pub struct Recorder {
     /// The digest so far.
     pub digest: Digest,
-    /// Counters so far.
+    /// How often requests, writes, conflicts and such have occurred so far.
     pub counts: ApiCounts,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,

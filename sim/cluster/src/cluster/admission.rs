@@ -49,7 +49,7 @@ pub struct Review {
     pub verb: Verb,
     /// Whether a mutating webhook is asked, else a validating one.
     pub mutating: bool,
-    /// The type.
+    /// The type of the object that the request is about.
     pub kind: KindId,
     /// Which part of the object is written, if not the whole. The object is given as a whole all the same, also where a real server shows
     /// a `Binding`.
@@ -87,7 +87,7 @@ pub type Handler = Arc<dyn Fn(Review) -> Pin<Box<dyn Future<Output = Verdict> + 
 pub struct Forbidden {
     /// The fault of the plan that this belongs to, if any.
     pub fault: Option<u32>,
-    /// Whose requests.
+    /// The clients whose requests are refused; those of others pass.
     pub clients: Side,
     /// Which verbs; empty = all.
     pub verbs: Vec<Verb>,

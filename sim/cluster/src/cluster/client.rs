@@ -55,7 +55,7 @@ enum Sent {
     HeldUp(Ticket),
     /// There is no exchange: this error comes at this time.
     Fails(SimTime, TransportError),
-    /// It cannot leave.
+    /// It cannot leave: the caller waits until the obstacle is gone, and sends it then.
     Waits(Obstacle),
 }
 

@@ -24,7 +24,7 @@ pub(super) enum Loaded {
     Create { namespace: Option<Arc<str>>, body: Obj },
     /// An update or a patched object.
     Update { key: ObjectKey, body: Obj, current: Obj },
-    /// A delete.
+    /// A delete of the object that was loaded as `current`.
     Delete { key: ObjectKey, current: Obj, options: Box<DeleteOptions> },
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Exchange {
     pub proposed: SimTime,
     /// When the request is executed, or arrives where it has to wait.
     pub at: SimTime,
-    /// What etcd takes.
+    /// What etcd takes for the write or the quorum read; 0 for what is read from the watch cache.
     pub stored: Duration,
     /// From the execution until the answer leaves the server.
     pub answer: Duration,
@@ -68,7 +68,7 @@ pub(crate) struct Exchange {
 /// A reply that leaves its server.
 pub struct Reply {
     pub result: Result<ApiReply, ApiError>,
-    /// When it left.
+    /// When it leaves the server, in model time.
     pub at: SimTime,
     /// What becomes of it on its way.
     pub fate: Fate,

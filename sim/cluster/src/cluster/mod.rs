@@ -178,9 +178,9 @@ fn is_false(flag: &bool) -> bool {
 pub struct ClusterConfig {
     /// The run's seed: links, caches and names draw from it.
     pub seed: u64,
-    /// Version knobs.
+    /// What differs between versions and installations of Kubernetes, one switch each.
     pub knobs: Knobs,
-    /// Network delays.
+    /// One-way delays of messages, on healthy and on degraded links.
     pub links: LinkDelays,
     /// Server delays in good health.
     pub delays: ServerDelays,
@@ -193,9 +193,9 @@ pub struct ClusterConfig {
 
 /// The API as everybody shares it.
 pub struct Cluster {
-    /// The runtime.
+    /// The runtime of the run: the processes of servers and clients, their hosts, and model time.
     pub rt: Rt,
-    /// The served types.
+    /// The types that the API serves, those included that are defined while the cluster runs ([`Registry::define`]).
     pub registry: Arc<Registry>,
     /// The container runtimes of the nodes, and the data plane.
     pub nodes: Nodes,
@@ -375,7 +375,7 @@ impl Cluster {
         self.lock().servers.iter().position(|server| server.process == process)
     }
 
-    /// Changes the links.
+    /// Changes the rules of links, and has connections, watches and resting kubelets look around afterwards.
     pub fn network<T>(&self, change: impl FnOnce(&mut Network) -> T) -> T {
         let (result, changed) = {
             let mut state = self.lock();

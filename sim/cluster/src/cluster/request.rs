@@ -14,17 +14,17 @@ use crate::rt::ProcessId;
 /// [`Call`] for an object of any type.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// See [`Call::Get`].
+    /// A read of one object: [`Call::Get`].
     Get { key: ObjectKey, resource_version: Option<String> },
-    /// See [`Call::List`].
+    /// A read of all objects of a type or of one namespace: [`Call::List`].
     List { namespace: Option<Arc<str>>, options: Box<ListOptions> },
-    /// See [`Call::Create`].
+    /// A POST of an object, perhaps with a generated name: [`Call::Create`].
     Create { namespace: Option<Arc<str>>, body: Obj, dry: Dry },
-    /// See [`Call::Update`].
+    /// A PUT of a whole object, or of a subresource of it: [`Call::Update`].
     Update { key: ObjectKey, body: Obj, subresource: Option<Subresource>, dry: Dry },
-    /// See [`Call::Patch`].
+    /// A change by a description of it, of the object or a subresource: [`Call::Patch`].
     Patch { key: ObjectKey, patch: Patch, subresource: Option<Subresource>, dry: Dry },
-    /// See [`Call::Delete`].
+    /// A delete of one object, with grace and preconditions: [`Call::Delete`].
     Delete { key: ObjectKey, options: Box<DeleteOptions> },
     /// A POST of an Eviction to a pod: a delete that asks disruption budgets first (K110).
     Evict { key: ObjectKey, options: Box<DeleteOptions> },
@@ -103,11 +103,11 @@ impl Op {
 /// A request on its way.
 #[derive(Clone, Debug)]
 pub struct ApiRequest {
-    /// Who asks.
+    /// The process that asks, which the answer goes to.
     pub client: ProcessId,
-    /// About which type.
+    /// The type that the request is about.
     pub kind: KindId,
-    /// What.
+    /// What is asked for, with the body if there is one.
     pub op: Op,
     /// Which call of the run: its request, its commits and its answer have the same number.
     pub call: u64,
@@ -118,11 +118,11 @@ pub struct ApiRequest {
 /// [`Reply`] for an object of any type.
 #[derive(Clone, Debug)]
 pub enum ApiReply {
-    /// See [`Reply::Object`].
+    /// The object as it is stored: [`Reply::Object`].
     Object(Obj),
-    /// See [`Reply::List`].
+    /// A page of objects and where the next one starts: [`Reply::List`].
     List { resource_version: String, items: Vec<Obj>, continue_token: Option<String>, remaining: Option<u64> },
-    /// See [`Reply::Deleted`].
+    /// Success of a delete that has removed the object with this UID: [`Reply::Deleted`].
     Deleted { uid: String },
 }
 

@@ -50,7 +50,7 @@ pub(super) enum Ending {
 
 /// How a request was served.
 pub enum Served {
-    /// At once.
+    /// It is over: nothing has to be waited for, and this is the result.
     Now(Result<ApiReply, ApiError>),
     /// It has to wait for something.
     Later(ApiRequest, Option<InjectedFault>),

@@ -138,7 +138,7 @@ impl Samplers {
 pub enum InjectedFault {
     /// 429 from the overload filter: not executed.
     TooManyRequests {
-        /// The `Retry-After` header.
+        /// The `Retry-After` header of the answer, in seconds.
         retry_after: u32,
     },
     /// 503 from a server that shuts down: not executed.
@@ -168,7 +168,7 @@ pub enum InjectedFault {
     },
     /// Everything takes `by` longer.
     Slow {
-        /// How much.
+        /// How long the server waits before it begins to work on the request.
         by: Duration,
     },
 }
@@ -201,7 +201,7 @@ pub enum Failure {
 pub struct ApiFault {
     /// The fault of the plan that this belongs to.
     pub fault: u32,
-    /// On which servers.
+    /// The API servers at which requests are hit.
     pub servers: Side,
     /// Requests of which clients.
     pub clients: Side,
@@ -211,7 +211,7 @@ pub struct ApiFault {
     pub kinds: Vec<KindId>,
     /// The probability per request.
     pub chance: f64,
-    /// What happens.
+    /// What the server does to the requests that are hit.
     pub injected: InjectedFault,
 }
 
@@ -300,7 +300,7 @@ impl Cache {
     }
 }
 
-/// One API server.
+/// One API server: whether it is up, what faults make of it, and its caches.
 pub struct ApiServer {
     pub(crate) process: ProcessId,
     /// Whether it accepts connections.

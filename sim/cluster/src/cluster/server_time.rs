@@ -14,7 +14,7 @@ use crate::net::{Block, high, low};
 pub(crate) struct ServerTime {
     /// The server's own part.
     pub processing: Duration,
-    /// Etcd's part.
+    /// What etcd takes for the write or the quorum read; 0 for what is read from the watch cache.
     pub stored: Duration,
     /// Until the answer leaves.
     pub answer: Duration,

@@ -20,7 +20,7 @@ pub struct Change {
     pub revision: Revision,
     /// When it was committed.
     pub at: SimTime,
-    /// Which object.
+    /// Namespace and name of the object; its type is that of the table.
     pub key: ObjectKey,
     /// The state before; unset = the object is new.
     pub before: Option<Obj>,

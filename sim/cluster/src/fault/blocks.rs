@@ -19,7 +19,7 @@ pub enum Blocks {
     Links {
         /// The first side; the senders, unless messages go `both_ways`.
         from: Target,
-        /// The other side.
+        /// The second side; the receivers, unless messages go `both_ways`.
         to: Target,
         /// Whether everything in both directions is cut, so that the first side is alone. Else some messages of one direction suffer.
         both_ways: bool,
@@ -28,7 +28,7 @@ pub enum Blocks {
     Leader,
     /// Requests, which end with an error.
     Requests {
-        /// Whose.
+        /// The processes whose requests fail.
         clients: Target,
         /// The plural of the type that they are about, or `*`.
         resource: String,
@@ -37,19 +37,19 @@ pub enum Blocks {
     },
     /// Writes, which are executed again or later than their callers know.
     LateWrites {
-        /// Whose.
+        /// The processes whose writes are executed late or again.
         clients: Target,
     },
     /// Changes on their way into the watch caches of API servers.
     ServerCaches {
-        /// Of which servers.
+        /// The API servers whose watch caches are behind.
         servers: Target,
         /// The plural of the type, or `*`.
         resource: String,
     },
     /// Changes on their way to the watches of clients.
     ClientCaches {
-        /// Whose.
+        /// The processes whose watches are behind.
         clients: Target,
         /// The plural of the type, or `*`.
         resource: String,

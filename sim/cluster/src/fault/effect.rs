@@ -106,12 +106,12 @@ impl<E: Effect> From<E> for ActiveEffect {
 }
 
 impl ActiveEffect {
-    /// See [`Effect::apply`].
+    /// Brings about the state that the effect wants: [`Effect::apply`].
     pub(super) fn apply(&self, cluster: &Arc<Cluster>) {
         self.0.apply(cluster);
     }
 
-    /// See [`Effect::has_observable_effect`].
+    /// Whether anything has met the effect so far: [`Effect::has_observable_effect`].
     pub(super) fn has_observable_effect(&self, cluster: &Cluster) -> bool {
         self.0.has_observable_effect(cluster)
     }

@@ -75,9 +75,9 @@ pub fn victims<'a>(fault: &FaultKind, names: &'a [String]) -> impl Iterator<Item
 /// A row of the vocabulary, for lists.
 #[derive(Clone, Debug)]
 pub struct FaultInfo {
-    /// The kind.
+    /// The kind, as scenarios and plans name it: `watch-lag`.
     pub name: &'static str,
-    /// What it does.
+    /// What the fault does, in one line: the documentation of its type.
     pub about: String,
     /// The real event that it stands for.
     pub event: &'static str,

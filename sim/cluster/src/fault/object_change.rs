@@ -80,7 +80,7 @@ impl ChangeKind {
 }
 
 impl ObjectChangeDraft {
-    /// Draws its number.
+    /// The same change with its number drawn; nothing else of it is open.
     pub fn draw(&self, draw: &mut Draw) -> ObjectChange {
         let Change { object, change, sets, nth } = self.clone();
         Change { object, change, sets, nth: nth.draw(draw) }

@@ -11,7 +11,7 @@ use super::effect::{Effect, Overlap};
 use crate::cluster::Cluster;
 use crate::rt::ProcessId;
 
-/// Between two tries.
+/// How long an operator waits until it tries again what failed.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A process that works while its fault lasts.

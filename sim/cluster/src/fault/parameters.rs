@@ -139,7 +139,7 @@ pub(super) fn text_of<T: Serialize>(value: &T) -> String {
 
 // ------------------------------------------------------------------------------------------------------------- defaults
 
-/// Every process.
+/// The default of a parameter that is about every process (`*`).
 pub(super) fn any() -> Choice<Target> {
     Choice::Is(Target::any())
 }

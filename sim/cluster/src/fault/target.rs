@@ -20,7 +20,7 @@ use crate::rt::{HostId, ProcessId, Rt};
 pub struct Target(String);
 
 impl Target {
-    /// Everything.
+    /// The target `*`: every process, and every host.
     pub fn any() -> Self {
         Self("*".to_owned())
     }

@@ -5,7 +5,7 @@ use sim_config::draw::{Draw, below};
 
 use super::Target;
 
-/// The API servers.
+/// The pattern that the names of API servers match.
 const SERVERS: &str = "apiserver-*";
 
 /// What of a workload faults can be about.
@@ -13,7 +13,7 @@ const SERVERS: &str = "apiserver-*";
 pub struct FaultTargets {
     /// Processes that do something: the system under test and those it cannot do without.
     pub processes: Vec<String>,
-    /// Their hosts.
+    /// The hosts of these processes, by name.
     pub hosts: Vec<String>,
     /// What else they talk to, besides API servers.
     pub peers: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Targeting<'a> {
 }
 
 impl<'a> Targeting<'a> {
-    /// Draws the numbers.
+    /// Draws the numbers: as many whatever the targets are.
     pub fn draw(targets: &'a FaultTargets, draw: &mut Draw) -> Self {
         let link = link(targets, draw);
         Self { targets, link, coin: draw.u64() >> 63 == 0, resource: draw.u64(), object: draw.u64() }

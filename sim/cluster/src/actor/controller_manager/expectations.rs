@@ -64,7 +64,7 @@ impl Expectations {
         TIMEOUT.checked_sub(waited).filter(|left| !left.is_zero())
     }
 
-    /// `item` is gone.
+    /// Waits for nothing of `item` any more: it is gone, and what takes its name starts without.
     pub(super) fn forget(&mut self, item: &Item) {
         self.of.remove(item);
     }

@@ -30,7 +30,7 @@ impl Member {
 pub(super) struct Tally {
     /// Neither ended nor terminating.
     pub(super) active: i32,
-    /// Active and ready.
+    /// Those of the active that have the condition `Ready`.
     pub(super) ready: i32,
 }
 
@@ -47,7 +47,7 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct Family {
     item: Item,
-    /// By name.
+    /// By the name of the pod: all of them are in the namespace of their owner.
     pods: BTreeMap<Box<str>, Member>,
     pub(super) tally: Tally,
 }
@@ -67,7 +67,7 @@ impl Family {
 /// What a change of a pod means for its owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    /// The owner.
+    /// The owner of the pod, by kind and name.
     pub(super) item: Item,
     /// The pod is new.
     pub(super) created: bool,
@@ -77,7 +77,7 @@ pub(super) struct Told {
     pub(super) matters: bool,
 }
 
-/// All families.
+/// All families, by the UID of their owner and by its name.
 #[derive(Debug, Default)]
 pub(super) struct Families {
     by_owner: FxHashMap<Box<str>, Family>,

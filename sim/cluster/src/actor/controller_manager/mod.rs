@@ -85,7 +85,7 @@ pub use namespace::NamespaceContent;
 /// The name of the host and of the process.
 pub const NAME: &str = garbage_collector::NAME;
 
-/// A controller.
+/// A controller that can run in the process: see [`Set::controllers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
     /// Pods with names by ordinal (K §7.1).

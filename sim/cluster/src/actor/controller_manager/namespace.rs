@@ -39,7 +39,7 @@ pub(super) type Empty = for<'a> fn(&'a ApiClient, &'a str) -> Pin<Box<dyn Future
 pub struct NamespaceContent(Empty);
 
 impl NamespaceContent {
-    /// That of `K`.
+    /// Deletes the objects of `K` in the namespace one by one, those left out that are terminating already.
     pub fn of<K: Object>() -> Self {
         Self(|client, namespace| Box::pin(empty::<K>(client, namespace)))
     }
@@ -73,7 +73,7 @@ const OPERATORS: [(&str, Empty); 3] = [
 pub(super) struct Namespaces {
     pub(super) shared: Arc<Shared>,
     pub(super) namespaces: StoreReader<Namespace>,
-    /// See [`content`].
+    /// How to empty a namespace of each type, in this order: see [`content`].
     pub(super) content: Vec<Empty>,
 }
 

@@ -95,7 +95,7 @@ impl Ears {
     }
 }
 
-/// The controller.
+/// The controller in one life of its process: it collects in rounds once its [`Ears`] have heard that there may be something.
 pub(super) struct PodGc {
     pub(super) cluster: Arc<Cluster>,
     pub(super) writer: Writer,

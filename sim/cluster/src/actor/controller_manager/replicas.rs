@@ -22,7 +22,7 @@ const BURST: usize = 500;
 pub(super) enum Change {
     #[default]
     Nothing,
-    /// Make so many.
+    /// Make so many pods; only [`BURST`] of them in one go.
     Create(usize),
     /// Delete these, if there are any.
     Delete(Vec<Arc<Pod>>),

@@ -21,7 +21,7 @@ use crate::actor::ApiClient;
 use crate::actor::informers::Informers;
 use crate::env::SimEnv;
 
-/// See the module.
+/// What the controllers share in one life of their process: a restart forgets it.
 pub(super) struct Shared {
     pub(super) client: ApiClient,
     pub(super) env: SimEnv,
@@ -239,7 +239,7 @@ impl Shared {
         hash
     }
 
-    /// `item` is gone.
+    /// Forgets what is expected of `item` and what was written for it: it is gone.
     pub(super) fn forget(&self, item: &Item) {
         let mut memory = self.memory.lock();
         memory.expectations.forget(item);

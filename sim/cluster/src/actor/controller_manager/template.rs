@@ -39,7 +39,7 @@ pub(super) fn pod<K: Object>(template: &PodTemplateSpec, owner: &K, base: &str) 
     Pod { metadata, spec: template.spec.clone(), status: None }
 }
 
-/// Sets a label.
+/// Gives the label `name` this value, whatever it had before.
 pub(super) fn set_label(meta: &mut ObjectMeta, name: &str, value: &str) {
     meta.labels.get_or_insert_default().insert(name.to_owned(), value.to_owned());
 }

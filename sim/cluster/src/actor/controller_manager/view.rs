@@ -19,13 +19,13 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) phase: Phase,
-    /// The condition `Ready`.
+    /// The condition `Ready` is `True`; without the condition it is not.
     pub(super) ready: bool,
     /// It has a deletion timestamp.
     pub(super) terminating: bool,
     /// It has a node.
     pub(super) scheduled: bool,
-    /// It has finalizers.
+    /// It has finalizers, so that it stays after its deletion until they are taken away.
     pub(super) held: bool,
 }
 
@@ -47,7 +47,7 @@ impl View {
         }
     }
 
-    /// Succeeded or Failed.
+    /// Its phase is Succeeded or Failed: its containers do not run again.
     pub(super) fn ended(self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }

@@ -67,7 +67,7 @@ pub type Behave = Arc<dyn Fn(&Pod) -> Behaviour + Send + Sync>;
 pub struct KubeletConfig {
     /// The name of its Node: pods name it in `spec.nodeName`.
     pub node: Arc<str>,
-    /// The run's seed.
+    /// The seed of the run, from which the kubelet draws its delays and the times of its heartbeats.
     pub seed: u64,
     /// The node's own address: that of pods with host network.
     pub host_ip: IpAddr,
@@ -75,7 +75,7 @@ pub struct KubeletConfig {
     pub max_pods: u32,
     /// How long things take.
     pub delays: KubeletDelays,
-    /// What containers do.
+    /// What the containers of each pod do, and whether the node refuses it; by default they run until they are stopped.
     pub behave: Behave,
     /// How often the garbage collection of sandboxes repeats a DEL that had succeeded (K131).
     pub repeats_del: Probability,

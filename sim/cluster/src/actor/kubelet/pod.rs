@@ -42,7 +42,7 @@ enum End {
     Doomed,
     /// Its containers ended and do not start again.
     Exited {
-        /// With an error.
+        /// Whether they ended with an error: the phase is then Failed, else Succeeded.
         failed: bool,
     },
     /// The node does not take it.

@@ -86,7 +86,7 @@ impl Service {
         Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
     }
 
-    /// Its name.
+    /// The name of the Service, of which the URLs of its webhooks are made.
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -45,7 +45,7 @@ const ETCD_MESSAGE_MAX: usize = 2 << 20;
 pub(super) enum Step {
     /// Store this object if the key is free.
     Create(Obj),
-    /// Store this object.
+    /// Store this object in the place of the one that was loaded.
     Put(Obj),
     /// Store this object, then remove it: the two phases of a pod's deletion without grace (K099).
     PutThenRemove(Obj),
@@ -87,12 +87,12 @@ fn modified(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
     conflict(def, key, "the object has been modified; please apply your changes to the latest version and try again")
 }
 
-/// 404.
+/// 404 NotFound: there is no object called `key`.
 pub(super) fn not_found(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
     Box::new(Status::about(Reason::NotFound, def.group, def.plural, key, ""))
 }
 
-/// 400.
+/// 400 BadRequest, with `text` as its message.
 pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }

@@ -7,7 +7,7 @@ use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::parameters;
 use crate::fault::{Blocks, Targeting};
 
-/// Etcd in trouble.
+/// An effect that keeps etcd in trouble; of several, the last to begin decides which.
 #[derive(Debug)]
 struct Troubled(EtcdTrouble);
 
@@ -29,7 +29,7 @@ impl Effect for Troubled {
     }
 }
 
-/// Etcd under overload.
+/// An effect under which etcd takes as long for each of its steps as an overloaded one.
 #[derive(Debug)]
 struct Slow;
 

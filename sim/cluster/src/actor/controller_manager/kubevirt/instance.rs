@@ -33,7 +33,7 @@ pub(in super::super) struct Instances {
 struct Pods {
     /// The one it runs in.
     main: Option<Member>,
-    /// The others.
+    /// All its other pods, such as the target of a migration, or the source after one.
     others: Vec<Member>,
 }
 

@@ -114,7 +114,7 @@ fn bears(pod: &Pod, taints: &[Taint]) -> Bears {
     shortest.map_or(Bears::ForEver, |seconds| Bears::For(Duration::from_secs(seconds.max(0).unsigned_abs())))
 }
 
-/// The controller.
+/// The controller: plans evictions by what its [`Inbox`] tells, and carries out those that are due.
 pub(super) struct Evictor {
     cluster: Arc<Cluster>,
     writer: Writer,

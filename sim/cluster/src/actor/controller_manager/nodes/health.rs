@@ -48,7 +48,7 @@ pub(super) struct Signs {
     pub(super) unsent: [Option<SimTime>; 2],
 }
 
-/// See the module.
+/// When the controller last saw a sign of life of one node, and what it compares the next ones with.
 #[derive(Clone, Debug)]
 pub(super) struct Health {
     heard: SimTime,

@@ -125,7 +125,7 @@ enum Ready {
     True,
     False,
     Unknown,
-    /// It has none.
+    /// The Node has no such condition yet: it is tainted as one that is unreachable.
     Never,
 }
 

@@ -17,7 +17,7 @@ use crate::node::taints::taints_of;
 /// How often a write that met a conflict is tried.
 const TRIES: u32 = 5;
 
-/// Somebody who writes.
+/// A client of the controller, and the environment whose wall clock dates what it writes.
 #[derive(Clone)]
 pub(in super::super) struct Writer {
     pub(in super::super) client: ApiClient,

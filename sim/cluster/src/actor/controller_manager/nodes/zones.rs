@@ -16,11 +16,11 @@ const LARGE: usize = 50;
 /// How much of a zone is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disruption {
-    /// Little.
+    /// Fewer nodes than the others ask for, or none.
     Normal,
     /// 55 % or more (`--unhealthy-zone-threshold`), and more than two nodes.
     Partial,
-    /// All of it.
+    /// All of it: there are nodes, and none is ready.
     Full,
 }
 

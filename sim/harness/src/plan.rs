@@ -31,11 +31,11 @@ pub const SCHEMA: &str = "ipam-sim/plan/1";
 /// The most API servers of a cluster, clients of a workload, operations and faults of a run. More is a slip of the pen
 /// that would only fill the memory.
 pub const API_SERVERS_MAX: u32 = 100;
-/// See [`API_SERVERS_MAX`].
+/// The most actors of one kind in a workload (clients, nodes, instances), for the reason that [`API_SERVERS_MAX`] has.
 pub const CLIENTS_MAX: u32 = 10_000;
-/// See [`API_SERVERS_MAX`].
+/// The most operations of a run, for the reason that [`API_SERVERS_MAX`] has.
 pub const OPS_MAX: u64 = 1_000_000;
-/// See [`API_SERVERS_MAX`].
+/// The most faults of a run, for the reason that [`API_SERVERS_MAX`] has.
 pub const FAULTS_MAX: u64 = 10_000;
 
 /// What a run may have without being asked how long it is and what is done in it.
@@ -49,7 +49,7 @@ const EVENTS_PER_OBJECT: u64 = 50;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Always [`SCHEMA`].
+    /// The format of the file: [`SCHEMA`], or the plan is refused.
     pub schema: String,
     /// The scenario that this was drawn from.
     pub scenario: String,
@@ -71,11 +71,11 @@ pub struct Plan {
     /// What a run of this plan gave when it was saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
-    /// The cluster.
+    /// The API servers, the objects that exist at the beginning, delays, and what differs between versions.
     pub cluster: ClusterPlan,
     /// Who works on it.
     pub workload: WorkloadPlan,
-    /// What is claimed.
+    /// Which claims the run is judged by, and how long those may take that come true eventually.
     pub check: Checks,
     /// What the actors do. Unlike those of a scenario they may name what nothing is called: shrinking takes away what made it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -83,7 +83,7 @@ pub struct Plan {
     /// Processes that begin in an older version of the system under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
-    /// What goes wrong.
+    /// What goes wrong, with every value drawn; events name a fault by its position here, from 0 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<Fault>,
 }
@@ -94,7 +94,7 @@ pub struct Plan {
 pub struct Recorded {
     /// Which build of the program ran; digests are comparable within one build.
     pub build: String,
-    /// The digest.
+    /// The digest over all events of the run.
     pub digest: Digest,
     /// The number of events.
     pub events: u64,
@@ -118,10 +118,10 @@ pub struct Recorded {
 pub struct Checkpoint {
     /// After how many events.
     pub events: u64,
-    /// When.
+    /// When the last of these events happened, in seconds of model time.
     #[serde(rename = "at_s")]
     pub at: Seconds,
-    /// The digest.
+    /// The digest over these events.
     pub digest: Digest,
 }
 
@@ -134,10 +134,10 @@ pub struct ClusterPlan {
     /// Files with the objects that exist at the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<String>,
-    /// Version knobs.
+    /// What differs between versions and installations of Kubernetes, one switch each.
     #[serde(default)]
     pub knobs: Knobs,
-    /// Network delays.
+    /// One-way delays of messages, on healthy and on degraded links.
     #[serde(default)]
     pub links: LinkDelays,
     /// Server delays in good health.
@@ -303,7 +303,7 @@ impl Plan {
         hash_text(&plan.to_toml())
     }
 
-    /// The file's text.
+    /// The text of the plan's file in TOML, with manifests named as in memory. Panics if it does not serialise, which is a bug.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
     }

@@ -131,7 +131,7 @@ pub trait System: Sync {
 /// What is wanted of a run besides its verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
-    /// Every event.
+    /// Every event as it happened, for stories and for replays that are compared.
     pub recording: bool,
     /// The objects as they are at the end.
     pub dump: bool,
@@ -156,7 +156,7 @@ pub trait Metric: Send {
     /// Which events it wants to see.
     fn interest(&self) -> Interest;
 
-    /// Something happened.
+    /// Takes in an event of a kind that it wants to see, when it happens.
     fn observe(&mut self, event: &Event<'_>);
 
     /// The run is over: adds what was counted.
@@ -165,7 +165,7 @@ pub trait Metric: Send {
 
 /// The end of a run.
 pub struct RunEnd<'a> {
-    /// When.
+    /// When the run ended, in model time.
     pub at: SimTime,
     /// The runtime, for names.
     pub rt: &'a Rt,
@@ -180,13 +180,13 @@ pub struct Figures {
     pub pool: Option<PoolRun>,
     /// How many addresses were held, if wanted.
     pub addresses: Option<AddressRun>,
-    /// What was reclaimed.
+    /// Which addresses were reclaimed, and at what cost; `None` = no metric of the system asks.
     pub reclaim: Option<ReclaimRun>,
     /// Other numbers, each with its name; names are unique in a run.
     pub values: Vec<(&'static str, f64)>,
 }
 
-/// The registered systems.
+/// The systems under test of a program, as [`install`] has registered them.
 pub struct Systems {
     build: &'static str,
     systems: Vec<&'static dyn System>,
@@ -283,7 +283,7 @@ impl Systems {
         check::excuse::EXCUSES.get()
     }
 
-    /// Every mutation.
+    /// What any system can be told to do wrong, by system in the order of registration.
     pub fn mutations(&self) -> &'static [Deviation] {
         deviation::DEVIATIONS.get()
     }

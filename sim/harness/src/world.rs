@@ -32,7 +32,7 @@ use crate::workload::OutOfReach;
 /// What all runs of a sweep share: the served types and the objects that exist at the beginning.
 #[derive(Clone)]
 pub struct Stage {
-    /// The served types.
+    /// The types that every cluster of the sweep serves: those of Kubernetes and of all registered systems.
     pub registry: Arc<Registry>,
     /// The objects that exist at the beginning, in this order.
     pub objects: Vec<(KindId, Obj)>,

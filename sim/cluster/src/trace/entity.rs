@@ -50,7 +50,7 @@ impl Entity {
 pub enum Stage {
     /// An operation of the actor begins: what it asks for until the end is for the sake of it.
     Begins,
-    /// The operation of the actor that began last is over.
+    /// An operation of the actor ends: the last that is open and about one of the same entities.
     Ends,
     /// It is said within an operation or outside of any, and neither begins nor ends one.
     Passes,

@@ -64,7 +64,7 @@ pub(super) fn throttled(_: &Context<'_>) -> Box<dyn Claim> {
     seen(Interest::ANSWER, |event| matches!(event.kind, EventKind::Answer { outcome: Outcome::Http(429, _), .. }))
 }
 
-/// A fault begins.
+/// A fault of the plan begins.
 pub(super) fn fault_began(_: &Context<'_>) -> Box<dyn Claim> {
     seen(Interest::FAULT, |event| matches!(event.kind, EventKind::Fault { change: FaultChange::Began, .. }))
 }

@@ -145,7 +145,7 @@ impl Claims {
         self.findings.kept.push([0; 2]);
     }
 
-    /// Something happened.
+    /// Shows an event to the claims that ask for its kind, after those were asked that had waited for what should have happened before.
     pub fn observe(&mut self, event: &Event<'_>) {
         let number = self.seen;
         self.seen += 1;

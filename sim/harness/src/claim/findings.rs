@@ -23,7 +23,7 @@ pub struct Findings {
     pub current: usize,
     /// With the claim that is violated.
     pub violations: Vec<(usize, Found)>,
-    /// For each claim.
+    /// For each claim: whether it has held; only those of kind `sometimes` and `reachable` say so.
     pub held: Vec<bool>,
     /// For each claim: how often it looked at something that could have been false.
     pub judged: Vec<u32>,
@@ -35,7 +35,7 @@ pub struct Findings {
     pub due: BinaryHeap<Reverse<(SimTime, usize)>>,
 }
 
-/// One violation.
+/// One violation of a claim: when it was found, at which event, and what the claim tells.
 pub struct Found {
     pub(crate) at: SimTime,
     /// Counts what claims were asked about until then.

@@ -34,7 +34,7 @@ pub trait Claim: Send {
     /// Which events it wants to see.
     fn interest(&self) -> Interest;
 
-    /// Something happened.
+    /// Takes in an event of a kind that it wants to see, and tells `findings` what follows from it.
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings);
 
     /// The time has come by which something must have happened, as the claim had said by [`Findings::expect_by`]. What happened until
@@ -51,7 +51,7 @@ pub trait Claim: Send {
 pub struct Context<'a> {
     /// The runtime, for names and clocks.
     pub rt: &'a Rt,
-    /// The plan.
+    /// The plan of the run that is judged.
     pub plan: &'a Plan,
     /// The types that the cluster serves.
     pub registry: &'a Registry,
@@ -72,7 +72,7 @@ impl<'a> Context<'a> {
 pub struct ClaimDef {
     /// Its name, in the present tense.
     pub name: &'static str,
-    /// Its kind.
+    /// Whether it must always hold, come true eventually, or be seen in one run of many.
     pub kind: Kind,
     /// What it says, in a sentence.
     pub about: &'static str,

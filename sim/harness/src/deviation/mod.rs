@@ -14,10 +14,10 @@ use crate::registered::Registered;
 /// What the systems can be told to do differently, in the order in which it is listed.
 pub(crate) static DEVIATIONS: Registered<Vec<Deviation>> = Registered::new();
 
-/// A deviation.
+/// One thing that a system under test can be told to do differently: a planted bug, or a hazard that upstream has.
 #[derive(Clone, Copy, Debug)]
 pub struct Deviation {
-    /// Its public name.
+    /// The name in files and on the command line, unique among all systems.
     pub name: &'static str,
     /// What it does, in a sentence.
     pub about: &'static str,
@@ -39,9 +39,9 @@ impl Deviation {
 pub enum How {
     /// A claim is violated.
     Claim,
-    /// A process panics.
+    /// A process panics, which no run may have.
     Crash,
-    /// A statistic moves.
+    /// A number that runs measure differs, while no claim is violated.
     Figure,
     /// By itself nothing is wrong with it; it belongs to the control group.
     Control,
@@ -131,7 +131,7 @@ impl DeviationName {
         format!("the nearest is `{}`, and `ipam-sim list mutations` shows all", nearest(name, known))
     }
 
-    /// The name.
+    /// The name, as in [`Deviation::name`].
     pub fn as_str(&self) -> &str {
         &self.0
     }

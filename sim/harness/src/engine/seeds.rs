@@ -9,7 +9,7 @@ use super::Error;
 /// Which seeds of each scenario run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seeds {
-    /// The first seed.
+    /// The first seed of the sweep, all its shards taken together; the others follow it one by one.
     pub first: u64,
     /// How many there are; `None` = as many as the scenario says.
     pub count: Option<u64>,
@@ -18,7 +18,7 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// Just one seed.
+    /// This seed alone, however many the scenario asks for.
     pub fn only(seed: u64) -> Self {
         Self { first: seed, count: Some(1), shard: None }
     }

@@ -29,7 +29,7 @@ pub fn spawn_worker<'scope, T: Send + 'scope>(
 
 /// Runs batches of numbered tasks on threads of its own.
 pub struct ThreadPool<'a> {
-    /// How many threads.
+    /// How many threads take numbers at the same time.
     pub jobs: usize,
     /// How many runs a thread takes at a time.
     pub chunk: u64,

@@ -13,7 +13,7 @@ use super::Scenario;
 pub struct Variant {
     /// Its name, unique among scenarios.
     pub name: String,
-    /// Why it exists.
+    /// Why it exists beside the others; each variant has to say so itself.
     pub why: String,
 }
 

@@ -21,7 +21,7 @@ const READS_TOLD: usize = 3;
 /// One call of a client, by the positions of its events.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who sent it.
+    /// The process that sent the request.
     pub client: ProcessId,
     /// The API server that got it.
     pub server: ProcessId,

@@ -6,18 +6,18 @@ use std::str::FromStr;
 use kube_machinery::ObjectKey;
 use kube_machinery::address::AddressKey;
 
-/// What to follow.
+/// Whom or what to follow: parsed from what a user writes, as each variant shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// `10.0.0.7`.
+    /// An IP address, such as `10.0.0.7`, whatever its spelling.
     Address(AddressKey),
-    /// `pod:NS/NAME`.
+    /// A pod by its name, `pod:NS/NAME`, whichever UID has it.
     Pod(ObjectKey),
     /// `object:KIND/NS/NAME`, or `object:KIND/NAME` for an object without a namespace.
     Object {
         /// The Kind or the plural, in any case.
         kind: String,
-        /// The object.
+        /// Namespace and name of the object; without a namespace it lives in the cluster.
         key: ObjectKey,
     },
 }

@@ -30,7 +30,7 @@ const TOUCHES_TOLD: usize = 3;
 pub struct Wanted<'a> {
     /// The events that touched whom the reader follows, by position, and who that is.
     pub followed: Option<(&'a [usize], String)>,
-    /// What was violated.
+    /// The violations of the run, each shown with the events from what it came of to what broke the claim.
     pub violations: &'a [Violation],
     /// When the faults heal.
     pub heal_at: SimTime,
@@ -116,7 +116,7 @@ struct Picture<'a> {
     index: &'a Index<'a>,
     shown: Range<usize>,
     lanes: Vec<Lane>,
-    /// For each process.
+    /// The position in `lanes` of each process, by its number.
     lane_of: Vec<u32>,
     store: u32,
     histories: Vec<ObjectHistory>,

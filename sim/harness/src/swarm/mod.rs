@@ -94,7 +94,7 @@ struct Today {
 }
 
 impl Weather {
-    /// `None` = calm.
+    /// The weather of a run, drawn by the weights; `None` = calm, and so if all weights are 0.
     fn draw(self, draw: &mut Draw) -> Option<Today> {
         let total = u64::from(self.calm) + u64::from(self.mixed) + u64::from(self.hostile);
         let (which, strength) = (draw.u64(), draw.unit());

@@ -25,7 +25,7 @@ impl SwarmName {
         Self::all().any(|known| known == name).then(|| Self(name.to_owned()))
     }
 
-    /// The name.
+    /// The name, one of [`SwarmName::all`].
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -26,7 +26,7 @@ pub enum Pattern {
     Partition(Shape),
 }
 
-/// Every pattern.
+/// Every pattern that a swarm can draw, in the order in which they are listed; partitions once for each shape.
 pub const PATTERNS: [Pattern; 8] = [
     Pattern::StaleState,
     Pattern::UnobservedState,

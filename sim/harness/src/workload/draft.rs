@@ -114,7 +114,7 @@ impl Serialize for WorkloadDraft {
 
 /// A workload of a scenario: what can be drawn.
 pub trait Draft {
-    /// What is drawn.
+    /// The workload with every value drawn, as a plan has it.
     type Plan: Work + Into<WorkloadPlan>;
 
     /// The workload with the fewest actors and the one with the most; only asked without [`Draft::problems`].
@@ -174,11 +174,11 @@ pub trait Draft {
 
 /// A [`Draft`] of whichever plan.
 pub trait AnyDraft {
-    /// See [`Draft::bounds`].
+    /// The workload with the fewest and that with the most actors: [`Draft::bounds`].
     fn bounds(&self) -> [WorkloadPlan; 2];
-    /// See [`Draft::problems`].
+    /// Values with which nothing or far too much could be drawn: [`Draft::problems`].
     fn problems(&self, source: Source<'_>) -> Problems;
-    /// See [`Draft::draw`].
+    /// The drawn workload and the operations of its actors: [`Draft::draw`].
     fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
     /// Other operations like these: see [`Draft::vary`].
     fn vary(&self, ops: &[Op], draw: &mut Draw) -> Option<Vec<Op>>;
@@ -192,11 +192,11 @@ pub trait AnyDraft {
     /// # Errors
     /// The run takes nothing of the files.
     fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem>;
-    /// See [`Draft::wants_addresses`].
+    /// Whether a cluster is brought so that its pods get addresses: [`Draft::wants_addresses`].
     fn wants_addresses(&self) -> bool;
-    /// See [`Draft::misnamed`].
+    /// Names in scripted operations that nothing can have: [`Draft::misnamed`].
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed>;
-    /// See [`Draft::adopt`].
+    /// Takes over the cluster that manifests hold, if there is one: [`Draft::adopt`].
     fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption;
 }
 

@@ -157,7 +157,7 @@ impl OutOfReach {
 /// A simpler variant of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Smaller {
-    /// The workload.
+    /// The simpler workload, whose actors do `ops`.
     pub workload: WorkloadPlan,
     /// What its actors do. Operations of actors that are gone may be among them.
     pub ops: Vec<Op>,

@@ -63,7 +63,7 @@ impl<'a> Trial<'a> {
         &self.best
     }
 
-    /// When it does.
+    /// When the best plan so far violates the claim, in model time of its run.
     pub(super) fn at(&self) -> SimTime {
         self.at
     }

@@ -166,7 +166,7 @@ pub enum InjectedFault {
         /// Between the two executions.
         gap: Duration,
     },
-    /// Everything takes `by` longer.
+    /// Executed `by` later; the time limit of the request runs meanwhile.
     Slow {
         /// How long the server waits before it begins to work on the request.
         by: Duration,

@@ -27,7 +27,7 @@ use crate::time::{Span, micros};
 /// A value that is given, or drawn from a range or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice<T> {
-    /// Always this.
+    /// The value itself: every draw gives it.
     Is(T),
     /// Between two values, both included; the first is not the larger one.
     Between(T, T),
@@ -121,7 +121,7 @@ impl<T> From<T> for Choice<T> {
     }
 }
 
-/// Reads `low..high`.
+/// Reads a range from the texts of its ends; the error says in a sentence what is wrong.
 fn range<T: Open>(low: &str, high: &str) -> Result<Choice<T>, String> {
     if let Some(high) = high.strip_prefix(['=', '.']) {
         return Err(format!("a range is written `{low}..{high}`; both ends are included"));

@@ -14,9 +14,9 @@ use rand_core::{Rng, SeedableRng};
 pub enum Concern {
     /// Cluster shape and settings.
     Shape = 1,
-    /// Workload operations.
+    /// Operations of the workload: which, when, on what.
     Workload = 2,
-    /// Faults.
+    /// Faults of a plan: which, when, on whom, and when they heal.
     Faults = 3,
     /// Message delays, one sub-stream per link.
     Link = 4,
@@ -51,7 +51,7 @@ impl Draw {
         Self(ChaCha8Rng::from_seed(key))
     }
 
-    /// A uniform number.
+    /// A number that is uniform over all of `u64`; it takes one word of the stream.
     #[inline]
     pub fn u64(&mut self) -> u64 {
         self.0.next_u64()

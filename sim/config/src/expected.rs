@@ -111,7 +111,7 @@ pub fn advice(found: &str, known: &[&str], what: &str) -> String {
     }
 }
 
-/// `a`, `b`, `c`.
+/// The names as messages list them, in backticks with commas between: `a`, `b`, `c`.
 pub fn names(known: &[&str]) -> String {
     known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

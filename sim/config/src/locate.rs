@@ -37,7 +37,7 @@ const OF_ARGUMENT: u32 = 0;
 pub struct Source<'a> {
     /// The file as the user named it.
     pub file: &'a str,
-    /// What it holds.
+    /// The whole text of the file: TOML.
     pub text: &'a str,
     /// What stands for some of its values.
     set: &'a [Setting],
@@ -46,7 +46,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A file.
+    /// A file by itself: no value is replaced, and it is read for no row of `[[variant]]`.
     pub const fn new(file: &'a str, text: &'a str) -> Self {
         Self { file, text, set: &[], variant: None }
     }

@@ -21,13 +21,13 @@ use super::{source, yaml};
 pub struct Manifest {
     /// Group and version, or only the version for the core group.
     pub api_version: String,
-    /// The kind: `Pod`.
+    /// As in `kind`: `Pod`; never empty. A list is not kept, but each of its items.
     pub kind: String,
     /// The namespace, as far as the object names one.
     pub namespace: Option<String>,
-    /// The name.
+    /// As in `metadata.name`; never empty.
     pub name: String,
-    /// The whole object.
+    /// The whole object as JSON, with the fields that its type does not know.
     pub value: serde_json::Value,
     file: Arc<str>,
     /// The whole text of the file, shared by its objects.

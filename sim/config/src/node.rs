@@ -8,11 +8,11 @@ use super::problem::Position;
 /// A value and its place. The numbers are given in document order by [`Node::number`]: a node's descendants are `id + 1..end`.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it begins.
+    /// Where the value begins, or its key if it is a block of YAML; [`Position::START`] if it was made from JSON.
     pub at: Position,
-    /// What it holds.
+    /// The value without its place; what lies below it has places of its own.
     pub value: Value,
-    /// Its number.
+    /// Its number in document order, from 0 at the root; 0 everywhere before [`Node::number`].
     pub id: u32,
     /// True for a value of a merged table that is there only because the shared part of the file has it.
     pub(crate) inherited: bool,
@@ -22,17 +22,17 @@ pub struct Node {
 /// What a node of the tree holds. TOML has no null.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// Nothing.
+    /// Nothing, as `null` of YAML and JSON, or a key of YAML without a value.
     Null,
-    /// A boolean.
+    /// A boolean; what stands in quotes is a text.
     Bool(bool),
     /// A number without a fraction.
     Integer(i128),
-    /// Any other number.
+    /// Any other number: with a fraction or too large, or in TOML written as a float.
     Float(f64),
     /// A text; also a date of TOML.
     String(String),
-    /// Values in order.
+    /// The elements of a list or an array, in order.
     List(Vec<Node>),
     /// Keys with their values, in the order of the file.
     Table(Vec<Entry>),
@@ -41,11 +41,11 @@ pub enum Value {
 /// A key of a table with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The key.
+    /// The key without its quotes; there is no other of this name in the table.
     pub key: String,
     /// Where the key begins.
     pub at: Position,
-    /// The value.
+    /// The value that the key has, with its own place.
     pub node: Node,
 }
 

@@ -13,9 +13,9 @@ use super::choice::{FRACTION, Open, RangeForm};
 pub struct Probability(f64);
 
 impl Probability {
-    /// It never happens.
+    /// The probability 0: it never happens.
     pub const NEVER: Probability = Probability(0.0);
-    /// It always happens.
+    /// The probability 1: it always happens.
     pub const ALWAYS: Probability = Probability(1.0);
 
     /// A probability, if the number is one.
@@ -23,7 +23,7 @@ impl Probability {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
 
-    /// The number.
+    /// The probability as a number from 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }

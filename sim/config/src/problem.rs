@@ -5,7 +5,7 @@ use std::fmt;
 /// A place in a text; both numbers count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line.
+    /// The line of the text, counted from 1.
     pub line: u32,
     /// The character in the line.
     pub column: u32,
@@ -73,7 +73,7 @@ impl Problems {
     /// As many problems of one file are looked for: after that the file is probably not what its reader takes it for.
     pub const MAX: usize = 50;
 
-    /// No problem yet.
+    /// No problem yet, so that [`Problems::or`] gives its value.
     pub fn new() -> Self {
         Self::default()
     }
@@ -150,7 +150,7 @@ impl<'a> IntoIterator for &'a Problems {
 }
 
 impl fmt::Display for Problems {
-    /// One line each.
+    /// One line for each problem, and a last one if there are more than are kept.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.list.iter().enumerate() {
             write!(f, "{}{problem}", if i == 0 { "" } else { "\n" })?;

@@ -33,7 +33,7 @@ pub(super) const KIND: &str = "kind";
 
 /// A decoded value, and what the type did not look at.
 pub struct Decoded<T> {
-    /// The value.
+    /// The whole document as a value of the type.
     pub value: T,
     /// Fields that the type does not know and that it let pass.
     pub ignored: Problems,
@@ -195,7 +195,7 @@ enum Part<'c> {
     Asked(&'c Cell<&'static [&'static str]>),
     /// Those that the type knows.
     Known,
-    /// All others.
+    /// All but these, which the type beside this one knows.
     Rest(&'static [&'static str]),
 }
 

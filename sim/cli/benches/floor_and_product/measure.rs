@@ -91,7 +91,7 @@ impl Table {
         self.row(what, String::new(), nanos(undisturbed(&times)), String::new(), None);
     }
 
-    /// Product against floor.
+    /// The product against its floor, both as undisturbed rounds have them; met if their ratio is at most `target`.
     pub(crate) fn ratio(&mut self, what: &str, floor: &[f64], product: &[f64], target: Option<f64>) {
         let (floor, product) = (undisturbed(floor), undisturbed(product));
         let ratio = product / floor;

@@ -89,13 +89,13 @@ fn color_wanted(args: impl Iterator<Item = OsString>) -> ColorChoice {
     said.and_then(|said| said.parse().ok()).unwrap_or(ColorChoice::Auto)
 }
 
-/// Where output goes.
+/// The streams that a command line writes to, and what it has to know of terminals, signals and the environment.
 pub struct Console<'a> {
-    /// Results.
+    /// Standard output: results and nothing else, so that they can be piped.
     pub out: &'a mut dyn Write,
-    /// Errors and notes.
+    /// Standard error: errors and notes. A progress bar does not go through it, see [`Console::progress_bar`].
     pub err: &'a mut dyn Write,
-    /// Colour of results.
+    /// Whether results are coloured, as `--color`, their stream and the environment have it; see [`Paint::choose`].
     pub paint_out: Paint,
     /// Colour of errors and notes.
     pub paint_err: Paint,

@@ -14,7 +14,7 @@ pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// What it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// `None` = everything.
+    /// The shard that this process does; `None` = it does everything.
     pub(super) part: Option<Shard>,
     /// What the user should know, because no flag said it.
     pub(super) note: Option<String>,

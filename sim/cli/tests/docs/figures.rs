@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// A duration as the program prints it.
 const TIME: &str = r"(?:\d[\d,]*(?:\.\d+)? (?:µs|ms|s|min|h|d)\b ?)+";
-/// A rate.
+/// A number as rates are printed: commas between thousands, perhaps a fraction.
 const RATE: &str = r"\d[\d,]*(?:\.\d+)?";
 
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {

@@ -11,7 +11,7 @@
 /// A file, cut at its commands.
 pub(crate) struct Page {
     text: Vec<String>,
-    /// Its console blocks.
+    /// Its blocks of `console`, in the order of the file.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -26,11 +26,11 @@ pub(crate) enum Run {
     Never,
 }
 
-/// A console block.
+/// A fenced block of commands with what they print.
 pub(crate) struct Block {
-    /// When it runs.
+    /// Whether it runs, by the comment on the line above it.
     pub(crate) run: Run,
-    /// Its commands.
+    /// Its commands in order, each with its output.
     pub(crate) steps: Vec<Step>,
 }
 

@@ -130,7 +130,7 @@ fn upstream_gives_an_address_or_a_record_away_twice_within_ten_seeds_without_a_f
     }
 }
 
-/// B §7.2.
+/// B L1 to L6 (B §7.2), told apart by what is violated and whether there were conflicts.
 #[test]
 fn each_lost_update_schedule_of_the_reference_happens_upstream_without_a_fault() {
     let two = upstream(row("smoke/byom-two.toml", "byom-two"));

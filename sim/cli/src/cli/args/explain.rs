@@ -60,9 +60,9 @@ Exits 0 with an answer, also if the answer is that the pod gets no address; 2 on
 /// `namespace/name` of a pod; `default` if only the name is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodKey {
-    /// The namespace.
+    /// Never empty; [`DEFAULT_NAMESPACE`] where the argument is a name alone.
     pub namespace: String,
-    /// The name.
+    /// As in `metadata.name`; never empty, and without a `/`.
     pub name: String,
 }
 

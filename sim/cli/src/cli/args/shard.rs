@@ -7,9 +7,9 @@ use sim_harness::engine::Shard;
 /// What `--shard` says: the part itself, or only how many there are, while the job's environment knows which one this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardChoice {
-    /// `2/4`
+    /// As in `--shard 2/4`: the user says which shard this is.
     Is(Shard),
-    /// `/4`
+    /// As in `--shard /4`: how many shards there are, at least 1; the environment says which one this is.
     Of(u32),
 }
 

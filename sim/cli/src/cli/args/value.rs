@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sim_config::Setting;
 use sim_harness::deviation::Profile;
 
-/// `KEY=VALUE` of `--set`.
+/// Reads `KEY=VALUE` of `--set`: the key without blanks around it and not empty, the value as it stands.
 pub(in super::super) fn setting(text: &str) -> Result<Setting, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok(Setting { key: key.trim().to_owned(), value: value.to_owned() }),

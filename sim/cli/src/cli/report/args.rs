@@ -252,7 +252,7 @@ impl Default for Part {
     }
 }
 
-/// `2%` or `0.02`.
+/// Reads a part as `2%` or as `0.02`, from 0.1 % to 50 %; the error is a sentence.
 fn precision(text: &str) -> Result<Part, String> {
     let part = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),

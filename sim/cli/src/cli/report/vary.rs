@@ -14,7 +14,7 @@ use sim_harness::plan::CLIENTS_MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vary {
     text: String,
-    /// The values.
+    /// What the axis goes through, read as the key asks for.
     pub values: Values,
 }
 
@@ -50,7 +50,7 @@ impl Start {
 /// The values of an axis, none of them twice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// How many adaptors.
+    /// How many adaptors of BYOM share the pool, from 1 to [`CLIENTS_MAX`].
     Instances(Vec<u32>),
     /// How many nodes, each with an agent of Spiderpool.
     Nodes(Vec<u32>),
@@ -154,7 +154,7 @@ impl Vary {
         matches!(self.values, Values::Setting(_))
     }
 
-    /// What is varied.
+    /// What is varied: all before the first `=`, such as `instances` or `workload.grace`.
     pub fn key(&self) -> &str {
         self.text.split_once('=').map_or(&*self.text, |(key, _)| key)
     }

@@ -4,7 +4,7 @@ use ipam_reports::CapacityReport;
 
 use super::{Paint, conflicts, demand};
 
-/// The whole report.
+/// Prints a search among bursts like `report conflicts`, and one among sizes of pools as a table of them.
 pub fn capacity(report: &CapacityReport, paint: Paint) -> String {
     match report {
         CapacityReport::Bursts(report) => conflicts(report, paint),

@@ -12,7 +12,7 @@ use super::Paint;
 use super::against::against;
 use super::table::{Align, Table};
 
-/// The whole report.
+/// A line for each point, grouped by curves, between the headline and the answers; with advice, a line for each policy instead.
 pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     if let Some(advice) = &report.advice {
         return advised(report, advice, paint);

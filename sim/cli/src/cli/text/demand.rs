@@ -9,7 +9,7 @@ use super::Paint;
 use super::against::{against, what_if};
 use super::table::{Align, Table};
 
-/// The whole report.
+/// A line for each size that was tried, by form and size, between the headline and the answers.
 pub fn demand(report: &DemandReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Right, Right, Left, Right, Right, Right, Right, Right, Right, Right]);

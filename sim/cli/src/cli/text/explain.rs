@@ -6,7 +6,7 @@ use ipam_reports::explain::{AutoPoolAnswer, FamilyAnswer, NicAnswer, Refusal, Re
 use super::Paint;
 use super::table::{Align, Table};
 
-/// The whole explanation.
+/// Sections with an empty line between them: the question, tiers, NICs and families, auto pools, the answer.
 pub fn explain(report: &ExplainReport, paint: Paint) -> String {
     let mut sections = vec![head(report, paint), tiers(report, paint)];
     sections.extend(report.families().map(|(nic, answer)| family(report, nic, answer, paint)));
@@ -16,7 +16,7 @@ pub fn explain(report: &ExplainReport, paint: Paint) -> String {
     sections.join("\n")
 }
 
-/// Who asks.
+/// The pod, its NIC and node and the profile; below them where settings are from and which mutations are on, if not as by default.
 fn head(report: &ExplainReport, paint: Paint) -> String {
     let node = if report.node.is_empty() { "no node".to_owned() } else { format!("node {}", report.node) };
     let mut text = format!("{}  {} on {node}, {}\n", paint.bold(&report.pod), report.nic, report.profile);

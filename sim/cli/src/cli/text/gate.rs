@@ -12,7 +12,7 @@ const TOLD_MAX: usize = 10;
 /// How many lines say what was left out.
 const LEFT_OUT_MAX: usize = 12;
 
-/// The whole report.
+/// A line for each part, the failing cases at length up to a limit, what was not judged or left out, and the verdict.
 pub fn gate(report: &GateReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     let failures: Vec<_> = report.failures().collect();

@@ -11,7 +11,7 @@ use super::Paint;
 use super::against::{against, what_if};
 use super::table::{Align, Table};
 
-/// The whole report.
+/// A line for each scenario and way, between the headline and the answers.
 pub fn leaks(report: &LeaksReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right]);

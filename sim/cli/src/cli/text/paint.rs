@@ -12,7 +12,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// No colour.
+    /// Leaves every text as it is: for pipes, files and whoever asked for no colour.
     pub const PLAIN: Paint = Paint { on: false };
 
     /// Colour, whatever the stream.
@@ -35,12 +35,12 @@ impl Paint {
         self.on
     }
 
-    /// Good news.
+    /// Green: it is as it should be.
     pub(super) fn good(self, text: &str) -> String {
         self.style(AnsiColor::Green.on_default(), text)
     }
 
-    /// Bad news.
+    /// Bold red: a failure, or the `error:` before a message.
     pub(crate) fn bad(self, text: &str) -> String {
         self.style(AnsiColor::Red.on_default().bold(), text)
     }
@@ -50,7 +50,7 @@ impl Paint {
         self.style(AnsiColor::Yellow.on_default().bold(), text)
     }
 
-    /// A heading.
+    /// Bold: a title, a name, or a command to copy.
     pub(super) fn bold(self, text: &str) -> String {
         self.style(Style::new().bold(), text)
     }

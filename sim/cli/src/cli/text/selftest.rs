@@ -6,7 +6,7 @@ use ipam_reports::{MatrixReport, exit, human};
 use super::Paint;
 use super::table::{Align, Table};
 
-/// The whole report.
+/// A line for each trial of each deviation, then the control group, then the verdict.
 pub fn selftest(report: &MatrixReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Left, Left, Left, Right, Right, Left, Left]);

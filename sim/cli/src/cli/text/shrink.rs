@@ -6,7 +6,7 @@ use ipam_reports::command::replay_command;
 use super::Paint;
 use super::failure::Block;
 
-/// The whole report.
+/// The failure block of the smaller plan, how much smaller it is, and a note if it may become smaller still or did not at all.
 pub fn shrink(report: &ShrinkReport, paint: Paint) -> String {
     let (shrunk, needs) = (&report.shrunk, report.needs.as_ref().map(ToString::to_string));
     let block = Block {

@@ -68,7 +68,7 @@ pub trait Verbs: Sync {
     /// has.
     fn selftest(&self, args: &SelftestArgs, progress: &LiveProgress) -> Result<MatrixReport, CliError>;
 
-    /// Lists what [`ListArgs::wants`].
+    /// Lists the parts that [`ListArgs::wants`]. A scenario file that cannot be read is an error.
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError>;
 
     /// Checks files; findings are part of the report, not errors.

@@ -83,7 +83,7 @@ fn claim(args: &ShrinkArgs, file: &str, outcome: &Outcome) -> Result<ClaimName, 
     }
 }
 
-/// `a/b-7.toml` becomes `a/b-7-min.toml`.
+/// Where the smaller plan goes without `--out`, beside the other: `a/b-7.toml` becomes `a/b-7-min.toml`.
 fn beside(plan: &Path) -> PathBuf {
     let stem = plan.file_stem().map_or_else(|| "plan".to_owned(), |stem| stem.to_string_lossy().into_owned());
     plan.with_file_name(format!("{stem}-min.toml"))

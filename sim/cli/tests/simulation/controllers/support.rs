@@ -27,7 +27,7 @@ pub(crate) enum Fate {
     Ready,
     /// They run, and are never ready.
     Unready,
-    /// They stay Pending.
+    /// They stay Pending until they are deleted: nobody makes them run.
     Stuck,
     /// They run for 5 s and succeed.
     Succeeds,

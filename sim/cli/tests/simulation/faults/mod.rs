@@ -61,12 +61,12 @@ fn count(bed: &Testbed) -> usize {
     bed.cluster.store(|store| store.table(bed.kind::<ConfigMap>()).len())
 }
 
-/// Creates a ConfigMap.
+/// Creates a ConfigMap of this name in `default`, with one short field.
 async fn create(client: &impl Client, name: &str) -> Result<Arc<ConfigMap>, ApiError> {
     client.create(config_map(name, "k", "v")).await
 }
 
-/// Deletes a ConfigMap.
+/// Deletes the ConfigMap of this name in `default`, whatever its version.
 async fn delete(client: &impl Client, name: &str) -> Result<(), ApiError> {
     client.delete::<ConfigMap>(&key(name), DeleteOptions::default()).await.map(drop)
 }

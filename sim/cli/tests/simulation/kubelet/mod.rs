@@ -119,7 +119,7 @@ impl Stage {
         self.stored(name).and_then(|pod| pod.status.as_ref()?.phase.clone()).unwrap_or_default()
     }
 
-    /// Its addresses.
+    /// Its addresses in `status.podIPs`; none if there is no pod.
     fn ips(&self, name: &str) -> Vec<String> {
         let status = self.stored(name).and_then(|pod| pod.status.clone()).unwrap_or_default();
         status.pod_ips.unwrap_or_default().into_iter().map(|ip| ip.ip).collect()
@@ -138,7 +138,7 @@ impl Stage {
         }
     }
 
-    /// Begins a fault.
+    /// Begins a fault at once that ends after `lasts`.
     fn strike(&self, lasts: Duration, kind: FaultKind) {
         let fault = Fault { common: Window::new(self.bed.rt.now(), Some(Span(lasts))), kind };
         Faults::schedule(&self.bed.cluster, &[fault], self.bed.rt.now() + Duration::from_secs(36_000));

@@ -166,7 +166,7 @@ fn watches_of_both_types_hear_the_same() {
 
 #[test]
 fn a_document_counts_with_the_length_of_its_text() {
-    /// 1 MiB.
+    /// The most bytes of data that a ConfigMap may have, 1 MiB (K017).
     const MAX: usize = 1 << 20;
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");

@@ -357,7 +357,7 @@ fn records(count: u32, nic: Option<&str>) -> PoolIPAllocations {
 
 #[test]
 fn k205_a_pool_takes_14388_records_within_a_percent_and_not_15837_as_their_escapes_count() {
-    /// etcd's limit.
+    /// What etcd takes at most, 1.5 MiB of stored JSON (K205).
     const MAX: usize = 3 << 19;
     let too_large = || status(500, "", "etcdserver: request is too large", json!(null));
     Testbed::run(1, async |bed| {

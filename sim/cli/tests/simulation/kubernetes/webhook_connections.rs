@@ -62,7 +62,7 @@ impl Served {
         std::mem::take(&mut *self.asked.lock())
     }
 
-    /// The others.
+    /// The processes of the Service without this one, in order.
     fn but(&self, process: ProcessId) -> Vec<ProcessId> {
         self.processes.iter().copied().filter(|other| *other != process).collect()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What a case would still like to run, and how fast it was so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Need {
-    /// Number of seeds.
+    /// How many more seeds it would run if time were no matter.
     pub(super) seeds: u64,
     /// Seeds per second of real time, as measured; more than 0.
     pub(super) per_second: f64,

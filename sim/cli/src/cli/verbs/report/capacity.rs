@@ -147,7 +147,7 @@ fn limit(series: &str, capacity: Capacity, objectives: &[Objective], points: &[&
     Limit { series: series.to_owned(), holds_for, at_most: missed.map(|missed| missed.saturating_sub(1)) }
 }
 
-/// What is asked.
+/// The question as the report begins with it, with all that must hold.
 fn question(system: System, objectives: &[Objective]) -> String {
     format!("How many {} can share one pool so that {} holds?", system.sharers().1, wanted(objectives))
 }
@@ -169,7 +169,7 @@ fn proof_name(instances: u32) -> String {
     format!("capacity-{instances}")
 }
 
-/// Searches every curve.
+/// Bisects curve after curve; whoever interrupts it gets the points that were tried so far.
 fn search(
     args: &CapacityArgs,
     out: &Path,

@@ -21,9 +21,9 @@ use crate::cli::verbs::out_folder::{MADE, OutFolder, mark, taken};
 
 /// A table of a ledger.
 pub(super) struct Sheet {
-    /// Its file.
+    /// Name of its file in the folder: `runs.csv`.
     pub(super) name: &'static str,
-    /// Its first line.
+    /// Its first line, with the line end; what stands below another one is not read.
     pub(super) head: Vec<u8>,
 }
 

@@ -44,7 +44,7 @@ use self::folder::{Again, Folder};
 use crate::cli::CliError;
 use crate::cli::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
 
-/// `report capacity`.
+/// Answers `report capacity`: about pods if a scenario or a trace is named, else about bursts; with `--from`, about what the table holds.
 pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
     let (of_bursts, of_pods) = (args.output.folder("capacity"), args.output.folder("demand"));
     let against = args.output.against.as_deref();
@@ -74,12 +74,12 @@ pub(super) fn calibration(args: &CalibrateArgs) -> Result<CalibrateReport, CliEr
     calibrate::report(args)
 }
 
-/// `report reclaim`.
+/// Answers `report reclaim`, in the folder of `--out` or else `target/ipam-sim/reclaim`.
 pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     reclaim::report(args, &args.output.folder("reclaim"), progress)
 }
 
-/// `report conflicts`.
+/// Answers `report conflicts`: simulates points or draws them again; with `--advise`, tries other policies.
 pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     if args.advise {
         return advise::report(args, progress);

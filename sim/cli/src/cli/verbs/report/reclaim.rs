@@ -38,7 +38,7 @@ const BATCH: u64 = 64;
 /// The summary of each way.
 const PATHS: &str = "paths.csv";
 
-/// `report reclaim`.
+/// Answers `report reclaim`: simulates scenarios or draws a table again, and writes figures, page and `paths.csv` into `out`.
 pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: build().to_owned(), ..Made::default() };
     let old = baseline::read::<OldLeaks>(args.output.against.as_deref())?;

@@ -105,7 +105,7 @@ struct Hit {
     claim: String,
 }
 
-/// Runs the matrix.
+/// Runs the matrix and writes it as CSV; a table that cannot be written is told in the report, not as an error.
 pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<MatrixReport, CliError> {
     let began = Instant::now();
     let until = args.budget.map(|budget| began + budget.0);

@@ -16,7 +16,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// All of them.
+    /// All recorded addresses, whatever became of their pods.
     pub fn total(&self) -> u64 {
         self.living + self.ending + self.leaked
     }

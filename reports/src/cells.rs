@@ -16,7 +16,7 @@ pub enum TableError {
     Cut {
         /// The line, from 1.
         line: u64,
-        /// Its columns.
+        /// How many columns this line has.
         found: u64,
         /// Those of the first line.
         expected: u64,
@@ -40,11 +40,11 @@ pub enum TableError {
     Value {
         /// The line, from 1.
         line: u64,
-        /// The column's head.
+        /// The name of the column, as the first line has it.
         column: String,
-        /// What stands there.
+        /// The text of the cell, as it was found.
         found: String,
-        /// What should.
+        /// What the cell should hold instead, such as `whole number`.
         expected: &'static str,
     },
 }

@@ -24,7 +24,7 @@ impl PointCount {
         (&*self.group, &*self.name).cmp(&(group, name))
     }
 
-    /// Both names: `spiderpool/reclaim/S-8`.
+    /// Group and name in one, as reports show the point: `spiderpool/reclaim/S-8`.
     pub fn point(&self) -> String {
         format!("{}/{}", self.group, self.name)
     }

@@ -66,7 +66,7 @@ fn width_log2(micros: u64) -> u32 {
 }
 
 impl Distribution {
-    /// Adds one duration.
+    /// Counts one duration, in the bucket that it falls into.
     pub fn add(&mut self, duration: Seconds) {
         let micros = duration.as_micros();
         let width = width_log2(micros);
@@ -92,7 +92,7 @@ impl Distribution {
         self.count
     }
 
-    /// The longest.
+    /// The longest duration, to the microsecond; zero if there are none.
     pub fn max(&self) -> Seconds {
         self.max
     }

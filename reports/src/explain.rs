@@ -28,7 +28,7 @@ use crate::schema::{self, ExplainSchema, ReadError};
 /// Why a pod gets what it gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainReport {
-    /// Always `ipam-sim/explain/1`.
+    /// Mark of the format, always `ipam-sim/explain/1`; reading anything else is an error.
     pub schema: ExplainSchema,
     /// `namespace/name` of the pod.
     pub pod: String,
@@ -38,7 +38,7 @@ pub struct ExplainReport {
     /// The NIC that the ADD is for.
     #[serde(default)]
     pub nic: String,
-    /// `hardened` or `upstream`.
+    /// The form of Spiderpool that was asked about: `hardened` or `upstream`.
     pub profile: String,
     /// The deviations that are on, if they are not exactly those of the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ impl ExplainReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TierState {
-    /// It names nothing.
+    /// It names neither pools nor subnets, and a tier below may be used.
     Absent,
     /// It is there and a setting makes it count for nothing.
     Ignored,
@@ -104,10 +104,10 @@ pub enum TierState {
     Outranked,
 }
 
-/// A tier.
+/// One tier of the selection of pools, and whether it decided (A §2.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TierLine {
-    /// Its name.
+    /// Its name, one of those that the module lists: `pod-ippool`.
     pub tier: String,
     /// Its number in the documents, from 1 to 5.
     pub document: u8,
@@ -117,7 +117,7 @@ pub struct TierLine {
     pub why: String,
 }
 
-/// A NIC.
+/// A NIC of the pod, and what this ADD gives it in each family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicAnswer {
     /// Its name; in nameless mode its index.
@@ -132,7 +132,7 @@ pub struct NicAnswer {
 /// A family of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FamilyAnswer {
-    /// 4 or 6.
+    /// The family as a number: 4 or 6.
     pub ip_version: u8,
     /// The pools that were named, patterns replaced by what they match.
     pub candidates: Vec<String>,
@@ -174,7 +174,7 @@ fn is_false(value: &bool) -> bool {
 /// The endpoint of which addresses are used again (A §5.3, §6.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reuse {
-    /// `namespace/name`.
+    /// The SpiderEndpoint as `namespace/name`.
     pub endpoint: String,
     /// The UID of the pod that had them.
     pub uid: String,
@@ -185,7 +185,7 @@ pub struct Reuse {
 /// An auto pool that is not there yet, as it would be made on the cluster as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoPoolAnswer {
-    /// Its name.
+    /// The name that the SpiderIPPool gets, or that of the pool that is taken over.
     pub pool: String,
     /// For whom: `apps/v1 Deployment shop/web`.
     pub application: String,
@@ -193,7 +193,7 @@ pub struct AutoPoolAnswer {
     pub subnet: String,
     /// The NIC that it serves.
     pub nic: String,
-    /// 4 or 6.
+    /// The family of its addresses: 4 or 6.
     pub ip_version: u8,
     /// Who makes it: `controller`, or `agent` for workloads of kinds that Spiderpool does not know.
     pub maker: String,
@@ -204,12 +204,12 @@ pub struct AutoPoolAnswer {
     pub size: u64,
     /// Whether its addresses are drawn at random; `ranges` is empty then.
     pub random: bool,
-    /// Its addresses.
+    /// Its addresses, as `spec.ips` would hold them; empty if they are drawn at random, or if none is planned.
     pub ranges: Vec<String>,
     /// If it draws at random: how many addresses of the subnet are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
-    /// Its labels.
+    /// As in `metadata.labels` of the pool that is planned; empty if none is.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// Why it cannot be made: of the plan, or of admission.
@@ -220,7 +220,7 @@ pub struct AutoPoolAnswer {
 /// A pool that cannot serve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejected {
-    /// Its name.
+    /// The name of the SpiderIPPool, which need not exist.
     pub pool: String,
     /// The code of the first rule that it fails.
     pub reason: String,
@@ -232,7 +232,7 @@ pub struct Rejected {
 /// What a pool would give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSupply {
-    /// Its name.
+    /// The name of the SpiderIPPool, one of [`FamilyAnswer::order`].
     pub pool: String,
     /// Its rank, from 1.
     pub rank: u32,
@@ -252,12 +252,12 @@ pub struct PoolSupply {
     pub detail: String,
 }
 
-/// A route.
+/// A route that the pod gets together with an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteAnswer {
-    /// The destination.
+    /// The destination in CIDR notation: `0.0.0.0/0` or `::/0` for all traffic.
     pub dst: String,
-    /// The next hop.
+    /// The address of the next hop.
     pub gw: String,
     /// Where it is from.
     pub from: RouteSource,
@@ -282,7 +282,7 @@ pub enum RouteSource {
 pub struct Refusal {
     /// The class, one of those above.
     pub class: String,
-    /// What is wrong.
+    /// What is wrong, in words for people; programs go by `class`.
     pub message: String,
     /// `FILE:LINE:COLUMN` of the annotation that is wrong, if it is one in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,9 +14,9 @@ use crate::schema::{self, ExplainReclaimSchema, ReadError};
 /// What reclaim would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainReclaimReport {
-    /// Always `ipam-sim/explain-reclaim/1`.
+    /// Mark of the format, always `ipam-sim/explain-reclaim/1`; reading anything else is an error.
     pub schema: ExplainReclaimSchema,
-    /// `hardened` or `upstream`.
+    /// The form of Spiderpool that was asked about: `hardened` or `upstream`.
     pub profile: String,
     /// The deviations that are on, if they are not exactly those of the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct ExplainReclaimReport {
 /// What would become of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordAnswer {
-    /// The pool.
+    /// The name of the SpiderIPPool that holds the record.
     pub pool: String,
     /// The address, as it is recorded.
     pub ip: String,
@@ -46,7 +46,7 @@ pub struct RecordAnswer {
     pub pod: String,
     /// The UID in the record.
     pub uid: String,
-    /// See the module.
+    /// What reclaim would do with the record: `keep`, `release`, `track` or `crash`.
     pub action: String,
     /// When the right of the pod to the address ends or ended, where that is a matter of time; RFC 3339.
     pub at: Option<String>,
@@ -60,9 +60,9 @@ pub struct RecordAnswer {
 /// What would become of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointAnswer {
-    /// `namespace/name`.
+    /// The SpiderEndpoint as `namespace/name`.
     pub endpoint: String,
-    /// See the module.
+    /// What reclaim would do with the endpoint: `keep`, `delete` or `remove-finalizer`.
     pub action: String,
     /// The row that decided; empty where none did.
     #[serde(default)]

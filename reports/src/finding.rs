@@ -40,9 +40,9 @@ pub struct Violation {
 pub struct Failure {
     /// The seed that found it.
     pub seed: u64,
-    /// The claim's name.
+    /// The name of the violated claim, as `list claims` has it.
     pub claim: String,
-    /// `always` or `eventually`.
+    /// Whether the claim is to hold `always` or `eventually`.
     pub kind: Kind,
     /// When, in model time.
     #[serde(rename = "at_s")]
@@ -78,11 +78,11 @@ impl Failure {
 /// In how many seeds a claim was violated without an excuse.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClaimCount {
-    /// The claim's name.
+    /// The name of the violated claim, as `list claims` has it.
     pub claim: String,
-    /// `always` or `eventually`.
+    /// Whether the claim is to hold `always` or `eventually`.
     pub kind: Kind,
-    /// Number of seeds.
+    /// Number of seeds that violated it without an excuse.
     pub seeds: u64,
     /// Which ones, the first [`SEEDS_KEPT`] of them: ascending, neighbours joined. Of crash points, which share seeds, none are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -108,11 +108,11 @@ pub const SEEDS_KEPT: usize = 1_000;
 /// In how many seeds a violation was excused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExcuseCount {
-    /// The documented case.
+    /// The name of the documented case, as `excuses` of a scenario has it.
     pub excuse: String,
     /// The claim that it excuses.
     pub claim: String,
-    /// Number of seeds.
+    /// Number of seeds in which it excused a violation of the claim.
     pub seeds: u64,
     /// The smallest of them.
     pub first_seed: u64,
@@ -121,9 +121,9 @@ pub struct ExcuseCount {
 /// A claim that must hold in at least one seed of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sometimes {
-    /// The claim's name.
+    /// The name of the claim, as `list claims` has it.
     pub claim: String,
-    /// `sometimes` or `reachable`.
+    /// Whether it must be true once, `sometimes`, or a point be passed, `reachable`.
     pub kind: Kind,
     /// Number of seeds in which it held.
     pub held_in: u64,
@@ -132,7 +132,7 @@ pub struct Sometimes {
 /// A kind of fault that was drawn: how often it did something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FaultCount {
-    /// The kind.
+    /// The kind of fault, as `kind` of a plan has it.
     pub fault: String,
     /// Number of seeds whose plans have it.
     pub drawn_in: u64,
@@ -143,7 +143,7 @@ pub struct FaultCount {
 /// An `always` claim: how often it looked at something that could have been false.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JudgedCount {
-    /// The claim's name.
+    /// The name of the claim, as `list claims` has it.
     pub claim: String,
     /// Number of seeds in which it did.
     pub judged_in: u64,
@@ -152,9 +152,9 @@ pub struct JudgedCount {
 /// What went wrong outside the model, in one seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
-    /// The seed.
+    /// The seed whose run it is about; of seeds that were compared as a whole, the first.
     pub seed: u64,
-    /// What it is.
+    /// Whether a run could not be repeated, or the harness itself failed.
     pub kind: ProblemKind,
     /// What happened, in a sentence.
     pub message: String,

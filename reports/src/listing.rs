@@ -9,9 +9,9 @@ use crate::schema::{CheckSchema, ListSchema};
 /// What there is. A part that was not asked for is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListReport {
-    /// Always `ipam-sim/list/1`.
+    /// Mark of the format, always `ipam-sim/list/1`; reading anything else is an error.
     pub schema: ListSchema,
-    /// Scenario files.
+    /// Scenarios of the files that were looked through; a file with variants has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenarios: Option<Vec<ScenarioEntry>>,
     /// Claims that a scenario can check.
@@ -28,12 +28,12 @@ pub struct ListReport {
     pub deviations: Option<Vec<DeviationEntry>>,
 }
 
-/// One scenario file.
+/// A scenario that a file, or one of its variants, stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioEntry {
-    /// Its name.
+    /// Its name, under which results tell of it.
     pub name: String,
-    /// Its file.
+    /// The path of its file, which begins with the path that was looked through.
     pub file: String,
     /// How many seeds it runs by default.
     pub seeds: u64,
@@ -43,15 +43,15 @@ pub struct ScenarioEntry {
     pub why: String,
 }
 
-/// One claim.
+/// A claim that scenarios can check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimEntry {
-    /// Its name.
+    /// Its name, as `expect` of a scenario and results have it.
     pub name: String,
     /// The suite that it belongs to; `SUITE/*` in `check.always` stands for all of it.
     #[serde(default)]
     pub suite: String,
-    /// Its kind.
+    /// Whether it is to hold always, eventually, or in some run.
     pub kind: Kind,
     /// What it says, in a sentence.
     pub about: String,
@@ -82,15 +82,15 @@ pub struct ExcuseEntry {
     pub reference_url: Option<String>,
 }
 
-/// One fault.
+/// A kind of fault, or a pattern of several that only swarms have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultEntry {
-    /// Its name.
+    /// As in `kind` of a fault; of a pattern, what swarms call it.
     pub name: String,
     /// What it does, in a sentence.
     #[serde(default)]
     pub about: String,
-    /// Its parameters.
+    /// What a scenario can set of it; nothing for a pattern.
     pub parameters: Vec<Parameter>,
     /// The real event that it stands for.
     pub event: String,
@@ -102,16 +102,16 @@ pub struct FaultEntry {
 /// One parameter of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Its name.
+    /// The key that sets it in the table of the fault.
     pub name: String,
     /// The range it is drawn from by default.
     pub default: String,
 }
 
-/// One deviation.
+/// A mutation: something that the system under test can be made to do wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviationEntry {
-    /// Its name.
+    /// Its name, as `--mutation` and `deviations` of a scenario have it.
     pub name: String,
     /// What it makes the system do differently, in a sentence.
     pub about: String,
@@ -126,7 +126,7 @@ pub struct DeviationEntry {
 /// What `check` found, file by file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// Always `ipam-sim/check/1`.
+    /// Mark of the format, always `ipam-sim/check/1`; reading anything else is an error.
     pub schema: CheckSchema,
     /// Every file that was checked.
     pub files: Vec<CheckedFile>,
@@ -145,12 +145,12 @@ impl CheckReport {
     }
 }
 
-/// One checked file.
+/// A checked file, or a path at which there is nothing to check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedFile {
-    /// The file.
+    /// Its path, which begins with the one that was given; `-` is standard input.
     pub file: String,
-    /// What it is: `scenario`, `plan`, `manifest`.
+    /// What it is: `scenario`, `plan`, `manifest`; `nothing` where there is nothing to check.
     pub kind: String,
     /// What is wrong with it, by position.
     pub findings: Vec<Finding>,
@@ -159,13 +159,13 @@ pub struct CheckedFile {
 /// One thing that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// How wrong.
+    /// Whether it makes the check fail, or is only odd.
     pub severity: Severity,
     /// Line, from 1; `None` when the file as a whole is meant.
     pub line: Option<u64>,
-    /// Column, from 1.
+    /// Column, from 1, in characters; `None` when the file as a whole is meant.
     pub column: Option<u64>,
-    /// What was found.
+    /// What was found, as a fragment of a sentence.
     pub found: String,
     /// What would be right.
     pub hint: Option<String>,

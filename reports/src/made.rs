@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Made {
     /// The question that is answered.
     pub question: String,
-    /// The command line.
+    /// The command line that asks for the same, beginning with `ipam-sim`.
     pub command: String,
     /// The build that simulated.
     pub build: String,

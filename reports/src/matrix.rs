@@ -18,10 +18,10 @@ pub const MUST_HOLD_SCORE: usize = 90;
 /// Of a matrix of scenarios that must hold: half of the deviations are found within this many runs.
 pub const MUST_HOLD_MEDIAN: u64 = 100;
 
-/// The kill matrix.
+/// The kill matrix: how soon each deviation is noticed, and whether the control group is left alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixReport {
-    /// Always `ipam-sim/selftest/1`.
+    /// Mark of the format, always `ipam-sim/selftest/1`; reading anything else is an error.
     pub schema: MatrixSchema,
     /// Which build of the program ran.
     pub build: String,
@@ -39,7 +39,7 @@ pub struct MatrixReport {
     pub control: Vec<ControlRow>,
     /// How many seeds ran.
     pub seeds_run: u64,
-    /// Real time.
+    /// Real time of the whole selftest, smaller plans included.
     #[serde(rename = "wall_s")]
     pub wall: Seconds,
     /// Whether the budget or the user cut it short: what did not run is not judged.
@@ -53,10 +53,10 @@ pub struct MatrixReport {
     pub exit_code: u8,
 }
 
-/// A deviation.
+/// One deviation, and how the scenarios that try it fared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixRow {
-    /// Its name.
+    /// Its name, as `list mutations` has it.
     pub deviation: String,
     /// Whether upstream behaves like this.
     pub upstream: bool,
@@ -86,11 +86,11 @@ pub struct Trial {
 /// A failure made small.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Smallest {
-    /// The claim.
+    /// The name of the claim that the smaller plan violates.
     pub claim: String,
-    /// The scenario.
+    /// The scenario as [`Trial::label`] has it.
     pub scenario: String,
-    /// The seed.
+    /// The seed that the plan was drawn from.
     pub seed: u64,
     /// How large the smaller plan is.
     #[serde(flatten)]
@@ -102,7 +102,7 @@ pub struct Smallest {
 /// A change that no claim may report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlRow {
-    /// The scenario.
+    /// The name of the scenario, which holds the change.
     pub scenario: String,
     /// How many seeds ran.
     pub seeds: u64,

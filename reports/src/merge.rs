@@ -18,14 +18,14 @@ pub enum MergeError {
     Nothing,
     /// One result holds the same scenario twice.
     Twice {
-        /// The result.
+        /// The result that has it twice.
         result: usize,
-        /// The scenario.
+        /// Name of the scenario, with its file in parentheses.
         scenario: String,
     },
     /// A scenario is in one result, but not in another.
     Missing {
-        /// The scenario.
+        /// Name of the scenario that is missing, with its file in parentheses.
         scenario: String,
         /// A result that has it.
         present: usize,
@@ -39,7 +39,7 @@ pub enum MergeError {
     },
     /// Two results ran one scenario with different settings, manifests or deviations.
     Config {
-        /// The scenario.
+        /// Name of the scenario that was configured differently, with its file in parentheses.
         scenario: String,
         /// The two results, each with its configuration.
         results: [(usize, String); 2],
@@ -53,7 +53,7 @@ pub enum MergeError {
     },
     /// Two results disagree about which violation a negative scenario must find.
     Expect {
-        /// The scenario.
+        /// Name of the scenario, with its file in parentheses.
         scenario: String,
         /// The two results, each with its expectation.
         results: [(usize, String); 2],
@@ -65,9 +65,9 @@ pub enum MergeError {
     },
     /// Two results are the same shard.
     Shard {
-        /// The shard.
+        /// The number of the shard, from 1.
         index: u32,
-        /// The two results.
+        /// The two results, the earlier one first.
         results: [usize; 2],
     },
     /// Two results are shards of different seeds.
@@ -79,11 +79,11 @@ pub enum MergeError {
     },
     /// Two results both ran these seeds.
     Overlap {
-        /// The scenario.
+        /// Name of the scenario that both ran, with its file in parentheses.
         scenario: String,
         /// The seeds they share.
         seeds: SeedRange,
-        /// The two results.
+        /// The two results, the earlier one first.
         results: [usize; 2],
     },
 }

@@ -10,7 +10,7 @@ use crate::statistics::Estimate;
 /// A figure and what it must stay below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
-    /// The figure.
+    /// The figure of bursts that is bounded.
     pub metric: Metric,
     /// In the unit of the figure: a share of 1, seconds, or a number.
     pub below: f64,

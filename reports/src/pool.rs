@@ -15,7 +15,7 @@ macro_rules! counts {
         }
 
         impl $name {
-            /// The sum.
+            /// The sum, count by count; none overflows.
             #[must_use]
             pub fn plus(self, other: $name) -> $name {
                 $name { $($field: self.$field.saturating_add(other.$field),)* }
@@ -27,7 +27,7 @@ macro_rules! counts {
 counts! {
     /// How often each thing happened. A *call* is a request of an adaptor for an address.
     PoolCounts {
-        /// Calls.
+        /// Calls that began, answered or not.
         calls,
         /// Calls that were told an address.
         allocated,
@@ -51,7 +51,7 @@ counts! {
         repeated_conflicts,
         /// Those of them that gave up after all attempts.
         repeated_exhausted,
-        /// Releases that ended.
+        /// Releases that ended, done or given up.
         releases,
         /// Attempts of releases and recoveries to write the document that met a conflict.
         other_conflicts,
@@ -103,12 +103,12 @@ pub struct PoolRun {
     pub queue: Option<ServerQueue>,
 }
 
-/// One call.
+/// A call for an address, and what came of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolCall {
-    /// The adaptor.
+    /// The name of the adaptor's process.
     pub process: String,
-    /// The allocation ID.
+    /// The allocation ID that it asked under (B A1).
     pub id: String,
     /// When it began, since the beginning of the run.
     pub started: Seconds,
@@ -142,7 +142,7 @@ pub struct PoolCall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolFigures {
-    /// How many runs.
+    /// How many runs are summed up here.
     pub runs: u64,
     /// Runs in which a call gave up after all attempts.
     pub runs_exhausted: u64,
@@ -163,7 +163,7 @@ pub struct PoolFigures {
 }
 
 impl PoolFigures {
-    /// Adds a run.
+    /// Adds the sums of a run; its calls are not kept one by one.
     pub fn add(&mut self, run: &PoolRun) {
         self.runs += 1;
         self.runs_exhausted += u64::from(run.counts.exhausted > 0);

@@ -30,7 +30,7 @@ pub enum ReclaimPath {
 }
 
 impl ReclaimPath {
-    /// All ways.
+    /// All ways, in the order in which tables have them.
     pub const ALL: [ReclaimPath; 3] = [ReclaimPath::Trace, ReclaimPath::Scan, ReclaimPath::Sweep];
 
     /// As tables have it.
@@ -60,13 +60,13 @@ pub enum RightEnd {
 pub struct Reclaimed {
     /// When its record went, since the beginning of the run.
     pub at: Seconds,
-    /// On which way.
+    /// How reclaim came upon the record.
     pub path: ReclaimPath,
     /// The row of the decision table: `S-6`.
     pub row: Cow<'static, str>,
-    /// The pool.
+    /// The name of the SpiderIPPool that held the record.
     pub pool: Arc<str>,
-    /// The address.
+    /// The address, without the length of its prefix.
     pub address: IpAddr,
     /// Under which name it was recorded: `NAMESPACE/NAME`, of the pod or of its VM.
     pub pod: Arc<str>,
@@ -87,7 +87,7 @@ pub struct Reclaimed {
 /// What one run reclaimed, by time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReclaimRun {
-    /// Each address.
+    /// Each address whose record went.
     pub records: Vec<Reclaimed>,
     /// What it cost to find them.
     pub effort: Effort,
@@ -134,13 +134,13 @@ impl ReclaimRun {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathFigures {
-    /// How many addresses.
+    /// How many addresses went on this way.
     pub records: u64,
     /// Of these, how many were answered on when their records went.
     pub negative: u64,
-    /// See [`Reclaimed::margin`].
+    /// [`Reclaimed::margin`] of those that have one.
     pub margin: Spread,
-    /// See [`Reclaimed::delay`].
+    /// [`Reclaimed::delay`] of those that have one.
     pub delay: Spread,
 }
 
@@ -164,7 +164,7 @@ impl PathFigures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReclaimFigures {
-    /// How many runs.
+    /// How many runs are summed up here.
     pub runs: u64,
     /// Runs in which somebody answered on an address when its record went.
     pub runs_negative: u64,
@@ -179,7 +179,7 @@ pub struct ReclaimFigures {
 }
 
 impl ReclaimFigures {
-    /// Adds a run.
+    /// Adds what a run reclaimed, each address to its way.
     pub fn add(&mut self, run: &ReclaimRun) {
         self.runs += 1;
         self.runs_negative += u64::from(run.negative() > 0);
@@ -204,7 +204,7 @@ impl ReclaimFigures {
         self.effort.join(&other.effort);
     }
 
-    /// All ways together.
+    /// The figures of all ways together.
     pub fn total(&self) -> PathFigures {
         let mut total = self.trace.clone();
         total.join(&self.scan);

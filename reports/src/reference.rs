@@ -34,7 +34,7 @@ pub enum Document {
     Deviations,
     /// `G`: reclaim by Spiderpool.
     Reclaim,
-    /// `K`: Kubernetes.
+    /// `K`: Kubernetes, from API servers to kubelets.
     Kubernetes,
 }
 
@@ -187,7 +187,7 @@ struct Item {
 
 #[derive(Clone, PartialEq, Eq)]
 enum Name {
-    /// `§5.4`, as `5-4`.
+    /// A section: `§5.4`, as `5-4`.
     Section(String),
     /// `W13`, `P-8`, in lower case.
     Number(String),

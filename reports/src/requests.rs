@@ -16,7 +16,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// The sum.
+    /// The sum, count by count; none overflows.
     #[must_use]
     pub fn plus(self, other: Api) -> Api {
         Api {
@@ -28,10 +28,10 @@ impl Api {
     }
 }
 
-/// Addresses asked for.
+/// Addresses that were asked for, of adaptors and of agents, and how that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocations {
-    /// All attempts.
+    /// All attempts: those that got an address, and the others.
     pub attempted: u64,
     /// Attempts that got an address.
     pub succeeded: u64,
@@ -40,7 +40,7 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// The sum.
+    /// The sum, count by count; none overflows.
     #[must_use]
     pub fn plus(self, other: Allocations) -> Allocations {
         Allocations {

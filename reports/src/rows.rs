@@ -20,7 +20,7 @@ use crate::{Digest, Seconds};
 /// `reclaimed` on for runs that reclaim nothing.
 #[derive(Serialize)]
 struct RunRow<'a> {
-    /// `ipam-sim/runs/1`.
+    /// The name of the format: `ipam-sim/runs/1`.
     schema: RunsSchema,
     scenario: Cow<'a, str>,
     seed: u64,
@@ -66,7 +66,7 @@ struct RunRow<'a> {
     allocate_p50_s: Option<Seconds>,
     allocate_p90_s: Option<Seconds>,
     allocate_p99_s: Option<Seconds>,
-    /// Releases that ended.
+    /// Releases of the pool that ended, done or given up.
     pool_releases: Option<u64>,
     /// Of releases and recoveries: attempts that met a conflict, and those that gave up.
     pool_other_conflicts: Option<u64>,
@@ -86,13 +86,13 @@ struct RunRow<'a> {
 /// A row of `calls.csv`.
 #[derive(Serialize)]
 struct CallRow<'a> {
-    /// `ipam-sim/calls/1`.
+    /// The name of the format: `ipam-sim/calls/1`.
     schema: CallsSchema,
     scenario: Cow<'a, str>,
     seed: u64,
-    /// The adaptor.
+    /// The name of the adaptor's process.
     process: Cow<'a, str>,
-    /// The allocation ID.
+    /// The allocation ID that it asked under (B A1).
     allocation: Cow<'a, str>,
     /// Since the beginning of the run.
     started_s: Seconds,
@@ -117,7 +117,7 @@ struct CallRow<'a> {
 /// A row of `reclaims.csv`.
 #[derive(Serialize)]
 struct ReclaimRow<'a> {
-    /// `ipam-sim/reclaims/1`.
+    /// The name of the format: `ipam-sim/reclaims/1`.
     schema: ReclaimsSchema,
     scenario: Cow<'a, str>,
     seed: u64,
@@ -147,11 +147,11 @@ struct ReclaimRow<'a> {
 /// Rows of all tables, without their heads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// Of `runs.csv`.
+    /// Of `runs.csv`: one row for each run.
     pub runs: Vec<u8>,
-    /// Of `calls.csv`.
+    /// Of `calls.csv`: one row for each call of an adaptor.
     pub calls: Vec<u8>,
-    /// Of `reclaims.csv`.
+    /// Of `reclaims.csv`: one row for each reclaimed address.
     pub reclaims: Vec<u8>,
 }
 

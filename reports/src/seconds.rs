@@ -20,7 +20,7 @@ impl Seconds {
         Self(micros)
     }
 
-    /// Whole microseconds.
+    /// The duration in whole microseconds, as it is kept.
     pub const fn as_micros(self) -> u64 {
         self.0
     }

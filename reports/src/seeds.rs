@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The seeds from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SeedRange {
-    /// The smallest seed.
+    /// The smallest seed, which belongs to it.
     pub first: u64,
-    /// The largest seed.
+    /// The largest seed, which belongs to it; never below `first`.
     pub last: u64,
 }
 

@@ -18,9 +18,9 @@ pub enum ShardsError {
     Totals([(usize, u32); 2]),
     /// Two results are, or contain, the same shard.
     Twice {
-        /// The shard.
+        /// The number of the shard, from 1.
         index: u32,
-        /// The two results.
+        /// The two results, the earlier one first.
         results: [usize; 2],
     },
 }

@@ -11,7 +11,7 @@ use crate::{Digest, Seconds, exit, human};
 /// The result of one `shrink`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShrinkReport {
-    /// Always `ipam-sim/shrink/1`.
+    /// Mark of the format, always `ipam-sim/shrink/1`; reading anything else is an error.
     pub schema: ShrinkSchema,
     /// The scenario that the plan was drawn from.
     pub scenario: String,
@@ -21,7 +21,7 @@ pub struct ShrinkReport {
     pub plan: String,
     /// The claim that both plans violate.
     pub claim: String,
-    /// `always` or `eventually`.
+    /// Whether the claim is to hold `always` or `eventually`.
     pub kind: Kind,
     /// When the smaller plan violates it, in model time.
     #[serde(rename = "at_s")]
@@ -32,7 +32,7 @@ pub struct ShrinkReport {
     /// What of the smaller plan the failure needs; not known if making it smaller was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Needs>,
-    /// The smaller plan.
+    /// The smaller plan: where it is, how large, and what it took.
     pub shrunk: Shrunk,
     /// What the process exits with; see [`exit`].
     pub exit_code: u8,
@@ -110,7 +110,7 @@ impl fmt::Display for CutOff {
 pub struct Size {
     /// Operations of the workload.
     pub ops: u64,
-    /// Faults.
+    /// Faults in the plan, whether they do something or not.
     pub faults: u64,
     /// Processes, those of the cluster included.
     pub actors: u64,
@@ -151,7 +151,7 @@ pub struct Needs {
 /// A part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
-    /// Its name.
+    /// The fault in words, with its time; or the name of the deviation.
     pub what: String,
     /// The same without its time: what is needed in another plan may be the same at another time. Empty where it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -24,7 +24,7 @@ impl Margin {
         Self(if later >= earlier { length(later - earlier) } else { -length(earlier - later) })
     }
 
-    /// Whole microseconds.
+    /// The margin in whole microseconds, negative as the margin is.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
@@ -65,7 +65,7 @@ pub struct Spread {
     greatest: Option<Margin>,
     /// The lengths of those below zero.
     below: Distribution,
-    /// All others.
+    /// Those of zero and above.
     above: Distribution,
 }
 
@@ -83,7 +83,7 @@ struct Written {
     greatest: Option<Margin>,
     /// The lengths of those below zero.
     below: Distribution,
-    /// All others.
+    /// Those of zero and above.
     above: Distribution,
 }
 
@@ -101,7 +101,7 @@ impl From<Written> for Spread {
 }
 
 impl Spread {
-    /// Adds one.
+    /// Counts one margin, by its length and its sign.
     pub fn add(&mut self, margin: Margin) {
         self.reach(Some(margin), Some(margin));
         let side = if margin.0 < 0 { &mut self.below } else { &mut self.above };

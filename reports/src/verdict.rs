@@ -32,7 +32,7 @@ pub enum Verdict {
     Open,
     /// One plan gave two digests.
     Nondeterministic,
-    /// The harness failed.
+    /// The harness itself failed in a run, which proves nothing about the claims.
     Broken,
 }
 

@@ -31,7 +31,7 @@ pub enum CapacityReport {
 }
 
 impl CapacityReport {
-    /// See [`crate::exit`].
+    /// What the process exits with, one of the codes of [`crate::exit`].
     pub fn exit_code(&self) -> u8 {
         match self {
             CapacityReport::Bursts(report) => report.exit_code,
@@ -51,9 +51,9 @@ impl CapacityReport {
 /// What a curve's search found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The curve.
+    /// The name of the curve, as its points have it.
     pub series: String,
-    /// How many adaptors.
+    /// Up to how many adaptors or nodes the objectives are met for certain.
     pub capacity: Capacity,
     /// The plan of a burst that misses an objective, if there is one.
     pub plan: Option<String>,

@@ -45,7 +45,7 @@ pub fn number(estimate: Estimate) -> String {
     format!("{:.2}{ends}", estimate.value)
 }
 
-/// `74.3 ms`.
+/// A time with the unit that suits it: `74.3 ms`.
 pub fn time(seconds: f64) -> String {
     human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
 }
@@ -142,7 +142,7 @@ fn point_number(point: &Point, metric: Metric) -> String {
     point.get(metric).map_or_else(|| "no".to_owned(), number)
 }
 
-/// `16 adaptors`.
+/// How many share the pool there: `16 adaptors`.
 fn place(point: &Point) -> String {
     let (one, many) = point.setting.system.sharers();
     human::plural(u64::from(point.setting.instances), one, many)

@@ -5,7 +5,7 @@ use super::setting::{DECIDES_ONCE, Setting, System};
 /// What a formula gives for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClosedForm {
-    /// Which formula.
+    /// The formula that holds for the setting.
     pub form: Form,
     /// Refused writes, for each call.
     pub conflicts_per_call: f64,
@@ -15,7 +15,7 @@ pub struct ClosedForm {
     pub lost: Option<f64>,
 }
 
-/// The formulas.
+/// The formulas of B §8.2 that give figures of whole bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Forms 2 and 3: dead-time counters, chained over the rounds of a burst that starts at once.

@@ -15,7 +15,7 @@ use super::{ConflictsReport, series};
 pub struct Plate {
     /// The panel to which it belongs.
     pub panel: String,
-    /// The drawing.
+    /// The curves and axes, as they are drawn.
     pub figure: Figure,
     /// What it shows, in a sentence or two.
     pub caption: &'static str,
@@ -160,13 +160,13 @@ fn estimates(points: &[&Point], along: Along, metric: Metric) -> Vec<(f64, Estim
 /// What changes along a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
-    /// How many adaptors.
+    /// How many adaptors share the pool.
     Instances,
     /// How many nodes, each with an agent.
     Nodes,
     /// How many pods start on each node.
     Pods,
-    /// How many addresses.
+    /// How many addresses the pool has.
     Pool,
     /// The share that is taken.
     Fill,

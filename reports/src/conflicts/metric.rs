@@ -86,7 +86,7 @@ impl Metric {
     pub const LATER: [Metric; 5] =
         [Metric::FirstConflicts, Metric::FirstExhausted, Metric::ServerWait, Metric::ReleaseConflicts, Metric::ReleaseExhausted];
 
-    /// Its column.
+    /// Its column in a table of points; ends in `_s` where the unit is seconds.
     pub fn name(self) -> &'static str {
         match self {
             Metric::ConflictsPerCall => "conflicts_per_call",

@@ -65,7 +65,7 @@ pub struct ConflictsReport {
     /// What could not be written, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// See [`exit`].
+    /// What the process exits with, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 

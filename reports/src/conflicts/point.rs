@@ -27,11 +27,11 @@ pub const DECIDING: [Metric; 2] = [Metric::ConflictsPerCall, Metric::Exhausted];
 /// What the bursts of a setting gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Where it stands.
+    /// What its bursts were like, and on which curve it lies.
     pub setting: Setting,
     /// How many bursts, one a seed, from `first_seed` on.
     pub bursts: u64,
-    /// Its first seed.
+    /// The seed of its first burst; each next one has the next.
     pub first_seed: u64,
     /// Whether its bursts were enough for what was asked.
     pub reached: bool,

@@ -28,7 +28,7 @@ pub struct Table {
     pub build: String,
     /// Identifies everything but the seeds that went into it.
     pub config: String,
-    /// Its rows.
+    /// Its rows, in the order of the file.
     pub points: Vec<Point>,
 }
 

@@ -11,7 +11,7 @@ use super::{DemandReport, EVERY_DEL_ARRIVES, Form};
 /// A figure and the words beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plate {
-    /// The drawing.
+    /// The curves and axes, as they are drawn.
     pub figure: Figure,
     /// What it shows, in a sentence or two.
     pub caption: &'static str,

@@ -32,7 +32,7 @@ use crate::leaks::{Found, Group};
 use crate::schema::DemandReportSchema;
 use crate::{Made, Report};
 
-/// The question.
+/// The question of `report capacity` about pods that come and go.
 pub const QUESTION: &str = "How many addresses do these pods need?";
 
 /// The form of a scenario without what it does to its cluster; each other form but the first has something else changed.
@@ -97,7 +97,7 @@ pub struct DemandReport {
     /// What could not be written, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// See [`exit`].
+    /// What the process exits with, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 

@@ -24,7 +24,7 @@ use super::trial::{Instant, Trial, Usage};
 /// What a search for a size was asked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// Which build searched.
+    /// The build of the program that simulated the sizes.
     pub build: String,
     /// Identifies everything but the seeds that went into it.
     pub config: String,
@@ -36,10 +36,10 @@ pub struct Asked {
     pub step: u64,
 }
 
-/// `sizes.csv`, read back.
+/// What `sizes.csv` says of a search, read back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sizes {
-    /// What was asked.
+    /// What the search was asked, as each row repeats it.
     pub asked: Asked,
     /// The sizes that were tried.
     pub trials: Vec<Trial>,

@@ -126,7 +126,7 @@ pub struct Instant {
     pub ending: Estimate,
     /// Of pods that are gone.
     pub leaked: Estimate,
-    /// All of them.
+    /// All recorded addresses, whatever became of their pods.
     pub total: Estimate,
 }
 

@@ -11,7 +11,7 @@ use super::{Curve, DrawError, Figure};
 
 /// The size of a drawing; a picture has twice as many pixels each way.
 pub const WIDTH: u32 = 960;
-/// See [`WIDTH`].
+/// The height of a drawing, in the unit of [`WIDTH`].
 pub const HEIGHT: u32 = 500;
 
 /// How many curves can be told apart.

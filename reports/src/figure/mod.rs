@@ -18,11 +18,11 @@ use crate::statistics::Estimate;
 pub struct Figure {
     /// The name of its files.
     pub id: String,
-    /// What it shows.
+    /// What it shows, drawn above the curves.
     pub title: String,
-    /// Along the bottom.
+    /// The axis along the bottom, shared by all curves.
     pub x: Axis,
-    /// Along the left.
+    /// The axis along the left, shared by all curves.
     pub y: Axis,
     /// At most [`INKS`] inks can be told apart.
     pub curves: Vec<Curve>,
@@ -30,7 +30,7 @@ pub struct Figure {
     pub dotted: &'static str,
 }
 
-/// One curve.
+/// A line through points, with what it is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
     /// For the legend; a curve without a name is explained by another one of its ink.
@@ -58,9 +58,9 @@ impl Curve {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to draw {figure}: {reason}")]
 pub struct DrawError {
-    /// Which.
+    /// [`Figure::id`] of the one that failed.
     pub figure: String,
-    /// What went wrong.
+    /// What went wrong, as the library for drawings or pictures says it.
     pub reason: String,
 }
 

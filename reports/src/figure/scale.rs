@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{Seconds, human};
 
-/// An axis.
+/// One axis of a figure: its words, and how its numbers are written and spread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// What it shows, with its unit.
@@ -18,9 +18,9 @@ pub struct Axis {
 /// How numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// As they are.
+    /// As they are: `1,000`, `2.5`.
     Count,
-    /// As a percentage.
+    /// As a percentage: 1 is the whole.
     Share,
     /// Seconds, as a duration.
     Seconds,

@@ -99,13 +99,13 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Inline code.
+/// Inline code, between more backticks than the text has in a row.
 fn code(text: &str) -> String {
     let fence = "`".repeat(longest_run(text) + 1);
     format!("{fence}{text}{fence}")
 }
 
-/// Text within HTML.
+/// Text within HTML, on one line; not for attributes, as quotes stay.
 fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\r', '\n'], " ")
 }

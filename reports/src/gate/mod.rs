@@ -30,7 +30,7 @@ pub type Story<'a> = &'a dyn Fn(&GateCase, Verdict) -> Vec<String>;
 /// The result of one `gate`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GateReport {
-    /// Always `ipam-sim/gate/1`.
+    /// Mark of the format, always `ipam-sim/gate/1`; reading anything else is an error.
     pub schema: GateSchema,
     /// Which build of the program ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub enum Part {
     KillMatrix,
     /// What runs of smoke and chaos scenarios have to reach.
     Coverage,
-    /// A plain `run`.
+    /// A plain `run`, shown as a gate that has just this part.
     #[default]
     Sweep,
 }
@@ -149,7 +149,7 @@ impl fmt::Display for Part {
 /// The cases of one part, summed up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartSum {
-    /// The part.
+    /// The part whose cases are summed up.
     pub part: Part,
     /// How many cases it has.
     pub cases: u64,

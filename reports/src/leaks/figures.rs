@@ -12,7 +12,7 @@ use super::group::{self, Runs};
 pub struct Plate {
     /// The scenario that it shows.
     pub scenario: String,
-    /// The drawing.
+    /// The curves and axes, as they are drawn.
     pub figure: Figure,
     /// What it shows, in a sentence or two.
     pub caption: &'static str,

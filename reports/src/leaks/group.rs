@@ -13,9 +13,9 @@ use super::Found;
 /// What the addresses have in common that went on one way in one scenario. Times are seconds; see [`Reclaimed`] for what they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The scenario.
+    /// The name of the scenario in whose runs they went.
     pub scenario: String,
-    /// The way.
+    /// The way on which they went.
     pub path: ReclaimPath,
     /// How many runs have such an address.
     pub runs: u64,
@@ -27,7 +27,7 @@ pub struct Group {
     pub delay_p90_s: Option<Estimate>,
     /// The same for 99 %.
     pub delay_p99_s: Option<Estimate>,
-    /// The longest.
+    /// The longest such time; `None` if no address has one.
     pub delay_max_s: Option<f64>,
     /// The longest bound of G §10.2 that any of them has; it holds while everything is healthy.
     pub bound_max_s: Option<f64>,
@@ -43,7 +43,7 @@ pub struct Group {
     pub margin_p50_s: Option<Estimate>,
     /// How many were answered on when they went.
     pub answered: u64,
-    /// Their share.
+    /// Their share of all addresses of the group.
     pub answered_share: Option<Estimate>,
 }
 

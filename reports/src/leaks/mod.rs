@@ -36,9 +36,9 @@ pub const QUESTION: &str = "How long do leaked addresses stay recorded, and how 
 /// One address that was reclaimed in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The scenario.
+    /// The name of the scenario that the run is of.
     pub scenario: String,
-    /// The run.
+    /// The seed that the plan of the run was drawn from.
     pub seed: u64,
     /// What became of the address.
     pub reclaimed: Reclaimed,
@@ -72,7 +72,7 @@ pub struct LeaksReport {
     /// What could not be written, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// See [`exit`].
+    /// What the process exits with, one of the codes of [`exit`].
     pub exit_code: u8,
 }
 

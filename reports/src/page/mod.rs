@@ -212,7 +212,7 @@ impl Page {
         self.0.push_str("</dl>\n");
     }
 
-    /// The file's text.
+    /// Ends the page, and gives the whole text of its file.
     pub fn end(mut self) -> String {
         self.0.push_str("</body>\n</html>\n");
         self.0

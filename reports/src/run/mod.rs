@@ -33,7 +33,7 @@ pub const ENOUGH_PLANS: u64 = 100;
 /// The result of one `run`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
-    /// Always `ipam-sim/run/1`.
+    /// Mark of the format, always `ipam-sim/run/1`; reading anything else is an error.
     pub schema: RunSchema,
     /// Which build of the program ran. Digests are comparable within one build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ impl RunReport {
 /// What one scenario did over its seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioResult {
-    /// The scenario's name.
+    /// The scenario's name, which with `file` tells it from others.
     pub name: String,
     /// The file it was read from, as given on the command line.
     pub file: String,
@@ -124,7 +124,7 @@ pub struct ScenarioResult {
     pub wall: Seconds,
     /// Requests to the API servers.
     pub api: Api,
-    /// Addresses asked for.
+    /// How often an address was asked for, and how that ended.
     pub allocations: Allocations,
     /// Whether no address was given in the whole sweep, though some were asked for, or should have been: what holds then says little.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -370,14 +370,14 @@ pub struct CrashPoints {
     pub tried: u64,
     /// In how many runs the crash took place. Writes of the liveness phase, in which nothing crashes any more, are not reached.
     pub reached: u64,
-    /// Each process.
+    /// Each process in which crashes were to be tried.
     pub processes: Vec<ProcessPoints>,
 }
 
 /// The crash points of one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPoints {
-    /// Its name.
+    /// The name of the process, as faults of a plan name it.
     pub process: String,
     /// How many writes it sent in the dry run.
     pub writes: u64,
@@ -390,7 +390,7 @@ pub struct ProcessPoints {
 /// What one run tells its scenario's result.
 #[derive(Clone, Debug, Default)]
 pub struct SeedRecord<'a> {
-    /// The seed.
+    /// The seed of the run; where one seed gives several runs, the number of the run.
     pub seed: u64,
     /// The digest of the run.
     pub digest: Digest,
@@ -398,7 +398,7 @@ pub struct SeedRecord<'a> {
     pub simulated: Seconds,
     /// Requests to the API servers.
     pub api: Api,
-    /// Addresses asked for.
+    /// How often an address was asked for, and how that ended.
     pub allocations: Allocations,
     /// What the run did with its BYOM pool, if it has one.
     pub pool: Option<PoolRun>,
@@ -408,7 +408,7 @@ pub struct SeedRecord<'a> {
     pub metrics: &'a [(&'static str, f64)],
     /// Number of trace events.
     pub events: u64,
-    /// What was violated.
+    /// What was violated, excused or not, in any order.
     pub violations: Vec<Violation>,
     /// The `sometimes` and `reachable` claims that held, each once.
     pub held: &'a [String],

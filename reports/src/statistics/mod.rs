@@ -30,7 +30,7 @@ pub use student::{NORMAL_95, student_95};
 /// A number and the ends of its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// What was measured.
+    /// The estimate itself, which the interval is around.
     pub value: f64,
     /// The lower end; unset = the runs do not bound it.
     pub low: Option<f64>,

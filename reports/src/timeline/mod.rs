@@ -18,9 +18,9 @@ pub use page::page;
 /// A run as a picture.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The scenario's name.
+    /// The name of the scenario that the plan was drawn from.
     pub scenario: String,
-    /// The seed.
+    /// The seed that the plan was drawn from.
     pub seed: u64,
     /// The digest of the run.
     pub digest: Digest,
@@ -46,7 +46,7 @@ pub struct Timeline {
     pub followed: Option<String>,
     /// The processes and the store, from left to right.
     pub lanes: Vec<Lane>,
-    /// By time.
+    /// By time, numbered from [`Timeline::first`] on.
     pub events: Vec<Event>,
     /// The calls of clients, by their requests.
     pub calls: Vec<Call>,
@@ -65,7 +65,7 @@ pub struct Timeline {
 pub struct Lane {
     /// The name of the process, or of the store.
     pub name: String,
-    /// What it is.
+    /// Whether it is a server, the store or somebody else.
     pub role: Role,
 }
 
@@ -75,7 +75,7 @@ pub struct Lane {
 pub enum Role {
     /// An actor: a client of the API, or whoever keeps the VMs.
     Actor,
-    /// An API server.
+    /// One of the API servers.
     Server,
     /// What the API servers share.
     Store,
@@ -116,10 +116,10 @@ pub enum Ending {
 /// An event. Its number is that of its position, counted from [`Timeline::first`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in microseconds.
+    /// When it happened, in microseconds since the beginning of the run.
     #[serde(rename = "t")]
     pub micros: u64,
-    /// Its kind.
+    /// How it is drawn, and by what it can be filtered.
     #[serde(rename = "k")]
     pub mark: Mark,
     /// Where; unset for faults.
@@ -154,13 +154,13 @@ pub struct Event {
 /// A call, from its request to its answer. All three are numbers of events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Who calls.
+    /// The lane of the client, a position in [`Timeline::lanes`].
     #[serde(rename = "l")]
     pub lane: u32,
-    /// Its request.
+    /// The event with which the client sent it.
     #[serde(rename = "q")]
     pub request: u64,
-    /// What it committed.
+    /// The events in which its writes were committed; empty = none was, or none is on the picture.
     #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<u64>,
     /// Its answer; unset = none came.
@@ -173,7 +173,7 @@ pub struct Call {
 pub struct FaultSpan {
     /// Its position in the plan.
     pub index: u32,
-    /// Its name.
+    /// The kind of fault, as `kind` of the plan has it.
     pub name: String,
     /// Its parameters, in a line.
     pub about: String,
@@ -189,7 +189,7 @@ pub struct FaultSpan {
 /// A time in which a process did nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// The process.
+    /// The lane of the process, a position in [`Timeline::lanes`].
     pub lane: u32,
     /// Whether it kept its memory.
     pub paused: bool,
@@ -203,13 +203,13 @@ pub struct Outage {
 /// An object through the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectHistory {
-    /// Its Kind.
+    /// Kind of the object, as in `kind`: `Pod`.
     pub kind: String,
     /// Its namespace, or nothing.
     pub namespace: String,
-    /// Its name.
+    /// As in `metadata.name` of the object.
     pub name: String,
-    /// By time.
+    /// The states that it went through, by time.
     pub versions: Vec<ObjectVersion>,
 }
 
@@ -231,7 +231,7 @@ pub struct ObjectVersion {
     /// The number of the event that made it; unset = it was there before the first event.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
-    /// Its revision.
+    /// The revision of the store at which it began.
     #[serde(rename = "r")]
     pub revision: u64,
     /// Whether the object is gone.
@@ -248,7 +248,7 @@ pub struct ObjectVersion {
 /// What was violated, and the events between which it came about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violated {
-    /// The violation.
+    /// The claim, when it was broken, and what is known of that; in JSON beside `from` and `to`.
     #[serde(flatten)]
     pub violation: Violation,
     /// The number of the event with which it began: what was read before the write that broke the claim, say.

@@ -33,7 +33,7 @@ pub struct Capacity {
     pub width: u32,
     /// What a get, a list or the opening of a watch keeps a processor busy.
     pub read: Delay,
-    /// The same for a write.
+    /// What a create, an update, a patch or a delete keeps a processor busy.
     pub write: Delay,
     /// What a write that is refused with 409 takes more, once etcd has answered: the server reads the object again to say why.
     pub conflict: Delay,

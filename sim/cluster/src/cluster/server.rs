@@ -24,12 +24,12 @@ pub struct ServerDelays {
     pub processing: Delay,
     /// From proposing a write to etcd until it is applied.
     pub commit: Delay,
-    /// A quorum read.
+    /// What etcd takes for a quorum read: a get or a list that names no `resourceVersion`.
     pub quorum_read: Delay,
     /// From the moment a write is applied until the server sends its answer. Drawn at the quantile of `commit`: a slow
     /// write is slow both ways. Default 0: what a server does then is part of `processing`.
     pub commit_answer: Delay,
-    /// The same for a quorum read.
+    /// From when etcd has served a quorum read until the server sends its answer, drawn at the quantile of `quorum_read`. Default 0.
     pub quorum_read_answer: Delay,
     /// What each object of a list takes more, until the answer leaves.
     pub list_object: Span,
@@ -43,7 +43,7 @@ pub struct ServerDelays {
     /// is held back until the whole has passed, as on a test bench that stretches round trips. 0 = as long as everything takes.
     #[serde(skip_serializing_if = "is_none")]
     pub read_at_least: Span,
-    /// The same for a write.
+    /// How long the round trip of a write takes at least, as `read_at_least` has it for reads. 0 = as long as everything takes.
     #[serde(skip_serializing_if = "is_none")]
     pub write_at_least: Span,
 }
@@ -188,11 +188,11 @@ pub enum Failure {
     EtcdTimeout,
     /// 500, empty reason, `etcdserver: leader changed`.
     LeaderChanged,
-    /// 504, reason Timeout.
+    /// 504, reason `Timeout`: how the server ends a request that exceeds its time limit.
     Timeout,
     /// 500, reason ServerTimeout, retry after 2 s.
     ServerTimeout,
-    /// The connection breaks.
+    /// The connection breaks: the caller gets no answer, and does not know what became of its request.
     Reset,
 }
 
@@ -205,7 +205,7 @@ pub struct ApiFault {
     pub servers: Side,
     /// Requests of which clients.
     pub clients: Side,
-    /// Which verbs; empty = all. A watch that is being opened can only be refused.
+    /// Which verbs; empty = all but the opening of watches, which can only be refused.
     pub verbs: Vec<Verb>,
     /// Which types; empty = all.
     pub kinds: Vec<KindId>,

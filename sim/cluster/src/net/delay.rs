@@ -13,13 +13,13 @@ const Z99: f64 = 2.326_347_874_040_841;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Delay {
-    /// Always the same.
+    /// Every message or step is delayed by exactly this much.
     Constant(Span),
     /// Uniform between two bounds.
     Uniform {
-        /// The shortest delay.
+        /// Lower bound: no delay is shorter.
         low: Span,
-        /// The longest delay.
+        /// Upper bound: every delay is shorter. Where it is not above `low`, every delay is `low`.
         high: Span,
     },
     /// Lognormal, given by what people measure (K §11.2).

@@ -10,7 +10,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// An API server crashes: answers are lost, watches break, its caches start again without history.
     pub struct ApiServerCrash / ApiServerCrashDraft {
-        /// Which.
+        /// API servers that crash, and are down while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
         /// How long after the restart its caches answer 429.
         initializing: Span = between(Span::millis(100), Span::secs(30)),

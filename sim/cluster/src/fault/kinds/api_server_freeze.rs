@@ -12,7 +12,7 @@ use crate::kinds::KindId;
 parameters! {
     /// The watch caches of an API server stand still: stale cached reads and silent watches; nothing is lost.
     pub struct ApiServerFreeze / ApiServerFreezeDraft {
-        /// Which.
+        /// API servers whose watch caches of `resource` stand still while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,

@@ -10,7 +10,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// Every step of an API server takes as long as under overload.
     pub struct ApiServerSlow / ApiServerSlowDraft {
-        /// Which.
+        /// API servers whose steps take as long as those of an overloaded one while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
     }
 }

@@ -16,11 +16,11 @@ use crate::rt::ProcessId;
 parameters! {
     /// Changes reach the caches of one process late.
     pub struct CacheLag / CacheLagDraft {
-        /// Whose caches.
+        /// Processes whose watches of `resource` bring changes late; what they list is not late.
         process: Target = target("one:*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
-        /// How much later.
+        /// How much later than without the fault a change arrives over a watch; with 0 nothing is late.
         by: Span = between(Span::millis(1), Span::secs(30)),
     }
 }

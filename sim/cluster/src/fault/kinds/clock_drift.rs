@@ -13,7 +13,7 @@ use crate::rt::HostId;
 parameters! {
     /// The clocks of a host run at another rate.
     pub struct ClockDrift / ClockDriftDraft {
-        /// Which host.
+        /// Hosts whose clocks run at another rate while the fault lasts, named by themselves or by a process of theirs.
         host: Target = target("one:*"),
         /// How much faster, in parts per million; negative = slower.
         ppm: i64 = Choice::Between(-500_000, 1_000_000),

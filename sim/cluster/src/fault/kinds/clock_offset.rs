@@ -17,7 +17,7 @@ const MAX_MS: i64 = 1_000 * 365 * 24 * 3_600 * 1_000;
 parameters! {
     /// The wall clock of a host jumps, and back when the fault ends.
     pub struct ClockOffset / ClockOffsetDraft {
-        /// Which host.
+        /// Hosts whose wall clock jumps by `by_ms`, named by themselves or by a process of theirs.
         host: Target = target("one:*"),
         /// By how many milliseconds; negative = back.
         by_ms: i64 = Choice::Between(-5_000, 5_000),

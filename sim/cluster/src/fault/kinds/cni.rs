@@ -83,7 +83,7 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How much later.
+        /// Time from the call that the runtime takes for done until the plugin is called.
         by: Span = between(Span::secs(1), Span::secs(120)),
     }
 }
@@ -112,9 +112,9 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How often.
+        /// How many more times the plugin is called after a DEL that succeeded.
         times: u32 = Choice::Between(1, 3),
-        /// Between two of them.
+        /// Time from a DEL that succeeded until it is repeated.
         every: Span = between(Span::secs(1), Span::secs(60)),
     }
 }
@@ -143,7 +143,7 @@ parameters! {
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How much later.
+        /// Time from when the plugin is done, with success or not, until the runtime has its answer.
         by: Span = between(Span::secs(1), Span::secs(300)),
     }
 }

@@ -25,11 +25,11 @@ parameters! {
     pub struct ConflictingWriter / ConflictingWriterDraft {
         /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star ends the name of the first one that begins so.
         object: String = Choice::Is("configmaps/default/counter".to_owned()) => names_an_object,
-        /// What it does.
+        /// What a write does: touch an annotation, rewrite what was read before, or put an old state in place of the object.
         mode: WriterMode = Choice::Is(WriterMode::Touch),
         /// Whether it names the version that it read; without one its PUT always wins.
         with_version: bool = Choice::Is(true),
-        /// Between two writes.
+        /// Pause from one write to the next; unless `mode` is `touch`, also from reading the object to writing it.
         every: Span = between(Span::millis(1), Span::secs(1)),
     }
 }

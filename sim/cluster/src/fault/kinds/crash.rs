@@ -14,7 +14,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// A process loses its memory and starts again after `down`.
     pub struct Crash / CrashDraft {
-        /// Which.
+        /// Processes that lose their memory, all at the same time, named by themselves or by their hosts.
         process: Target = target("one:*"),
         /// How long it is down.
         down: Span = between(Span::millis(100), Span::secs(60)),
@@ -45,7 +45,7 @@ impl Inject for Crash {
 parameters! {
     /// A process crashes at its n-th API write, before its commit or right after it and before the answer.
     pub struct CrashAtWrite / CrashAtWriteDraft {
-        /// Which.
+        /// Processes that crash, each at its own `nth` write, named by themselves or by their hosts.
         process: Target = target("one:*"),
         /// Which of its writes, counting from 1 over the whole run.
         nth: u32 = Choice::Between(1, 20) => counted_from_1("writes"),

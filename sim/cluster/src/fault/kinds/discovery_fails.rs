@@ -12,7 +12,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// Who starts meanwhile cannot find out about types, and the first reads of their caches fail.
     pub struct DiscoveryFails / DiscoveryFailsDraft {
-        /// Whose caches.
+        /// Processes whose caches cannot begin with `resource` while the fault lasts; caches that have begun go on.
         process: Target = target("one:*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,

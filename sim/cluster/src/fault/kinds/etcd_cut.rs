@@ -10,7 +10,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// One API server cannot reach etcd: its writes hang and its caches stand still.
     pub struct EtcdCut / EtcdCutDraft {
-        /// Which server.
+        /// API servers that cannot reach etcd while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
     }
 }

@@ -13,7 +13,7 @@ use crate::fault::{Blocks, Targeting};
 parameters! {
     /// A host outside the cluster uses an address.
     pub struct ExternalHost / ExternalHostDraft {
-        /// Which address.
+        /// IPv4 or IPv6 address on which a machine outside the cluster answers while the fault lasts, whoever else has it.
         address: String = Choice::Is("10.0.0.1".to_owned()) => ip_address,
     }
 }

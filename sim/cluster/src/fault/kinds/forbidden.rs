@@ -12,7 +12,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// Requests are refused with 403.
     pub struct Forbidden / ForbiddenDraft {
-        /// Whose requests.
+        /// Processes whose requests for `resource`, watches included, are refused while the fault lasts.
         client: Target = target("one:*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,

@@ -8,7 +8,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// A server forgets its history: watches end, older versions get 410.
     pub struct HistoryLost / HistoryLostDraft {
-        /// On which servers.
+        /// API servers whose watch caches of `resource` start again from a list; one that is down is left alone.
         server: Target = target("one:apiserver-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,

@@ -12,7 +12,7 @@ use crate::rt::HostId;
 parameters! {
     /// A host with all its processes goes down and comes back.
     pub struct HostDown / HostDownDraft {
-        /// Which host.
+        /// Hosts that are without power while the fault lasts, named by themselves or by a process of theirs.
         host: Target = target("one:*"),
     }
 }

@@ -21,7 +21,7 @@ parameters! {
     pub struct LeaderFlaps / LeaderFlapsDraft {
         /// The lease, as `leases/NAMESPACE/NAME`.
         lease: String = Choice::Is("leases/kube-system/kube-controller-manager".to_owned()) => names_a_lease,
-        /// How long each time.
+        /// How long the holder of the lease is cut off from everybody each time.
         cut: Span = between(Span::secs(1), Span::secs(20)),
         /// From the end of one time to the next.
         every: Span = between(Span::secs(1), Span::secs(30)),

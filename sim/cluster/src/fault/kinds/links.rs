@@ -54,9 +54,9 @@ fn rules(injection: &Injection<'_>, from: &Target, to: &Target, effect: LinkEffe
 parameters! {
     /// Nothing gets from one side to the other, in either direction; what is sent meanwhile is sent again after it.
     pub struct Partition / PartitionDraft {
-        /// One side.
+        /// Processes on one side, named by themselves or by their hosts; where `to` is `*`, they are cut off from everybody.
         from: Target = target("some:*"),
-        /// The other side.
+        /// Processes on the other side; `*` is every process, those included that are added later.
         to: Target = any(),
     }
 }
@@ -82,9 +82,9 @@ impl Inject for Partition {
 parameters! {
     /// Nothing gets from `from` to `to`; the other direction works.
     pub struct OneWayPartition / OneWayPartitionDraft {
-        /// Senders.
+        /// Processes whose messages, requests and answers alike, do not get through to those of `to`.
         from: Target = target("one:*"),
-        /// Receivers.
+        /// Processes that hear nothing from those of `from`; what they send arrives.
         to: Target = any(),
     }
 }
@@ -111,9 +111,9 @@ impl Inject for OneWayPartition {
 parameters! {
     /// Some messages are lost, and sent again after 0.2 s, 0.6 s, 1.4 s and so on.
     pub struct Loss / LossDraft {
-        /// Senders.
+        /// Processes whose messages to those of `to` may be lost, named by themselves or by their hosts.
         from: Target = any(),
-        /// Receivers.
+        /// Receivers of the messages that may be lost; their answers are messages of the other direction.
         to: Target = any(),
         /// The probability per message.
         chance: Probability = chance(0.001, 0.1),
@@ -144,9 +144,9 @@ impl Inject for Loss {
 parameters! {
     /// Some messages arrive twice.
     pub struct Duplication / DuplicationDraft {
-        /// Senders.
+        /// Processes whose messages to those of `to` may arrive twice, named by themselves or by their hosts.
         from: Target = any(),
-        /// Receivers.
+        /// Receivers of the messages that may arrive twice; their answers are messages of the other direction.
         to: Target = any(),
         /// The probability per message.
         chance: Probability = chance(0.001, 0.1),
@@ -179,9 +179,9 @@ impl Inject for Duplication {
 parameters! {
     /// Some messages are delayed so that later ones overtake them.
     pub struct Reordering / ReorderingDraft {
-        /// Senders.
+        /// Processes whose messages to those of `to` may be overtaken, named by themselves or by their hosts.
         from: Target = any(),
-        /// Receivers.
+        /// Receivers of the messages that may be overtaken; their answers are messages of the other direction.
         to: Target = any(),
         /// The probability per message.
         chance: Probability = chance(0.01, 0.5),
@@ -214,11 +214,11 @@ impl Inject for Reordering {
 parameters! {
     /// Every message takes longer.
     pub struct Delay / DelayDraft {
-        /// Senders.
+        /// Processes whose messages to those of `to` take longer, named by themselves or by their hosts.
         from: Target = any(),
-        /// Receivers.
+        /// Receivers of the messages that take longer; their answers are messages of the other direction.
         to: Target = any(),
-        /// How much longer.
+        /// How much longer each message is on its way; for a link of several such faults these times add up.
         by: Span = between(Span::millis(1), Span::secs(5)),
     }
 }
@@ -244,9 +244,9 @@ impl Inject for Delay {
 parameters! {
     /// The links are in their degraded class.
     pub struct DegradedLink / DegradedLinkDraft {
-        /// Senders.
+        /// Processes whose messages to those of `to` take the delays of `cluster.links.degraded`.
         from: Target = any(),
-        /// Receivers.
+        /// Receivers of the messages that take these delays; their answers are messages of the other direction.
         to: Target = any(),
     }
 }
@@ -275,9 +275,9 @@ impl Inject for DegradedLink {
 parameters! {
     /// Messages are held back and go on when the fault ends.
     pub struct Hold / HoldDraft {
-        /// Senders.
+        /// Processes whose messages to those of `to` are held back, named by themselves or by their hosts.
         from: Target = target("one:*"),
-        /// Receivers.
+        /// Receivers of the messages that are held back; their answers are messages of the other direction.
         to: Target = any(),
     }
 }

@@ -11,7 +11,7 @@ use crate::rt::ProcessId;
 parameters! {
     /// A process stands still and goes on with its memory.
     pub struct Pause / PauseDraft {
-        /// Which.
+        /// Processes that stand still while the fault lasts, named by themselves or by their hosts.
         process: Target = target("one:*"),
     }
 }

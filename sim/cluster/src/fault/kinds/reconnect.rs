@@ -7,9 +7,9 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// A client's connection breaks and it goes on with another server, whose caches may be older.
     pub struct Reconnect / ReconnectDraft {
-        /// Whose connection.
+        /// Processes whose watches break, and whose requests go to `server` from then on.
         process: Target = target("one:*"),
-        /// To which server.
+        /// API server that they are led to; of several the one with the lowest number.
         server: Target = target("one:apiserver-*"),
     }
 }

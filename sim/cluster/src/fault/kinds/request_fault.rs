@@ -38,7 +38,7 @@ pub enum RequestEffect {
     /// It gets to its server after `after`, or once somebody else has written its object `writes` times; its caller waits as long as it
     /// does.
     Late,
-    /// The same, but the connection breaks at once, and its caller goes on.
+    /// It gets to its server as one that is `late` does, but its connection breaks at once, and its caller goes on.
     LateAfterReset,
     /// It is executed at once; its answer gets back after `after`, or once somebody else has written its object `writes` times.
     ReplyLate,

@@ -69,9 +69,9 @@ fn some_fail(clients: &Target) -> Blocks {
 parameters! {
     /// Some requests are refused with 429 and are not executed.
     pub struct TooManyRequests / TooManyRequestsDraft {
-        /// On which servers.
+        /// API servers that refuse requests, named by themselves or by their hosts.
         server: Target = target("apiserver-*"),
-        /// Whose requests.
+        /// Processes whose requests, the opening of watches included, may be refused.
         client: Target = any(),
         /// The probability per request.
         chance: Probability = chance(0.01, 0.5),
@@ -104,9 +104,9 @@ impl Inject for TooManyRequests {
 parameters! {
     /// Some requests fail with etcd's raw 500 before anything is written.
     pub struct ServerError / ServerErrorDraft {
-        /// On which servers.
+        /// API servers at which requests fail, named by themselves or by their hosts.
         server: Target = target("apiserver-*"),
-        /// Whose requests.
+        /// Processes whose requests, the opening of watches included, may fail.
         client: Target = any(),
         /// The probability per request.
         chance: Probability = chance(0.001, 0.5),
@@ -137,9 +137,9 @@ impl Inject for ServerError {
 parameters! {
     /// Some requests are refused with 503 by a server that shuts down.
     pub struct Unavailable / UnavailableDraft {
-        /// On which servers.
+        /// API servers that refuse requests as if they shut down, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
-        /// Whose requests.
+        /// Processes whose requests, the opening of watches included, may be refused.
         client: Target = any(),
         /// The probability per request.
         chance: Probability = chance(0.01, 1.0),
@@ -170,9 +170,9 @@ impl Inject for Unavailable {
 parameters! {
     /// Some writes are committed and then end with an error.
     pub struct LostReply / LostReplyDraft {
-        /// On which servers.
+        /// API servers that answer with `error` although they have committed, named by themselves or by their hosts.
         server: Target = target("apiserver-*"),
-        /// Whose requests.
+        /// Processes whose writes may end with `error` although they are committed.
         client: Target = any(),
         /// The probability per write.
         chance: Probability = chance(0.001, 0.5),
@@ -211,9 +211,9 @@ impl Inject for LostReply {
 parameters! {
     /// Some writes end with an error and are committed later, as they were sent.
     pub struct LateCommit / LateCommitDraft {
-        /// On which servers.
+        /// API servers that answer with `error` before the commit, named by themselves or by their hosts.
         server: Target = target("apiserver-*"),
-        /// Whose requests.
+        /// Processes whose writes may end with `error` and be committed later.
         client: Target = any(),
         /// The probability per write.
         chance: Probability = chance(0.001, 0.5),
@@ -249,9 +249,9 @@ impl Inject for LateCommit {
 parameters! {
     /// Some writes are executed twice; the caller gets the second answer.
     pub struct DuplicateRequest / DuplicateRequestDraft {
-        /// On which servers.
+        /// API servers that execute writes twice, named by themselves or by their hosts.
         server: Target = target("apiserver-*"),
-        /// Whose requests.
+        /// Processes whose writes may be executed twice.
         client: Target = any(),
         /// The probability per write.
         chance: Probability = chance(0.005, 0.5),

@@ -9,7 +9,7 @@ use crate::fault::{Blocks, Targeting};
 parameters! {
     /// Revisions are taken by things outside the model.
     pub struct RevisionJump / RevisionJumpDraft {
-        /// How many.
+        /// Number of revisions that are taken at once; no object of the model changes.
         by: u32 = Choice::Between(1, 100_000),
     }
 }

@@ -11,7 +11,7 @@ use crate::net::Side;
 parameters! {
     /// Requests are refused with 401; watches that are open go on.
     pub struct Unauthorized / UnauthorizedDraft {
-        /// Whose requests are refused.
+        /// Processes whose requests, the opening of watches included, are refused while the fault lasts.
         client: Target = target("one:*"),
     }
 }

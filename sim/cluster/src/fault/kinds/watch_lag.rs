@@ -15,11 +15,11 @@ use crate::kinds::KindId;
 parameters! {
     /// Changes reach a server's watch caches late.
     pub struct WatchLag / WatchLagDraft {
-        /// On which servers.
+        /// API servers whose watch caches of `resource` see changes late, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
-        /// How much later.
+        /// How much later than without the fault a watch cache sees a change; with 0 nothing is late.
         by: Span = between(Span::millis(1), Span::secs(30)),
     }
 }

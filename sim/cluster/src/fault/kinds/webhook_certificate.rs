@@ -15,7 +15,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// API servers do not accept the certificate of webhook servers; connections that are there already go on.
     pub struct WebhookCertificate / WebhookCertificateDraft {
-        /// Which processes that serve webhooks.
+        /// Processes whose webhook servers have such a certificate, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// What is wrong with it.
         problem: CertificateProblem = Choice::OneOf(vec![CertificateProblem::Expired, CertificateProblem::UnknownAuthority]),

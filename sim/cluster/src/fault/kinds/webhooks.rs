@@ -41,11 +41,11 @@ fn hit(injection: &Injection<'_>, servers: &Target, chance: Probability, failure
 parameters! {
     /// Some calls of webhooks take longer, up to and over their time-out.
     pub struct WebhookSlow / WebhookSlowDraft {
-        /// Which processes that serve webhooks.
+        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How much longer.
+        /// How much longer a call takes that is hit; beyond the `timeoutSeconds` of its webhook it counts as failed.
         by: Span = between(Span::millis(100), Span::secs(15)),
     }
 }
@@ -70,7 +70,7 @@ impl Inject for WebhookSlow {
 parameters! {
     /// Some calls of webhooks are answered with a denial by mistake.
     pub struct WebhookDenies / WebhookDeniesDraft {
-        /// Which processes that serve webhooks.
+        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -97,7 +97,7 @@ impl Inject for WebhookDenies {
 parameters! {
     /// The webhook servers of processes do not answer, though the processes live.
     pub struct WebhookDown / WebhookDownDraft {
-        /// Which processes that serve webhooks.
+        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
     }
 }
@@ -122,7 +122,7 @@ impl Inject for WebhookDown {
 parameters! {
     /// Some webhooks are called once more for one request, with what the first call made.
     pub struct WebhookTwice / WebhookTwiceDraft {
-        /// Which processes that serve webhooks.
+        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),

@@ -14,9 +14,9 @@ use crate::{Digest, Seconds, SeedRange, seeds};
 /// A claim that was false in one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
-    /// The claim's name.
+    /// Name of the claim, as `ipam-sim list claims` has it.
     pub claim: String,
-    /// `always` or `eventually`.
+    /// `always` or `eventually`: a single run violates no claim of another kind.
     pub kind: Kind,
     /// When, in model time.
     #[serde(rename = "at_s")]

@@ -10,16 +10,16 @@ use crate::{Digest, History, Provenance, Seconds, exit};
 /// The result of one replayed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayReport {
-    /// Always `ipam-sim/replay/1`.
+    /// Name and version of this format: always `ipam-sim/replay/1`.
     #[schemars(with = "String", extend("const" = ReplaySchema::NAME))]
     pub schema: ReplaySchema,
-    /// The scenario's name.
+    /// Name of the scenario that the plan was drawn from, as the plan has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The plan file that was replayed, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The seed.
+    /// Seed of the plan: what a run leaves to chance is drawn from it.
     pub seed: u64,
     /// The digest of this run.
     #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
@@ -109,7 +109,7 @@ impl ReplayReport {
 /// This run beside the run of another plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// The other plan.
+    /// File of the other plan, as `--against` names it.
     pub plan: String,
     /// The digest of its run.
     #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
@@ -147,7 +147,7 @@ pub struct TraceLine {
     pub at: Seconds,
     /// The process or part of the world in which it happened.
     pub place: String,
-    /// What happened.
+    /// What happened there, in a line: a request, a commit, an answer, what a process notes, and so on.
     pub what: String,
     /// What it came of, if that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -105,9 +105,9 @@ pub enum Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
-    /// With success.
+    /// With success: the server did what it was asked for.
     Ok,
-    /// With an error that the server sent.
+    /// With an error that the server sent, or because nobody took the connection.
     Refused,
     /// Nobody knows: there was no answer.
     Lost,

@@ -31,7 +31,7 @@ pub use cluster::{CapacityDraft, ClusterDraft, KnobsDraft};
 pub use faults::{FaultContext, FaultSource, Sourced, sort_faults};
 pub use variant::Variant;
 
-/// A scenario file.
+/// A scenario file: the cluster, the work in it, its faults and its claims, of which each seed draws one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -64,10 +64,10 @@ pub struct Scenario {
     /// generous number that follows from how long the run is, how many processes take part and how much they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
-    /// The cluster.
+    /// Cluster that the workload runs in: API servers, delays, and the objects that are there at the beginning.
     #[serde(default)]
     pub cluster: ClusterDraft,
-    /// Who works on it.
+    /// Whose processes run in the cluster, how many, and what is asked of them: `kind` names a workload of a system under test.
     pub workload: WorkloadDraft,
     /// A scripted workload: replaces the generated operations. The pools, subnets, reservations, applications, pods, namespaces and nodes
     /// on which an operation works have to be such as there can be: those of the cluster that the settings can make or the manifests hold,
@@ -78,13 +78,13 @@ pub struct Scenario {
     /// Processes that begin in an older version of the system under test, and are replaced one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<UpgradeDraft>,
-    /// What goes wrong.
+    /// Faults that a run may have, each with its likelihood, count and times; those of `swarm` come on top.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<DraftFault>,
     /// What may go wrong besides: faults of every kind, a different few of them in each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swarm: Option<Swarm>,
-    /// What is claimed.
+    /// Claims that runs are judged by: what must be true at every step, come true in time, or be seen once in a sweep.
     pub check: Checks,
     /// Variants: the file then stands for each of them, and not for itself. Empty in a scenario that was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,11 +99,11 @@ fn default_seeds() -> u64 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Phases {
-    /// Faults are on.
+    /// How long faults are on, from the beginning of a run until they heal.
     pub safety: Choice<Span>,
     /// Faults have healed; what must come true eventually has until then.
     pub liveness: Choice<Span>,
-    /// What heals in between.
+    /// What heals at the end of the safety phase: everything, or a core of the cluster.
     pub heal: Choice<Heal>,
 }
 
@@ -117,7 +117,7 @@ impl Default for Phases {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heal {
-    /// Everything.
+    /// Every fault that still holds ends with the safety phase, and none begins after it.
     All,
     /// A random core: at least one API server and one of the workload's hosts. Each of the others breaks for good in the second half of the
     /// safety phase with a probability of one half: it goes down, or is cut off.

@@ -100,7 +100,7 @@ impl Checks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Eventually {
-    /// The claim.
+    /// Name of a claim of kind `eventually`, as `ipam-sim list claims` has it.
     pub claim: ClaimName,
     /// How long after the faults healed it may take.
     pub within: Span,

@@ -135,7 +135,7 @@ pub struct CapacityDraft {
     pub width: Choice<u32>,
     /// What a get, a list or the opening of a watch keeps a processor busy.
     pub read: Delay,
-    /// The same for a write.
+    /// What a create, an update, a patch or a delete keeps a processor busy.
     pub write: Delay,
     /// What a write that is refused with 409 takes more.
     pub conflict: Delay,

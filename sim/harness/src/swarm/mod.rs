@@ -38,12 +38,12 @@ pub struct Swarm {
     /// Only these kinds and patterns; empty = all that fit the workload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<SwarmName>,
-    /// Not these.
+    /// Kinds and patterns that are never drawn, those named in `only` included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<SwarmName>,
     /// No fault that lasts is shorter: what flaps faster than anybody notices is no fault.
     pub shortest: Span,
-    /// None is longer.
+    /// No fault that lasts is longer; not below `shortest`.
     pub longest: Span,
     /// At least this much time is between the end of one fault and the beginning of the next one of its kind.
     pub gap: Span,

@@ -176,7 +176,7 @@ pub struct SpiderDraft {
     pub completes: Probability,
     /// How often people change a pool for a while.
     pub pool_changes: Choice<u32>,
-    /// What they do.
+    /// What people do to the pool of each such change; they take it back after `changed_for`.
     pub pool_change: Choice<PoolChange>,
     /// How many of the changes to a pool's spec are written by server-side apply.
     pub applied: Probability,
@@ -191,7 +191,7 @@ pub struct SpiderDraft {
     pub overlapping: Choice<u32>,
     /// How often people change a subnet for a while.
     pub subnet_changes: Choice<u32>,
-    /// What they do.
+    /// What people do to the subnet of each such change; they take it back after `changed_for`.
     pub subnet_change: Choice<SubnetChange>,
     /// How often people drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
     pub drains: Choice<u32>,

@@ -46,17 +46,17 @@ pub enum AppKind {
     /// One bare pod under the name of the application.
     #[default]
     Pod,
-    /// A StatefulSet.
+    /// A StatefulSet, whose pods have ordinals and by default keep the addresses of their predecessors (A S10).
     StatefulSet,
-    /// A Deployment.
+    /// A Deployment, which replaces its pods through a new ReplicaSet when its template changes.
     Deployment,
     /// A ReplicaSet without a Deployment.
     ReplicaSet,
-    /// A DaemonSet.
+    /// A DaemonSet: one pod on each node, whatever `replicas` says.
     DaemonSet,
     /// A Job whose pods complete.
     Job,
-    /// A KubeVirt VirtualMachine.
+    /// A KubeVirt VirtualMachine: one pod, or two while it is moved to another node.
     VirtualMachine,
     /// A CronJob that starts Jobs whose pods complete.
     CronJob,
@@ -70,12 +70,12 @@ impl Open for AppKind {}
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyApp {
-    /// Its name.
+    /// Name of the workload, or of the bare pod: lower-case letters, digits, hyphens and dots, at most 253.
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the workload and its pods; while there is none of this name, people ask again.
     #[serde(default = "default_namespace")]
     pub namespace: String,
-    /// Its kind.
+    /// Which kind of workload makes its pods, or `pod` for a bare one.
     #[serde(rename = "type")]
     pub kind: AppKind,
     /// How many pods; of a Job, how many completions. A DaemonSet has one a node, a bare pod and a VM are one.
@@ -133,13 +133,13 @@ pub struct ApplyApp {
     pub uid_end: Option<String>,
 }
 
-/// Which application something is about.
+/// Somebody changes how many pods a StatefulSet, a Deployment, a ReplicaSet or a CloneSet has. Nothing happens to others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScaleApp {
-    /// Its name.
+    /// Name of the application; nothing happens if there is none of this name by then.
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the application whose number of pods changes.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// How many pods there shall be.
@@ -150,7 +150,7 @@ pub struct ScaleApp {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditStatefulSet {
-    /// The name of the StatefulSet.
+    /// Name of the StatefulSet; nothing happens if there is none of this name by then.
     pub app: String,
     /// The namespace that it is in.
     #[serde(default = "default_namespace")]
@@ -171,9 +171,9 @@ pub struct EditStatefulSet {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollOutApp {
-    /// Its name.
+    /// Name of the application; nothing happens if there is none by then, or to a bare pod, a Job, a CronJob or a VM.
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the application whose pods are replaced.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Annotations of the pods from now on, besides those that they have; an empty text takes one away.
@@ -191,9 +191,9 @@ pub struct RollOutApp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteApp {
-    /// Its name.
+    /// Name of the application; nothing happens if there is none of this name by then.
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the application that is deleted.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Whether the API forgets a bare pod at once, before its kubelet has stopped it.
@@ -231,9 +231,9 @@ impl From<Cascade> for Propagation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePodOf {
-    /// The name of the application.
+    /// Name of the application; nothing happens if it has no pod by then. Its pods are those with its label `app`.
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the application, and so of the pod.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Which of its pods by name, modulo how many there are.
@@ -247,9 +247,9 @@ pub struct DeletePodOf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MigrateVm {
-    /// The name of the VirtualMachine.
+    /// Name of the VirtualMachine, and so of its VirtualMachineInstance, which the migration names (`vmiName`).
     pub app: String,
-    /// Its namespace.
+    /// Namespace of the VirtualMachine, in which its migration is created.
     #[serde(default = "default_namespace")]
     pub namespace: String,
 }
@@ -258,7 +258,7 @@ pub struct MigrateVm {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolPlan {
-    /// Its name.
+    /// Name of the SpiderIPPool, unique in the cluster: annotations and operations name it so.
     pub name: String,
     /// What a SpiderIPPool says, with the names of its manifest.
     pub spec: IPPoolSpec,
@@ -268,7 +268,7 @@ pub struct PoolPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreatePool {
-    /// The pool.
+    /// The pool as people write it: its name, and the spec of its manifest.
     pub pool: Box<PoolPlan>,
 }
 
@@ -276,7 +276,7 @@ pub struct CreatePool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePool {
-    /// Its name.
+    /// Name of the SpiderIPPool; nothing happens if there is none of this name by then.
     pub pool: String,
     /// Whether the finalizer is taken away by hand, so that the pool is gone at once with its records.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -295,7 +295,7 @@ pub struct SetSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditPool {
-    /// Its name.
+    /// Name of the SpiderIPPool; nothing happens if there is none by then, or if it is terminating, unless `held` is false.
     pub pool: String,
     /// Whether it is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -328,7 +328,7 @@ pub struct EditPool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GarbleRecords {
-    /// The name of the pool.
+    /// Name of the SpiderIPPool; nothing happens if there is none of this name by then, or if it has no records.
     pub pool: String,
     /// Whether it is taken out again.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -339,7 +339,7 @@ pub struct GarbleRecords {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditRecord {
-    /// The name of the pool.
+    /// Name of the SpiderIPPool; nothing happens if there is none of this name by then, or if nobody can read its records.
     pub pool: String,
     /// Which address; what is none is a key that holds nothing, and stays.
     pub ip: String,
@@ -364,9 +364,9 @@ pub struct EditRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
-    /// The name of the SpiderReservedIP.
+    /// Name of the SpiderReservedIP; if there is one of this name, it is created once that is gone.
     pub name: String,
-    /// Which addresses.
+    /// Addresses, and ranges `FIRST-LAST`, that are not to be given to pods; the first says of which family all are.
     pub ips: Vec<String>,
 }
 
@@ -374,7 +374,7 @@ pub struct Reserve {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unreserve {
-    /// The name of the SpiderReservedIP.
+    /// Name of the SpiderReservedIP; nothing happens if there is none of this name by then.
     pub name: String,
 }
 
@@ -382,7 +382,7 @@ pub struct Unreserve {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateNamespace {
-    /// Its name.
+    /// Name of the namespace; if there is one of this name, it is created once that is gone.
     pub namespace: String,
 }
 
@@ -390,7 +390,7 @@ pub struct CreateNamespace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteNamespace {
-    /// Its name.
+    /// Name of the namespace; nothing happens if there is none of this name by then.
     pub namespace: String,
 }
 
@@ -438,7 +438,7 @@ pub struct LabelNamespace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnnotateNamespace {
-    /// Its name.
+    /// Name of the namespace; nothing happens if there is none of this name by then.
     pub namespace: String,
     /// The annotations; an empty text takes one away.
     pub annotations: BTreeMap<String, String>,

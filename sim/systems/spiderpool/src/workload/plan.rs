@@ -101,11 +101,11 @@ pub struct SpiderPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BroughtApp {
-    /// Its name.
+    /// Name of the workload, or of the bare pod, in the user's manifests.
     pub app: String,
-    /// Its namespace.
+    /// Namespace that the workload is in; operations name an application by both.
     pub namespace: String,
-    /// Its kind.
+    /// Kind of its object: to this type requests go that scale, roll out or delete it.
     #[serde(rename = "type")]
     pub kind: AppKind,
 }

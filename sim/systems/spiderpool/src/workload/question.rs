@@ -19,7 +19,7 @@ pub struct Question {
     pub(crate) request: AddRequest,
     pub(crate) pod: Arc<Pod>,
     pub(crate) node: Arc<str>,
-    /// As in [`Request::made`].
+    /// Whether the agent has just made the pools of a third-party workload what they are to be, as in [`Request::made`].
     pub(crate) made: bool,
     pub(crate) controller: TopController,
     pub(crate) settings: Arc<Settings>,

@@ -39,7 +39,7 @@ pub struct BurstDraft {
     pub again_after: Choice<Span>,
     /// How often somebody edits the ConfigMap by hand, while the bursts last.
     pub edits: Choice<u32>,
-    /// What they do to it.
+    /// What they do to the ConfigMap each time.
     pub edit: Choice<Edit>,
     /// How a write that met a conflict is tried again.
     pub retry: Choice<RetryName>,

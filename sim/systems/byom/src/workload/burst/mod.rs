@@ -185,7 +185,7 @@ impl RetryName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Throttle {
-    /// No limit.
+    /// An adaptor sends its requests whenever it has them: nothing on its side limits their rate.
     #[default]
     None,
     /// client-go's default: 5 requests a second after a burst of 10.

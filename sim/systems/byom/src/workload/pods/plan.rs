@@ -43,7 +43,7 @@ pub struct PodsPlan {
     pub controllers: u32,
     /// `VM_POOL_IPS` at the beginning.
     pub pool: String,
-    /// `MAX_RANGE_IPS`.
+    /// `MAX_RANGE_IPS`: how many addresses a range of `VM_POOL_IPS` may have; a plan with a longer one is refused.
     pub max_range: u32,
     /// Whether each process has client-go's token bucket: 5 requests a second, burst 10 (B §1.6).
     pub throttled: bool,
@@ -63,7 +63,7 @@ pub struct PodsPlan {
     pub vm: VmDelays,
 }
 
-/// The same with values that may be open, and what people do.
+/// A [`PodsPlan`] of which values may be open, and what people do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodsDraft {
@@ -111,9 +111,9 @@ pub struct PodsDraft {
     pub overlap: Choice<bool>,
     /// How many VMs break for a while.
     pub broken: Choice<u32>,
-    /// How they break.
+    /// What becomes of each VM that breaks.
     pub breakage: Choice<Breakage>,
-    /// For how long.
+    /// How long each VM stays broken; afterwards it is as it was.
     pub broken_for: Choice<Span>,
     /// How often adaptors lose the name of their node for a while, each time with a rolling update before and after.
     pub unnamed: Choice<u32>,
@@ -121,7 +121,7 @@ pub struct PodsDraft {
     pub deletions: Choice<u32>,
     /// How often somebody edits it by hand.
     pub edits: Choice<u32>,
-    /// What they do to it.
+    /// What they do to the ConfigMap each time.
     pub edit: Choice<Edit>,
     /// When all this happens: changes, broken VMs, deletions, edits.
     pub events: Choice<Span>,
@@ -193,7 +193,7 @@ pub struct RunPod {
     /// Its namespace: `default`, or one of the workload's.
     #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
     pub namespace: String,
-    /// The number of its node.
+    /// Number of its node, from 0: the node is called `node-N`.
     pub node: u32,
 }
 
@@ -201,7 +201,7 @@ pub struct RunPod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePod {
-    /// Its name in its namespace.
+    /// Name of the pod in its namespace; nothing happens if there is none of this name by then.
     pub pod: String,
     /// Its namespace: `default`, or one of the workload's.
     #[serde(default = "default_namespace", skip_serializing_if = "is_default_namespace")]
@@ -241,11 +241,11 @@ pub struct RollOut {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BreakVm {
-    /// Its address.
+    /// IP address of the VM, whether the pool names it or not.
     pub address: String,
-    /// How.
+    /// What those meet who connect to it meanwhile.
     pub how: Breakage,
-    /// For how long.
+    /// How long it is broken; where such times overlap, it is until the last of them is over.
     pub lasts: Span,
 }
 
@@ -253,7 +253,7 @@ pub struct BreakVm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditState {
-    /// What they do to it.
+    /// What they do to the ConfigMap: to the document in it, or beside it.
     pub edit: Edit,
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Seen<'a> {
         uid: &'a Arc<str>,
         /// The NIC of the request.
         nic: &'a Arc<str>,
-        /// As in [`IpamNote::Selected`].
+        /// The pools that can serve each NIC and family, first those to be tried first, as in [`IpamNote::Selected`].
         order: &'a Arc<[InOrder]>,
         /// What the rules say of the choice.
         opinion: Opinion,

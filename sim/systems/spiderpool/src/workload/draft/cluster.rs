@@ -26,11 +26,11 @@ use super::wishes::PoolWish;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Families {
-    /// IPv4 only.
+    /// IPv4 addresses only: no pool or subnet is of the other family, and `enableIPv6` is false unless `settings` has it.
     Ipv4,
-    /// IPv6 only.
+    /// IPv6 addresses only: no pool or subnet is of the other family, and `enableIPv4` is false unless `settings` has it.
     Ipv6,
-    /// One of each.
+    /// An address of each family for each NIC: there are as many pools and subnets of IPv4 as of IPv6.
     Dual,
 }
 

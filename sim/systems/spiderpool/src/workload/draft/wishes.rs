@@ -27,7 +27,7 @@ pub enum PoolWish {
     Wildcard,
     /// The annotation `ippools` names pools for each NIC.
     Ippools,
-    /// The same without the names of the NICs.
+    /// The annotation `ippools` names pools for each NIC, in the order of the NICs and without their names.
     Nameless,
     /// The annotations `subnet` and `subnets` ask for pools of their own. Pods that nobody controls cannot, and take the default pools.
     Subnet,

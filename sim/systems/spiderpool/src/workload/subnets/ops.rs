@@ -12,7 +12,7 @@ use super::super::spelling::{check_name, check_range};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubnetPlan {
-    /// Its name.
+    /// Name of the SpiderSubnet, unique in the cluster: annotations and operations name it so.
     pub name: String,
     /// What a SpiderSubnet says, with the names of its manifest.
     pub spec: SubnetSpec,
@@ -22,7 +22,7 @@ pub struct SubnetPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSubnet {
-    /// The subnet.
+    /// The subnet as people write it: its name, and the spec of its manifest.
     pub subnet: Box<SubnetPlan>,
 }
 
@@ -30,7 +30,7 @@ pub struct CreateSubnet {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditSubnet {
-    /// Its name.
+    /// Name of the SpiderSubnet; nothing happens if there is none of this name by then, or if it is terminating.
     pub subnet: String,
     /// The ranges of its addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub enum StatusEdit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteSubnet {
-    /// Its name.
+    /// Name of the SpiderSubnet; nothing happens if there is none of this name by then.
     pub subnet: String,
 }
 

@@ -9,11 +9,13 @@
 
 mod acknowledged_records_persist;
 mod addresses_are_selected_by_hash;
+mod addresses_that_left_are_drained;
 mod asking_again_changes_nothing;
 pub(crate) mod catalogue;
-mod configuration;
+mod conflicts_are_retried;
 mod coverage;
 mod desired_pods_run;
+mod free_vms_are_found;
 mod group;
 mod no_address_has_two_holders;
 mod no_record_is_left_behind;
@@ -22,10 +24,11 @@ mod pool_document_is_a_partition;
 mod pool_document_is_well_formed;
 mod pool_operations_end_in_time;
 mod pool_version_counts_writes;
-mod recovery;
-mod refusal;
+mod recovery_keeps_records;
+mod recovery_lists_what_is_configured;
 mod refused_requests_wait;
 mod releases_touch_nobody_else;
+mod same_config_same_pool;
 mod view;
 mod vms_are_clean_when_given;
 
@@ -38,10 +41,12 @@ use view::Seen;
 
 pub(super) use acknowledged_records_persist::AcknowledgedRecordsPersist;
 pub(super) use addresses_are_selected_by_hash::AddressesAreSelectedByHash;
+pub(super) use addresses_that_left_are_drained::AddressesThatLeftAreDrained;
 pub(super) use asking_again_changes_nothing::AskingAgainChangesNothing;
-pub(super) use configuration::{AddressesThatLeftAreDrained, SameConfigSamePool};
+pub(super) use conflicts_are_retried::ConflictsAreRetried;
 pub(super) use coverage::{ADocumentIsRebuilt, Coverage};
 pub(super) use desired_pods_run::DesiredPodsRun;
+pub(super) use free_vms_are_found::FreeVmsAreFound;
 pub(crate) use group::{GROUP, boxed};
 pub(super) use no_address_has_two_holders::NoAddressHasTwoHolders;
 pub(super) use no_record_is_left_behind::NoRecordIsLeftBehind;
@@ -50,10 +55,11 @@ pub(super) use pool_document_is_a_partition::PoolDocumentIsAPartition;
 pub(super) use pool_document_is_well_formed::PoolDocumentIsWellFormed;
 pub(super) use pool_operations_end_in_time::PoolOperationsEndInTime;
 pub(super) use pool_version_counts_writes::PoolVersionCountsWrites;
-pub(super) use recovery::{RecoveryKeepsRecords, RecoveryListsWhatIsConfigured};
-pub(super) use refusal::{ConflictsAreRetried, FreeVmsAreFound};
+pub(super) use recovery_keeps_records::RecoveryKeepsRecords;
+pub(super) use recovery_lists_what_is_configured::RecoveryListsWhatIsConfigured;
 pub(super) use refused_requests_wait::RefusedRequestsWait;
 pub(super) use releases_touch_nobody_else::ReleasesTouchNobodyElse;
+pub(super) use same_config_same_pool::SameConfigSamePool;
 pub(super) use view::View;
 pub(super) use vms_are_clean_when_given::VmsAreCleanWhenGiven;
 

@@ -9,15 +9,17 @@ mod due;
 mod emptied_pools_go_in_time;
 mod endpoints_go_in_time;
 mod endpoints_of_live_pods_are_left_alone;
-mod gone_pods;
-mod leaders;
+mod ex_leaders_stop;
+mod leaders_begin_at_once;
 mod leak;
 mod live_pods_are_not_reclaimed;
 mod live_sandboxes_keep_their_records;
+mod no_endpoint_outlives_its_pod;
 mod places_keep_their_records;
 mod reclaim_goes_on;
 mod reclaim_removes_what_it_announced;
 mod reclaimed_in_time;
+mod records_of_gone_pods_disappear;
 mod repeated_reclaim_changes_nothing;
 mod switched_off_nodes_are_left_alone;
 
@@ -34,14 +36,16 @@ pub(crate) use coverage::{
 pub(crate) use emptied_pools_go_in_time::EmptiedPoolsGoInTime;
 pub(crate) use endpoints_go_in_time::{EndpointCase, EndpointsGoInTime};
 pub(crate) use endpoints_of_live_pods_are_left_alone::EndpointsOfLivePodsAreLeftAlone;
-pub(crate) use gone_pods::{NoEndpointOutlivesItsPod, RecordsOfGonePodsDisappear};
-pub(crate) use leaders::{ExLeadersStop, LeadersBeginAtOnce};
+pub(crate) use ex_leaders_stop::ExLeadersStop;
+pub(crate) use leaders_begin_at_once::LeadersBeginAtOnce;
 pub(crate) use live_pods_are_not_reclaimed::LivePodsAreNotReclaimed;
 pub(crate) use live_sandboxes_keep_their_records::LiveSandboxesKeepTheirRecords;
+pub(crate) use no_endpoint_outlives_its_pod::NoEndpointOutlivesItsPod;
 pub(crate) use places_keep_their_records::PlacesKeepTheirRecords;
 pub(crate) use reclaim_goes_on::ReclaimGoesOn;
 pub(crate) use reclaim_removes_what_it_announced::ReclaimRemovesWhatItAnnounced;
 pub(crate) use reclaimed_in_time::{ReclaimCase, ReclaimedInTime};
+pub(crate) use records_of_gone_pods_disappear::RecordsOfGonePodsDisappear;
 pub(crate) use repeated_reclaim_changes_nothing::RepeatedReclaimChangesNothing;
 pub(crate) use switched_off_nodes_are_left_alone::SwitchedOffNodesAreLeftAlone;
 

@@ -1,4 +1,4 @@
-//! A S14, L4: pools and endpoints go after their records, and do go.
+//! A S14: pools and endpoints go after their records.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::{FxHashMap, FxHashSet};
 
 use super::view::{EMPTY_POD_IPS, EndpointChange, EventMask, Seen, View, addresses_of, uid_of};
-use super::{Findings, IpamClaim, told, violated};
+use super::{Findings, IpamClaim, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
@@ -115,25 +115,11 @@ impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
     }
 }
 
-/// In the end no pool is terminating that has no record.
-pub(crate) struct EmptyTerminatingPoolsDisappear;
-
-impl IpamClaim for EmptyTerminatingPoolsDisappear {
-    fn pending(&self, view: &View) -> Option<String> {
-        let empty = view.pools.iter().filter(|(_, pool)| pool.is_terminating() && pool.records().is_empty());
-        told(
-            ["terminating pool has no record and is still there", "terminating pools have no record and are still there"],
-            empty.map(|(name, _)| name.to_string()).collect(),
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ipam_spiderpool::SpiderIPPool;
     use ipam_spiderpool::reclaim::ReclaimSettings;
     use kube_machinery::ObjectKey;
-    use serde_json::json;
 
     use super::super::BY_HAND;
     use super::super::testing::{Stage, on_stage, on_stage_with};
@@ -261,21 +247,5 @@ mod tests {
                 assert_eq!(stage.excuses(), [excuse], "{told}");
             });
         }
-    }
-
-    #[test]
-    fn an_empty_terminating_pool_is_waited_for() {
-        on_stage("empty-terminating-pools-disappear", |stage| {
-            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
-            stage.change_pool(stage.person, "p", |pool| {
-                pool.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
-            });
-            assert_eq!(stage.pending(), None);
-            stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert_eq!(stage.pending().unwrap(), "1 terminating pool has no record and is still there: p");
-            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
-            assert_eq!(stage.pending(), None);
-        });
     }
 }

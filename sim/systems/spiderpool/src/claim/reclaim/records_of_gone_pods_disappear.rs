@@ -1,20 +1,20 @@
-//! A L2, L8: in the end nothing is left of pods that are gone.
+//! A L2: in the end no record is left of a pod that is gone.
 
 use std::net::IpAddr;
 
-use super::super::view::{View, addresses_of, is_held_by_others, uid_of};
+use super::super::view::View;
 use super::super::{IpamClaim, told};
 use super::leak::{Kind, at_the_latest, is_reclaimed, leak_of, recorded_leak};
 use super::places_keep_their_records::served_otherwise_since;
 
 /// Whether a pod is gone that nobody keeps a place for, and has been for longer than reclaim takes at the most.
-fn is_long_gone(view: &View, uid: &str) -> bool {
+pub(super) fn is_long_gone(view: &View, uid: &str) -> bool {
     let gone = leak_of(view, uid).filter(|leak| !matches!(leak.kind, Kind::Stuck | Kind::Ended));
     gone.is_some_and(|leak| view.pods.get(uid).is_some_and(|pod| pod.gone) && at_the_latest(view, leak.due) <= view.at)
 }
 
 /// Whether a pod is gone and its place needs this address no more, because its next pod has had others for longer than reclaim takes.
-fn is_long_superseded(view: &View, uid: &str, address: IpAddr) -> bool {
+pub(super) fn is_long_superseded(view: &View, uid: &str, address: IpAddr) -> bool {
     let gone = view.pods.get(uid).is_some_and(|pod| pod.gone) && !view.changes.touched(address);
     gone && served_otherwise_since(view, uid, address).is_some_and(|since| at_the_latest(view, since) <= view.at)
 }
@@ -43,34 +43,10 @@ impl IpamClaim for RecordsOfGonePodsDisappear {
     }
 }
 
-/// In the end there is no endpoint of a pod that is gone, with the same reserve, whether a DEL came for it or not. One that only finalizers
-/// of others hold is theirs to let go.
-///
-/// Broken by `orphan-endpoint-kept`, and by `finalizer-left-behind` (A) without reclaim.
-pub(crate) struct NoEndpointOutlivesItsPod;
-
-impl IpamClaim for NoEndpointOutlivesItsPod {
-    fn pending(&self, view: &View) -> Option<String> {
-        let of_known = |uid: &str| view.pods.get(uid).is_some_and(|pod| pod.gone);
-        let left = view.endpoints.iter().filter(|(key, endpoint)| {
-            let uid = uid_of(endpoint);
-            let mut named = addresses_of(endpoint).peekable();
-            let is_over =
-                is_long_gone(view, uid) || named.peek().is_some() && named.all(|(.., address)| is_long_superseded(view, uid, address));
-            is_reclaimed(view) && of_known(uid) && is_over && !is_held_by_others(endpoint) && !view.changes.touched_endpoint(key)
-        });
-        told(
-            ["endpoint is left of a pod that is gone", "endpoints are left of pods that are gone"],
-            left.map(|(key, endpoint)| format!("{key} of {}", view.pod_of(uid_of(endpoint)))).collect(),
-        )
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
-    use ipam_spiderpool::SpiderEndpoint;
     use k8s_openapi::api::core::v1::{Pod, PodCondition};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube_machinery::ObjectKey;
@@ -81,7 +57,7 @@ mod tests {
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
 
-    fn set_up(stage: &mut Stage) {
+    pub(in super::super) fn set_up(stage: &mut Stage) {
         stage.pool("p", &["10.0.0.1-10.0.0.9"]);
         stage.stateful_set("ns/web", 1);
         stage.static_pod("ns/web-0", "w");
@@ -112,28 +88,6 @@ mod tests {
                 assert!(stage.pending().unwrap().contains("ns/web-0"), "{claim}");
             });
         }
-    }
-
-    #[test]
-    fn an_endpoint_that_only_finalizers_of_others_hold_is_theirs() {
-        on_stage("no-endpoint-outlives-its-pod", |stage| {
-            set_up(stage);
-            stage.pod_gone("ns/a");
-            stage.pass(Duration::from_secs(10_000));
-            let key = ObjectKey::namespaced("ns", "a");
-            stage.mark(stage.replicas[0], "ns/a");
-            for (finalizers, left, why) in [
-                (&["spiderpool.spidernet.io", "example.com/audit"][..], true, "Spiderpool's own is left"),
-                (&[], true, "nobody holds it"),
-                (&["example.com/audit"], false, "somebody else holds it"),
-            ] {
-                let finalizers = Some(finalizers.iter().map(|&name| name.to_owned()).collect());
-                stage.change::<SpiderEndpoint>(stage.replicas[0], &key, |endpoint| endpoint.metadata.finalizers = finalizers);
-                assert_eq!(stage.pending().is_some(), left, "{why}");
-            }
-            stage.change::<SpiderEndpoint>(stage.replicas[0], &key, |endpoint| endpoint.metadata.deletion_timestamp = None);
-            assert!(stage.pending().is_some(), "nobody deleted it");
-        });
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A S11: pools count right.
+//! A S11: pools count their records right.
 
-use super::view::{EventMask, Seen, View, records_of, total};
-use super::{Findings, IpamClaim, told};
+use super::view::{EventMask, Seen, View, records_of};
+use super::{Findings, IpamClaim};
 
 /// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
 ///
@@ -32,21 +32,8 @@ impl IpamClaim for CountsEqualRecords {
 }
 
 /// What a field of a status says.
-fn says(field: &str, count: Option<i64>) -> String {
+pub(super) fn says(field: &str, count: Option<i64>) -> String {
     count.map_or_else(|| format!("no {field}"), |count| format!("{field} {count}"))
-}
-
-/// In the end `totalIPCount` of each pool is the number of its addresses, as its controller writes it.
-pub(crate) struct TotalCountsComeRight;
-
-impl IpamClaim for TotalCountsComeRight {
-    fn pending(&self, view: &View) -> Option<String> {
-        let wrong = view.pools.iter().filter(|(_, pool)| !pool.is_terminating()).filter_map(|(name, pool)| {
-            let (has, count) = (total(pool)?, pool.object.status.as_ref().and_then(|status| status.total_ip_count));
-            (count != Some(has)).then(|| format!("{name} has {has} addresses and {}", says("totalIPCount", count)))
-        });
-        told(["pool does not count its addresses right", "pools do not count their addresses right"], wrong.collect())
-    }
 }
 
 #[cfg(test)]
@@ -73,25 +60,6 @@ mod tests {
             }
             assert_eq!(stage.excuses(), [None, None]);
             assert_eq!(stage.detail()[0], "pool p has 1 records and allocatedIPCount 7");
-        });
-    }
-
-    #[test]
-    fn totals_are_waited_for() {
-        on_stage("total-counts-come-right", |stage| {
-            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-            let count = |count| {
-                move |pool: &mut ipam_spiderpool::SpiderIPPool| {
-                    pool.status.get_or_insert_default().total_ip_count = Some(count);
-                }
-            };
-            assert!(stage.pending().unwrap().contains("p has 9 addresses and no totalIPCount"));
-            stage.change_pool(stage.kubelet, "p", count(9));
-            assert_eq!(stage.pending(), None);
-            stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.3-10.0.0.4".to_owned()]));
-            assert!(stage.pending().is_some());
-            stage.change_pool(stage.kubelet, "p", count(7));
-            assert_eq!(stage.pending(), None);
         });
     }
 }

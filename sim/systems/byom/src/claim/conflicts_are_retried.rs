@@ -1,4 +1,4 @@
-//! B I14, call by call: neither a race nor a dead VM is a reason to fail.
+//! B I14, call by call: a race is no reason to fail.
 
 use std::time::Duration;
 
@@ -86,43 +86,14 @@ fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
     }
 }
 
-/// No call is refused because a VM does not answer while another one is available that does.
-///
-/// Broken by `byom-dead-vm-not-skipped` (B W15). It sees only VMs that say what happens to them.
-pub(crate) struct FreeVmsAreFound;
-
-impl PoolClaim for FreeVmsAreFound {
-    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
-        let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) = seen else { return };
-        findings.exercised();
-        let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
-        let (Some(document), Some(config)) = (view.state.document(), config) else { return };
-        let answers = |key| view.vms.get(key).is_none_or(|vm| !vm.broken && vm.going_down.is_none());
-        let free: Vec<_> = document.available.iter().filter(|address| config.contains(address.key()) && answers(address.key())).collect();
-        if let Some(first) = free.first() {
-            findings.violated(|| {
-                let (name, free, probes) = (view.name(*process), free.len(), effort.probes);
-                vec![
-                    format!(
-                        "{name} is refused an address for {} after {probes} VMs did not answer, although {free} do, {first} for one",
-                        short(id)
-                    ),
-                    view.story_of(id),
-                ]
-            });
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use kube_machinery::api::Reason;
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::workload::VmChange;
 
-    fn refused(stage: &mut Stage, process: ProcessId, why: Failure, effort: Effort) {
+    pub(in super::super) fn refused(stage: &mut Stage, process: ProcessId, why: Failure, effort: Effort) {
         stage.note(process, PoolNote::Refused { id: "a".into(), why, effort, took: Duration::from_millis(9) });
     }
 
@@ -192,21 +163,6 @@ mod tests {
             stage.recover(adaptor);
             stage.wrote(adaptor, Reason::AlreadyExists);
             fails(stage);
-            assert_eq!(stage.excuses(), [None]);
-        });
-    }
-
-    #[test]
-    fn a_dead_vm_is_no_reason_to_fail_while_another_answers() {
-        on_stage("free-vms-are-found", |stage| {
-            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
-            stage.edit(adaptor, |_| {});
-            stage.vm("10.0.0.1", VmChange::Broken);
-            stage.vm("10.0.0.2", VmChange::Broken);
-            refused(stage, adaptor, Failure::NotReady, Effort::default());
-            assert_eq!(stage.excuses(), []);
-            stage.vm("10.0.0.2", VmChange::Mended);
-            refused(stage, adaptor, Failure::NotReady, Effort::default());
             assert_eq!(stage.excuses(), [None]);
         });
     }

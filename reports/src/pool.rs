@@ -53,10 +53,16 @@ counts! {
         repeated_exhausted,
         /// Releases that ended, done or given up.
         releases,
-        /// Attempts of releases and recoveries to write the document that met a conflict.
+        /// Attempts of releases to write the document that met a conflict.
         other_conflicts,
-        /// Releases and recoveries that gave up after all attempts.
+        /// Releases that gave up after all attempts.
         other_exhausted,
+        /// Recoveries that ended, done or given up. Those that a call or a release waited for are part of what that took.
+        recoveries,
+        /// Attempts of recoveries to write the document that met a conflict.
+        recovery_conflicts,
+        /// Recoveries that gave up after all attempts.
+        recovery_exhausted,
         /// Calls that were told an address, and whose record was then lost without their release.
         lost,
         /// Those that still had none at the end.

@@ -68,7 +68,7 @@ struct RunRow<'a> {
     allocate_p99_s: Option<Seconds>,
     /// Releases of the pool that ended, done or given up.
     pool_releases: Option<u64>,
-    /// Of releases and recoveries: attempts that met a conflict, and those that gave up.
+    /// Attempts of releases that met a conflict, and releases that gave up.
     pool_other_conflicts: Option<u64>,
     pool_other_exhausted: Option<u64>,
     /// Addresses that Spiderpool's controller reclaimed, and those of them that somebody answered on.

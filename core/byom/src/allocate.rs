@@ -78,7 +78,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             let answer = match decision.answer {
                 Err(Refusal::Missing | Refusal::NullMap) => {
                     drop(guard.take());
-                    self.rebuild(budget, effort).await?;
+                    self.rebuild(true, budget, effort).await?;
                     continue;
                 }
                 Err(Refusal::NoAvailable { predecessor }) => {

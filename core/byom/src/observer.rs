@@ -136,6 +136,10 @@ pub enum Step<'a> {
     RecoverEnded {
         /// How.
         result: Result<&'a Recovered, &'a PoolError>,
+        /// What it took.
+        effort: &'a Effort,
+        /// Whether that is part of what an allocation or a release took, which waited for it.
+        of_call: bool,
         /// How long it took.
         took: Duration,
     },

@@ -52,6 +52,13 @@ impl Effort {
     }
 }
 
+/// When a release or a recovery began, and what the operation that it is part of had taken until then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) at: Duration,
+    pub(super) effort: Effort,
+}
+
 /// How an operation ended, and what it took.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {

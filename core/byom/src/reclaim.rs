@@ -58,7 +58,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 Ok(Some(document)) => document,
                 Ok(None) => return Ok(Vec::new()),
                 Err(PoolError::Reading(ReadError::Missing | ReadError::NullMap)) => {
-                    return self.rebuild(budget, &mut effort).await.map(|()| Vec::new());
+                    return self.rebuild(false, budget, &mut effort).await.map(|()| Vec::new());
                 }
                 Err(error) => return Err(error),
             };

@@ -1,12 +1,10 @@
 //! Bringing the list of available addresses in line with the configuration (B §4).
 
-use std::time::Duration;
-
 use super::decide::{Answer, Command, Recovered, Refusal};
 use super::driver::{Budget, VmPool};
 use super::error::{PoolError, ReadError};
 use super::observer::Step;
-use super::outcome::{Context, Effort, Outcome};
+use super::outcome::{Begun, Context, Effort, Outcome};
 use super::owners::Owners;
 use super::vm::VmAccess;
 use kube_machinery::client::Client;
@@ -25,33 +23,35 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     pub async fn recover(&self, context: Context) -> Outcome<Recovered> {
         let mut effort = Effort::default();
         let policy = self.policy();
-        let since = self.recover_begun();
+        let begun = self.recover_begun(&effort);
         let result = if policy.recover_decide_once || policy.reset_after_read_error {
             self.recover_as_upstream(&mut effort).await
         } else {
             let budget = self.budget(context);
             self.within(budget.deadline, self.recover_within(budget, &mut effort)).await
         };
-        self.recover_ended(since, &result);
+        self.recover_ended(begun, false, &result, &effort);
         Outcome { result, effort }
     }
 
-    /// Makes a document that was lost anew, from the live owners.
-    pub(super) async fn rebuild(&self, budget: Budget, effort: &mut Effort) -> Result<(), PoolError> {
-        let since = self.recover_begun();
+    /// Makes a document that was lost anew, from the live owners. `of_call` says whether an allocation or a release waits for it, and tells
+    /// its effort as part of its own.
+    pub(super) async fn rebuild(&self, of_call: bool, budget: Budget, effort: &mut Effort) -> Result<(), PoolError> {
+        let begun = self.recover_begun(effort);
         let result = self.recover_within(budget, effort).await;
-        self.recover_ended(since, &result);
+        self.recover_ended(begun, of_call, &result, effort);
         result.map(drop)
     }
 
-    fn recover_begun(&self) -> Duration {
+    fn recover_begun(&self, effort: &Effort) -> Begun {
         self.owners.observe(Step::RecoverBegun);
-        self.env.monotonic()
+        Begun { at: self.env.monotonic(), effort: *effort }
     }
 
-    fn recover_ended(&self, since: Duration, result: &Result<Recovered, PoolError>) {
-        let took = self.env.monotonic().saturating_sub(since);
-        self.owners.observe(Step::RecoverEnded { result: result.as_ref(), took });
+    fn recover_ended(&self, begun: Begun, of_call: bool, result: &Result<Recovered, PoolError>, effort: &Effort) {
+        let took = self.env.monotonic().saturating_sub(begun.at);
+        let effort = &effort.since(&begun.effort);
+        self.owners.observe(Step::RecoverEnded { result: result.as_ref(), effort, of_call, took });
     }
 
     async fn recover_within(&self, mut budget: Budget, effort: &mut Effort) -> Result<Recovered, PoolError> {

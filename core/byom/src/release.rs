@@ -9,18 +9,11 @@ use super::document::PoolDocument;
 use super::driver::{Budget, VmPool};
 use super::error::{PoolError, ReadError};
 use super::observer::{Releaser, Step};
-use super::outcome::{Context, Effort, Outcome, Released};
+use super::outcome::{Begun, Context, Effort, Outcome, Released};
 use super::owners::Owners;
 use super::vm::{Reboot, VmAccess};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-
-/// When a release began, and what the operation that it is part of had taken until then.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    at: Duration,
-    effort: Effort,
-}
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// Releases the allocation `id`. Safe to repeat, and to be repeated after any error.
@@ -100,7 +93,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
             };
             match self.decide(&snapshot, Command::Release { id }).answer {
-                Err(Refusal::Missing | Refusal::NullMap) => self.rebuild(budget, effort).await?,
+                Err(Refusal::Missing | Refusal::NullMap) => self.rebuild(true, budget, effort).await?,
                 answer => break answer?,
             }
         };

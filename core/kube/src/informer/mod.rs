@@ -220,7 +220,8 @@ impl<K> Clone for StoreReader<K> {
 }
 
 impl<K: Object> StoreReader<K> {
-    /// A handle that shows what others have read: it never asks for what has arrived since, so it may be used where the connection is locked.
+    /// A handle that shows what others have read. It never asks for what has arrived since, so it may be used where the connection is
+    /// locked.
     pub fn as_last_read(&self) -> Self {
         Self { catches_up: false, ..self.clone() }
     }

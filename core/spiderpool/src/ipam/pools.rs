@@ -311,7 +311,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 
     /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
     ///
-    /// For a NIC that has no record left, a pool that had some of `uid` is in doubt no longer: it has another version since then, so that no
+    /// For a NIC that has no record left, a pool that had some of `uid` is in doubt no longer: it has another version since then, so no
     /// earlier write can be carried out.
     pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
         let (mut had, mut left) = (false, Vec::new());

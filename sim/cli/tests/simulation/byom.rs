@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ipam_byom::Policy;
 use ipam_reports::finding::Violation;
+use ipam_reports::pool::PoolCounts;
 use sim_harness::deviation;
 use sim_harness::deviation::DeviationName;
 use sim_harness::plan::Plan;
@@ -146,4 +147,14 @@ fn each_lost_update_schedule_of_the_reference_happens_upstream_without_a_fault()
     assert!(happens(&|run| lost(run, "is back")), "L4, B L6: a release undone");
     let recovering = upstream(row("negative/byom.toml", "byom-recover-decide-once"));
     assert!(violations(&recovering, 100).iter().any(|(_, violation)| violation.claim == "recovery-keeps-records"), "L5: recovery");
+}
+
+#[test]
+fn what_recoveries_met_is_counted_beside_calls_and_releases() {
+    let faults = row("chaos/byom-faults.toml", "byom-faults");
+    let counts = |seed| outcome(&faults.draw(seed)).figures.pool.expect("a pool is counted").counts;
+    let counts: Vec<_> = (0..40).map(counts).collect();
+    let sum = |of: fn(&PoolCounts) -> u64| counts.iter().map(of).sum::<u64>();
+    let (recoveries, conflicts) = (sum(|run| run.recoveries), sum(|run| run.recovery_conflicts));
+    assert!(recoveries > 0 && conflicts > 0, "{recoveries} recoveries met {conflicts} conflicts");
 }

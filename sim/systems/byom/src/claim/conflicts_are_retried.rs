@@ -145,7 +145,7 @@ pub(super) mod tests {
         on_stage("conflicts-are-retried", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
             let fails = |stage: &mut Stage| {
-                stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::Writing), effort: Effort::default() });
+                stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::Writing), effort: Effort::default(), of_call: false });
             };
             stage.recover(adaptor);
             stage.wrote(adaptor, Reason::AlreadyExists);

@@ -199,7 +199,7 @@ impl Stage {
     }
 
     pub(super) fn recovered(&mut self, process: ProcessId) {
-        self.note(process, PoolNote::RecoverEnded { result: Ok(Recovered::default()), effort: Effort::default() });
+        self.note(process, PoolNote::RecoverEnded { result: Ok(Recovered::default()), effort: Effort::default(), of_call: false });
     }
 
     pub(super) fn vm(&mut self, address: &str, change: VmChange) {

@@ -128,9 +128,16 @@ impl PoolMeter {
             }
             PoolNote::ReleaseEnded { effort, .. } => {
                 self.counts.releases += 1;
-                self.other(effort);
+                self.counts.other_conflicts += u64::from(effort.conflicts);
+                self.counts.other_exhausted += u64::from(effort.exhausted);
+                self.mutex_wait += effort.mutex_wait;
             }
-            PoolNote::RecoverEnded { effort, .. } => self.other(effort),
+            PoolNote::RecoverEnded { effort, of_call: false, .. } => {
+                self.counts.recoveries += 1;
+                self.counts.recovery_conflicts += u64::from(effort.conflicts);
+                self.counts.recovery_exhausted += u64::from(effort.exhausted);
+                self.mutex_wait += effort.mutex_wait;
+            }
             PoolNote::Vm { change: VmChange::Rebooting { tenant: Some(tenant), fence }, .. } => {
                 let serves = self.calls.get(tenant).is_some_and(|call| call.holds.is_some() && !call.released);
                 self.counts.foreign_reboots += u64::from(serves && fence.as_ref() != Some(tenant));
@@ -156,12 +163,6 @@ impl PoolMeter {
             }
             call.ended = Some(ended);
         }
-    }
-
-    fn other(&mut self, effort: &Effort) {
-        self.counts.other_conflicts += u64::from(effort.conflicts);
-        self.counts.other_exhausted += u64::from(effort.exhausted);
-        self.mutex_wait += effort.mutex_wait;
     }
 
     /// The record of `id` is gone.

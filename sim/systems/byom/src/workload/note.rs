@@ -120,8 +120,10 @@ pub enum PoolNote {
     RecoverEnded {
         /// What it left, or why it failed.
         result: Result<Recovered, Failure>,
-        /// Always zero: a process of the pool does not tell what its recovery took.
+        /// The requests, conflicts and waits that it took.
         effort: Effort,
+        /// Whether they are part of what an allocation or a release took, which waited for it.
+        of_call: bool,
     },
     /// Something happened to a VM.
     Vm {

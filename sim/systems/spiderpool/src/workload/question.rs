@@ -12,8 +12,8 @@ pub(crate) type Known = dyn Cluster + Send + Sync;
 
 /// A request for addresses, and what the agent knows that decides on it.
 ///
-/// The caches are the agent's own, as it has read them. They show what it knew for as long as the note is told, and later states after that:
-/// who keeps a note does not keep them.
+/// The caches are the agent's own, as it has read them. They show what it knew for as long as the note is told, and later states after
+/// that: who keeps a note does not keep them.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub(crate) request: AddRequest,

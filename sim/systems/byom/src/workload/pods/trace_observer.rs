@@ -36,9 +36,9 @@ impl Observer for TraceObserver {
                 PoolNote::ReleaseEnded { id: id.clone(), by: released_by(by), failure, effort: *effort, took }
             }
             Step::RecoverBegun => PoolNote::RecoverBegun,
-            Step::RecoverEnded { result, .. } => {
-                let effort = ipam_byom::Effort::default();
-                PoolNote::RecoverEnded { result: result.copied().map_err(|error| Failure::of(error, &effort)), effort }
+            Step::RecoverEnded { result, effort, of_call, .. } => {
+                let result = result.copied().map_err(|error| Failure::of(error, effort));
+                PoolNote::RecoverEnded { result, effort: *effort, of_call }
             }
             // The kubelet says what became of a start; PeerPods are seen in the API.
             Step::ReleaseBegun { id: None, .. }

@@ -260,7 +260,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         facts.over = suspect.over.then(|| uid.clone());
         let about_endpoint = records.is_empty().then_some((None, None));
         let cases = records.iter().map(|(pool, ip)| (Some(pool), Some(*ip))).chain(about_endpoint);
-        let (mut what, mut decisive, mut endpoint_goes) = (Vec::new(), None::<Verdict>, false);
+        let (mut what, mut decisive, mut kept, mut endpoint_goes) = (Vec::new(), None::<Verdict>, None::<Verdict>, false);
         for (pool, ip) in cases {
             let verdict = self.judge(&facts, (without_bare_slash(key), uid, ip), *due, leading).await;
             let record = facts.view(without_bare_slash(key), uid, ip, *due);
@@ -271,9 +271,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             if let (true, Some(pool), Some(ip)) = (verdict.release, pool, ip) {
                 what.push(Target { pool: pool.clone(), ip, uid: uid.clone() });
             }
+            if !verdict.release && ip.is_some_and(|ip| by_ref(&facts.endpoint).there().is_some_and(|endpoint| is_named(endpoint, ip))) {
+                kept = Some(verdict);
+            }
             if decisive.is_none_or(|decisive| decisive.keeps_all()) {
                 decisive = Some(verdict);
             }
+        }
+        // Its owner was asked for each record, and is there again: all go with the endpoint, or none.
+        if let Some(kept) = kept.filter(|_| suspect.whole && endpoint_goes) {
+            return Ok((kept, None));
         }
         let verdict = decisive.expect("there is at least one case");
         let endpoint = if !endpoint_goes {
@@ -295,6 +302,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let order = (!nothing).then(|| Order { by: *by, key: key.clone(), what, endpoint, row: verdict.row });
         Ok((verdict, order))
     }
+}
+
+/// Whether an endpoint names an address.
+fn is_named(endpoint: &SpiderEndpoint, ip: IpAddr) -> bool {
+    entries_of(endpoint).iter().any(|(_, named)| *named == ip)
 }
 
 /// The key as a record has it: one without a namespace has no slash.

@@ -528,6 +528,26 @@ fn of_two_records_of_a_pod_that_is_gone_the_one_in_use_stays() {
 }
 
 #[test]
+fn nothing_goes_of_a_place_that_is_back_when_the_last_of_its_records_is_looked_at() {
+    for back_at in 1..=4 {
+        let scene = Scene::new(Policy::hardened());
+        scene.stateful_set(0);
+        scene.endpoint("db-0", "u1", Owner::StatefulSet, &[("p4", "10.0.0.1"), ("p6", "fd00::1")]);
+        let mut asked = 0;
+        scene.world.script(move |name, world| {
+            asked += u32::from(name == "get StatefulSet");
+            if name == "get StatefulSet" && asked == back_at {
+                world.change("StatefulSet", &ObjectKey::namespaced("ns", "db"), |set| set["spec"]["replicas"] = json!(1));
+            }
+            Deed::Serve
+        });
+        scene.scan();
+        let stays = (scene.records() == ["u1", "u1"], scene.is_served("db-0", "u1"));
+        assert_eq!(stays, (back_at <= 2, back_at <= 2), "back before request {back_at} for the set");
+    }
+}
+
+#[test]
 fn a_pod_whose_del_did_its_work_costs_no_request() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u1", Owner::Nobody);

@@ -19,7 +19,7 @@ pub enum AddressKey {
 }
 
 impl AddressKey {
-    /// What `text` means.
+    /// The address that `text` spells, an IPv4-mapped one as IPv4; any text that [`parse`] does not take is [`Other`](Self::Other).
     pub fn of(text: &str) -> Self {
         match parse(text) {
             Some((IpAddr::V6(ip), Some(zone))) => Self::Zoned(ip, zone.into()),

@@ -7,7 +7,7 @@ pub struct Deviation<P: 'static> {
     pub name: &'static str,
     /// Whether upstream behaves like this.
     pub upstream: bool,
-    /// The switch.
+    /// The field of the policy that turns it on.
     pub switch: fn(&mut P) -> &mut bool,
 }
 

@@ -23,7 +23,7 @@ use crate::word_hash::WordHash;
 ///
 /// `a == b` exactly if `a.to_text() == b.to_text()`, and `from_text(to_text(a)) == a`.
 pub trait TextForm: Clone + Eq {
-    /// The canonical text.
+    /// The text that a typed cell is written as; equal values have equal texts.
     fn to_text(&self) -> String;
 
     /// Reads a text, canonical or not.

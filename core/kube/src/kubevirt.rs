@@ -69,7 +69,7 @@ pub struct VirtualMachineSpec {
     /// What its instance is made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<InstanceTemplate>,
-    /// The other fields.
+    /// The fields of `spec` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -84,7 +84,7 @@ pub struct InstanceTemplate {
     /// The desired state of the instance.
     #[serde(default)]
     pub spec: VirtualMachineInstanceSpec,
-    /// The other fields.
+    /// The fields of `spec.template` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -127,7 +127,7 @@ pub struct VirtualMachineStatus {
     /// Whether its instance runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// The other fields.
+    /// The fields of `status` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -162,7 +162,7 @@ pub struct VirtualMachineInstanceSpec {
     /// Seconds the guest has to shut down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<i64>,
-    /// The other fields.
+    /// The fields of `spec` that have no name here, such as `domain`; kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -230,10 +230,10 @@ pub struct VirtualMachineInstanceStatus {
     /// The nodes of its live pods by the pods' UIDs: two during a migration.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub active_pods: BTreeMap<String, String>,
-    /// The latest migration.
+    /// The latest migration, whether it goes on or is over; `None` until the first one has its target pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migration_state: Option<MigrationState>,
-    /// The other fields.
+    /// The fields of `status` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -267,10 +267,10 @@ pub struct MigrationState {
     /// Whether it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<bool>,
-    /// Whether it failed.
+    /// Whether it ended without the instance having moved; set together with `completed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<bool>,
-    /// The other fields.
+    /// The fields of `migrationState` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -303,7 +303,7 @@ pub struct VirtualMachineInstanceMigrationSpec {
     /// The instance, in the same namespace.
     #[serde(default)]
     pub vmi_name: String,
-    /// The other fields.
+    /// The fields of `spec` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -315,7 +315,7 @@ pub struct VirtualMachineInstanceMigrationStatus {
     /// `Pending`, `Scheduling`, `Scheduled`, `PreparingTarget`, `TargetReady`, `Running`, `Succeeded` or `Failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// The other fields.
+    /// The fields of `status` that have no name here, kept as they came.
     #[serde(flatten)]
     pub rest: Unread,
 }

@@ -11,15 +11,15 @@ pub const VALUE_MAX: usize = 63;
 /// A selector that Kubernetes refuses to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidSelector {
-    /// No such operator.
+    /// An operator other than `In`, `NotIn`, `Exists` and `DoesNotExist`, which are case-sensitive.
     #[error("{0:?} is not a valid label selector operator")]
     Operator(String),
     /// `In` and `NotIn` need values, `Exists` and `DoesNotExist` must have none.
     #[error("operator {operator} of label {key:?} has {count} values")]
     Values {
-        /// The label.
+        /// The key of the requirement, which has not been checked.
         key: String,
-        /// The operator.
+        /// One of the four known operators.
         operator: String,
         /// The number of values.
         count: usize,

@@ -77,7 +77,7 @@ impl<T: Clone> Sender<T> {
         }
     }
 
-    /// The value.
+    /// A copy of the value that was set last, or of the first one.
     pub fn get(&self) -> T {
         self.0.state.lock().unwrap().value.clone()
     }
@@ -97,7 +97,7 @@ impl<T> Clone for Receiver<T> {
 }
 
 impl<T: Clone> Receiver<T> {
-    /// The value.
+    /// A copy of the latest value, also once nobody is left to set it. It does not count as seen by that.
     pub fn get(&self) -> T {
         self.shared.state.lock().unwrap().value.clone()
     }

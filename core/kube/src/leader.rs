@@ -40,7 +40,7 @@ pub enum Phase {
     Leading,
     /// Was leader and could not renew in time. Final: the owner should exit, as nobody knows what its work holds.
     Lost,
-    /// Cancelled. Final.
+    /// [`Election::cancel`] was called, or the [`Election`] dropped, before leadership was lost. Final.
     Cancelled,
 }
 

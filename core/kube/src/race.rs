@@ -9,14 +9,14 @@ use pin_project_lite::pin_project;
 /// Which of two futures finished first, and its output.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// The first one's.
+    /// The first one finished, or both were ready: its output.
     Left(A),
-    /// The second one's.
+    /// The second one finished, and the first was not ready: its output.
     Right(B),
 }
 
 pin_project! {
-    /// See [`race`].
+    /// The future that [`race`] returns; it resolves to an [`Either`].
     #[must_use = "a race does nothing until it is awaited"]
     pub struct Race<A, B> {
         #[pin]

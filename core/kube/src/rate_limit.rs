@@ -41,7 +41,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket.
+    /// A bucket that holds `limit.burst` tokens at monotonic time 0.
     pub fn new(limit: RateLimit) -> Self {
         Self { limit, tokens: f64::from(limit.burst), counted_at: Duration::ZERO, last_due: Duration::ZERO }
     }

@@ -50,7 +50,7 @@ impl<T: Ord + Clone + fmt::Debug, V> fmt::Debug for WorkQueue<T, V> {
 }
 
 impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
-    /// An empty queue.
+    /// An empty queue without failures, whose delays pass by the monotonic clock of `env`.
     pub fn new(env: V) -> Self {
         let state = State { queue: Queue::default(), limiter: FailureLimiter::default() };
         Self { env, shared: Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }) }
@@ -62,7 +62,7 @@ impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
         result
     }
 
-    /// Queues `item` now.
+    /// Queues `item` without a delay, unless it is queued already. One that is being processed is queued again when that ends.
     pub fn add(&self, item: T) {
         self.change(|state| state.queue.add(item));
     }

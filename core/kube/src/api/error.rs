@@ -13,41 +13,41 @@ use super::ObjectKey;
 pub enum Reason {
     /// Empty: etcd's raw errors arrive this way (500) and are ambiguous for writes.
     Unknown,
-    /// 401.
+    /// 401: the server does not know who asks; credentials have to be refreshed.
     Unauthorized,
-    /// 403.
+    /// 403: denied by RBAC, a webhook or a quota, or the namespace is terminating (as a cause).
     Forbidden,
-    /// 404.
+    /// 404: there is no such object, as far as the answering server knows: a cache may lag (K §2.1).
     NotFound,
     /// 409: the name is taken. Not a conflict in the sense of optimistic locking.
     AlreadyExists,
     /// 409: changed since it was read, or a precondition failed.
     Conflict,
-    /// 410.
+    /// 410 in its legacy form: start again from a list, as after [`Expired`](Self::Expired).
     Gone,
-    /// 422.
+    /// 422: the object, the patch or the options break a rule; the same request fails again.
     Invalid,
     /// 500 with a retry hint: ambiguous for writes.
     ServerTimeout,
     /// 504: ambiguous for writes, which may also commit later.
     Timeout,
-    /// 429.
+    /// 429: overload, caches that are not ready, or an eviction over budget. Not executed: ask again after the delay.
     TooManyRequests,
-    /// 400.
+    /// 400: malformed; the same request fails again.
     BadRequest,
-    /// 405.
+    /// 405: the resource does not have this verb.
     MethodNotAllowed,
-    /// 406.
+    /// 406: no media type that the request accepts can be served.
     NotAcceptable,
-    /// 413.
+    /// 413: the body is too large, or a JSON patch has too many operations (K §2.9).
     RequestEntityTooLarge,
-    /// 415.
+    /// 415: a content type that is not read here, such as a strategic merge patch of a custom resource (K §2.9).
     UnsupportedMediaType,
-    /// 500.
+    /// 500: an error inside the server, or a webhook that could not be called (`failurePolicy: Fail`). Ambiguous for writes.
     InternalError,
     /// 410: the resourceVersion is too old.
     Expired,
-    /// 503.
+    /// 503: shutting down, or a proxy reaches no server. Mostly not executed, but ambiguous for writes.
     ServiceUnavailable,
 }
 
@@ -104,7 +104,7 @@ impl Reason {
 pub struct Cause {
     /// The machine-readable type, such as `FieldValueForbidden`.
     pub reason: Cow<'static, str>,
-    /// What is wrong.
+    /// What is wrong, for people; with `field` in front of it a part of the message of [`Reason::Invalid`].
     pub message: Cow<'static, str>,
     /// The field path; may be empty.
     pub field: Cow<'static, str>,
@@ -121,7 +121,7 @@ pub struct Details {
     pub kind: Cow<'static, str>,
     /// The object's UID, where the error is about one incarnation.
     pub uid: Option<String>,
-    /// Single causes.
+    /// What exactly is wrong: one for each field that is invalid, and types such as `ResourceVersionTooLarge`. Often empty.
     pub causes: Vec<Cause>,
     /// Seconds after which a retry makes sense; 0 = not given. The header `Retry-After` is sent exactly when it is positive.
     pub retry_after_seconds: u32,
@@ -132,9 +132,9 @@ pub struct Details {
 /// The message is made on demand: most errors are handled by their reason and never printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// HTTP status code.
+    /// HTTP status code of the answer: [`Reason::code`], unless whoever refused chose another one.
     pub code: u16,
-    /// Machine-readable reason.
+    /// What a client branches on; left out on the wire if [`Reason::Unknown`].
     pub reason: Reason,
     /// What the message says besides the part that reason and details imply; see [`Status::message`]. It comes after
     /// that part, but before `already exists` unless it begins with a comma.
@@ -166,7 +166,7 @@ impl Status {
         self
     }
 
-    /// Adds a cause.
+    /// Appends to `details.causes`, whose order the message of [`Reason::Invalid`] keeps.
     pub fn cause(mut self, cause: Cause) -> Self {
         self.details.causes.push(cause);
         self
@@ -284,14 +284,14 @@ pub enum ApiError {
     /// A filter or a proxy in front of the API server answered in plain text (429 and 503 of K §2.11).
     #[error("{text}")]
     Plain {
-        /// HTTP status code.
+        /// HTTP status code: 429 or 503 from such a filter; a proxy may send others.
         code: u16,
-        /// The text.
+        /// The body, which is no Status: [`ApiError::reason`] tells the reason from the code.
         text: &'static str,
         /// The `Retry-After` header in seconds.
         retry_after: Option<u32>,
     },
-    /// No answer came.
+    /// No HTTP answer came, so that there is no code and no reason.
     #[error(transparent)]
     Transport(#[from] TransportError),
 }
@@ -350,7 +350,7 @@ impl ApiError {
         self.reason() == Some(Reason::AlreadyExists)
     }
 
-    /// Reason NotFound.
+    /// Reason NotFound: for a delete as good as success, see [`ignore_not_found`]; from a cache it may be out of date.
     pub fn is_not_found(&self) -> bool {
         self.reason() == Some(Reason::NotFound)
     }

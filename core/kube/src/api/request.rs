@@ -10,19 +10,19 @@ use super::{Object, ObjectKey, Status};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Verb {
-    /// Read one object.
+    /// Read one object by its key (K §2.1).
     Get,
-    /// Read many objects.
+    /// Read all objects of a type, of one namespace or of all, at one revision (K §2.2).
     List,
     /// Open a stream of changes.
     Watch,
-    /// POST.
+    /// POST: fails with AlreadyExists where the name is taken.
     Create,
-    /// PUT.
+    /// PUT: replaces an object; guarded if the body has a resourceVersion (K §2.7).
     Update,
-    /// PATCH.
+    /// PATCH: the server reads, applies the change and writes. Without a resourceVersion it excludes nobody (K §2.9).
     Patch,
-    /// DELETE.
+    /// DELETE: removes the object, or marks it as terminating (K §2.10).
     Delete,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Verb {
 /// A part of an object that is written on its own (K §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subresource {
-    /// `/status`.
+    /// `/status`: the status alone, which an update of the object leaves alone (K §2.8).
     Status,
     /// `/binding` of a Pod (K126): of the body only the name, the UID, if it has one, and `spec.nodeName` count. A real API server takes it
     /// as a POST of a `Binding`.
@@ -81,7 +81,7 @@ impl Subresource {
 /// Whether a write is carried out or only checked (`dryRun=All`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dry {
-    /// Carry it out.
+    /// Carry it out: what succeeds is stored and has an event.
     #[default]
     No,
     /// Do all but the write.
@@ -93,7 +93,7 @@ pub enum Dry {
 pub enum VersionMatch {
     /// That version or a later one.
     NotOlderThan,
-    /// Exactly that version.
+    /// Exactly that version, which may be compacted (Expired) or not yet known (Timeout); not `"0"`.
     Exact,
 }
 
@@ -119,7 +119,7 @@ pub struct ListOptions {
 pub struct WatchOptions {
     /// Events strictly after this version; unset and `"0"` start with the server's cached state.
     pub resource_version: Option<String>,
-    /// Only with `send_initial_events`.
+    /// Must be [`VersionMatch::NotOlderThan`] with `send_initial_events` and unset without; anything else is Invalid.
     pub resource_version_match: Option<VersionMatch>,
     /// Label selector in the text form of `kubectl -l`.
     pub label_selector: Option<String>,
@@ -136,9 +136,9 @@ pub struct WatchOptions {
 /// What must hold for a delete to go ahead (K §2.10).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// The object's UID.
+    /// The UID that the stored object must have: keeps a delete by name from a later incarnation. Looked at first (K094).
     pub uid: Option<String>,
-    /// The object's resourceVersion.
+    /// The resourceVersion that the stored object must have: it has not changed since it was read.
     pub resource_version: Option<String>,
 }
 
@@ -169,22 +169,22 @@ pub struct DeleteOptions {
 /// How a patch is written (K §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
-    /// `application/merge-patch+json`.
+    /// `application/merge-patch+json`: null deletes a key, lists are replaced whole.
     Merge,
-    /// `application/json-patch+json`.
+    /// `application/json-patch+json`: an array of operations; a `test` that fails is Invalid, not a Conflict.
     Json,
     /// `application/strategic-merge-patch+json`: built-in types only.
     Strategic,
-    /// `application/apply-patch+yaml`: server-side apply.
+    /// `application/apply-patch+yaml`: server-side apply, which creates an object that is missing.
     Apply,
 }
 
 /// A patch: the body as the client sent it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
-    /// The content type.
+    /// The content type, which says how `body` is read.
     pub kind: PatchKind,
-    /// The body.
+    /// The patch as JSON: an array for [`PatchKind::Json`], else a part of the object.
     pub body: Arc<serde_json::Value>,
     /// `fieldManager`: who manages the fields that it writes. An apply needs it; otherwise unset = the client, by its name.
     pub manager: Option<Arc<str>>,
@@ -225,19 +225,19 @@ impl Patch {
 pub enum Call<K> {
     /// Read one object. `resource_version`: unset = most recent, `"0"` = any, N = not older than N (K §2.1).
     Get {
-        /// Which object.
+        /// Namespace and name of the object to read.
         key: ObjectKey,
         /// The freshness asked for.
         resource_version: Option<String>,
     },
-    /// Read many objects.
+    /// Read the objects of a type at one revision (K §2.2).
     List {
         /// All namespaces if unset.
         namespace: Option<Arc<str>>,
         /// Freshness, paging and selectors.
         options: ListOptions,
     },
-    /// Create an object.
+    /// Create an object; AlreadyExists where the name is taken, even by one that is terminating.
     Create {
         /// The namespace of the URL; unset for cluster-scoped types.
         namespace: Option<Arc<str>>,
@@ -246,33 +246,33 @@ pub enum Call<K> {
         /// Whether to only check.
         dry: Dry,
     },
-    /// Replace an object.
+    /// Replace an object, which must exist unless it is a Lease; a Conflict if the body has another resourceVersion or UID (K §2.7).
     Update {
         /// The name of the URL.
         key: ObjectKey,
         /// The object as sent.
         body: Arc<K>,
-        /// Only this part.
+        /// Write only this part of it; unset = the object itself.
         subresource: Option<Subresource>,
         /// Whether to only check.
         dry: Dry,
     },
     /// Change an object by a description of the change.
     Patch {
-        /// Which object.
+        /// Namespace and name of the object to change; only an apply may name one that does not exist.
         key: ObjectKey,
-        /// The change.
+        /// The change, and who makes it.
         patch: Patch,
-        /// Only this part.
+        /// Change only this part of it; unset = the object itself.
         subresource: Option<Subresource>,
         /// Whether to only check.
         dry: Dry,
     },
-    /// Delete an object.
+    /// Delete an object, at once or gracefully; what becomes of it: [`Reply::into_remains`].
     Delete {
-        /// Which object.
+        /// Namespace and name of the object to delete.
         key: ObjectKey,
-        /// Grace and preconditions.
+        /// Grace, preconditions, what becomes of dependents, and whether to only check.
         options: DeleteOptions,
     },
 }
@@ -316,7 +316,7 @@ impl<K: Object> Call<K> {
         Call::Update { key: ObjectKey::of(&*body), body, subresource: Some(Subresource::Status), dry: Dry::No }
     }
 
-    /// Changes an object.
+    /// Changes an object as `patch` says. Guarded only if the patch itself sets the resourceVersion (K §2.9).
     pub fn patch(key: &ObjectKey, patch: Patch) -> Self {
         Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No }
     }
@@ -325,7 +325,7 @@ impl<K: Object> Call<K> {
 /// A call and how long its caller is willing to wait.
 #[derive(Clone, Debug)]
 pub struct Request<K> {
-    /// What to do.
+    /// What is asked of the API server; the timeout is no part of it.
     pub call: Call<K>,
     /// The client gives up after this; unset = never (client-go's default, K §4.4). The server is not told.
     pub timeout: Option<Duration>,
@@ -355,7 +355,7 @@ pub struct List<K> {
 pub enum Reply<K> {
     /// The object as stored (200 or 201).
     Object(Arc<K>),
-    /// A list.
+    /// The answer to a list, or one page of it.
     List(List<K>),
     /// The object is gone: a Status with `status: Success` and its UID (K §2.10). Some types answer with the object:
     /// [`Reply::into_remains`].
@@ -408,13 +408,13 @@ impl<K> Reply<K> {
 pub enum WatchEvent<K: ?Sized> {
     /// The object exists, or began to match the selector.
     Added(Arc<K>),
-    /// The object changed.
+    /// The object changed and matches the selector still; its state after the change.
     Modified(Arc<K>),
     /// The object is gone, or ceased to match the selector; carries its last (matching) state and the new revision.
     Deleted(Arc<K>),
     /// All events up to this revision have been sent.
     Bookmark {
-        /// The revision.
+        /// Where to resume: a watch from here misses nothing.
         resource_version: String,
         /// `k8s.io/initial-events-end`: the initial state is complete.
         initial_events_end: bool,

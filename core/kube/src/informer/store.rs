@@ -15,7 +15,7 @@ use crate::api::{Object, ObjectKey, WatchEvent};
 pub enum Notification<K> {
     /// The object was not known before.
     Added {
-        /// The object.
+        /// Its first state that this store has seen.
         object: Arc<K>,
         /// Whether it comes from the first list, or was already there when the handler was added.
         initial: bool,
@@ -23,19 +23,19 @@ pub enum Notification<K> {
     /// The object was known before. Many changes may have become one, nothing may have changed at all (resync,
     /// relist), and after a gap **the two may be different objects of the same name**: compare their UIDs (K148).
     Updated {
-        /// As last known.
+        /// As the store had it until this change.
         old: Arc<K>,
-        /// As known now.
+        /// As the store has it from this change on.
         new: Arc<K>,
     },
     /// The object is gone, or ceased to match the selector (K §2.4).
     Deleted {
-        /// Its last state.
+        /// The state that the event carries, not the stored one: the last that matched, with the revision of the deletion.
         object: Arc<K>,
     },
     /// The object vanished while nobody watched (K147).
     DeletedFinalStateUnknown {
-        /// Which object.
+        /// The key under which the store had it.
         key: ObjectKey,
         /// As last known: a state from before the gap. The incarnation that was deleted may have been another one.
         object: Arc<K>,

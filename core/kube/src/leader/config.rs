@@ -22,7 +22,7 @@ pub enum Renewal {
 /// Who takes part in which election, and how fast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElectionConfig {
-    /// The Lease.
+    /// Namespace and name of the Lease that all candidates of the election share.
     pub lease: ObjectKey,
     /// The candidate. No two processes may ever share it, not even one after the other.
     pub identity: String,
@@ -38,7 +38,7 @@ pub struct ElectionConfig {
     /// Whether to hand the lease back at the end, for a quick successor. Only right if all guarded work has ended
     /// before [`Election::cancel`] is called. Default no.
     pub release_on_cancel: bool,
-    /// Default [`Renewal::WriteFirst`].
+    /// Whether a leader reads before it writes. Default [`Renewal::WriteFirst`].
     pub renewal: Renewal,
 }
 
@@ -54,17 +54,17 @@ pub enum ElectionConfigError {
     /// A leader has to give up before others take over.
     #[error("lease duration {lease_duration:?} must be longer than renew deadline {renew_deadline:?}")]
     LeaseNotLongerThanDeadline {
-        /// As configured.
+        /// As configured, and not longer than the renew deadline.
         lease_duration: Duration,
-        /// As configured.
+        /// As configured: how long a leader tries to renew before it gives up.
         renew_deadline: Duration,
     },
     /// A leader has to get a second try.
     #[error("renew deadline {renew_deadline:?} must be longer than 1.2 times retry period {retry_period:?}")]
     DeadlineNotLongerThanRetry {
-        /// As configured.
+        /// As configured, and too short for a second try.
         renew_deadline: Duration,
-        /// As configured.
+        /// As configured; its jitter may stretch it by the factor 1.2.
         retry_period: Duration,
     },
     /// Zero would be a busy loop.

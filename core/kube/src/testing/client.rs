@@ -19,17 +19,17 @@ pub struct Answer<K> {
 }
 
 impl<K> Answer<K> {
-    /// `result`, at once.
+    /// An answer that takes no virtual time and is `result`, good or bad.
     pub fn now(result: Result<Reply<K>, ApiError>) -> Self {
         Self { after: Duration::ZERO, result }
     }
 
-    /// `object`, at once.
+    /// An answer at once with the object, as reads and most writes get it.
     pub fn object(object: impl Into<Arc<K>>) -> Self {
         Self::now(Ok(Reply::Object(object.into())))
     }
 
-    /// `error`, at once.
+    /// An answer at once that is an error: a Status, or a failure of the transport.
     pub fn error(error: impl Into<ApiError>) -> Self {
         Self::now(Err(error.into()))
     }

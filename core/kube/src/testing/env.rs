@@ -117,7 +117,7 @@ impl TestEnv {
         true
     }
 
-    /// Lets `duration` pass.
+    /// Lets `duration` of virtual time pass: runs each task at the time at which it is due, and sets the clock to the end.
     pub fn advance(&self, duration: Duration) {
         let limit = self.monotonic() + duration;
         while self.step(None) || self.fire(limit) {}

@@ -12,11 +12,11 @@ use super::seconds::Seconds;
 pub struct IpAllocation {
     /// The same as the key under which the record stands, unless somebody edited it by hand.
     pub allocation_id: Arc<str>,
-    /// The VM.
+    /// The VM: canonical as the hardened form records it, but any text can stand in a document.
     pub ip: Address,
     /// The node of the process that made the record.
     pub node_name: Arc<str>,
-    /// The pod.
+    /// The pod as in `metadata.name`, for which the VM was allocated.
     pub pod_name: Arc<str>,
     /// The namespace of the pod. The code upstream has no such field, its document has; `None` = not written.
     pub pod_namespace: Option<Arc<str>>,

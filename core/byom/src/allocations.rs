@@ -18,7 +18,7 @@ pub enum RecordChange<'a> {
     Added(&'a Arc<str>, &'a Arc<IpAllocation>),
     /// They have different records under it.
     Changed {
-        /// The key.
+        /// The key under which both stand: the allocation ID.
         id: &'a Arc<str>,
         /// The record of the earlier one.
         from: &'a Arc<IpAllocation>,

@@ -13,7 +13,7 @@ pub enum Retry {
     Backoff(Backoff),
     /// After attempt k (from 1) a sleep uniform in `[0, min(cap, base * 2^k))`: contenders spread out instead of meeting again.
     FullJitter {
-        /// Attempts in total.
+        /// Attempts in total, the first one included.
         attempts: u32,
         /// Half the bound of the first sleep.
         base: Duration,
@@ -23,7 +23,7 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// What upstream uses.
+    /// What upstream uses: four attempts, with about 10, 50 and 250 ms between them.
     pub const UPSTREAM: Self = Self::Backoff(DEFAULT_BACKOFF);
 
     /// The reference policy of B §8.3.

@@ -31,11 +31,11 @@ pub const STATE_KEY: &str = "allocation-state";
 /// on the JSON form, as for any other type. A client over HTTP needs nothing of this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolConfigMap {
-    /// Metadata.
+    /// The metadata; the pool sets the two labels of B §1.1 when it creates the object, and nothing later.
     pub metadata: ObjectMeta,
     /// The entries that are UTF-8 text; `None` = the field is absent.
     pub data: Option<PoolData>,
-    /// The other entries.
+    /// The entries of `binaryData`, which the pool neither reads nor changes; `None` = the field is absent.
     pub binary_data: Option<BTreeMap<String, ByteString>>,
     /// Whether the entries can no longer change.
     pub immutable: Option<bool>,
@@ -44,9 +44,9 @@ pub struct PoolConfigMap {
 /// `data` of a [`PoolConfigMap`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolData {
-    /// The entry [`STATE_KEY`].
+    /// The entry [`STATE_KEY`]: the document, readable or not; `None` = there is no such entry.
     pub state: Option<JsonText<PoolDocument>>,
-    /// All other entries.
+    /// All other entries, which the pool neither reads nor changes.
     pub others: BTreeMap<String, String>,
 }
 

@@ -26,16 +26,16 @@ pub enum Found<'a> {
     Missing,
     /// The entry is no document.
     Unreadable(InvalidText),
-    /// The document.
+    /// The entry was read. Its map of records may still be null.
     Document(&'a PoolDocument),
 }
 
 /// The pod for which an address is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodName {
-    /// Its name.
+    /// As in `metadata.name`.
     pub name: Arc<str>,
-    /// Its namespace.
+    /// As in `metadata.namespace`.
     pub namespace: Arc<str>,
 }
 
@@ -44,7 +44,7 @@ pub struct PodName {
 pub enum Command<'a> {
     /// An address under an allocation ID; the same one for as long as the ID is not released.
     Allocate {
-        /// The allocation ID.
+        /// The allocation ID of the sandbox that asks (B A1).
         id: &'a Arc<str>,
         /// Who it is for.
         pod: &'a PodName,
@@ -55,7 +55,7 @@ pub enum Command<'a> {
     },
     /// An address back. In the hardened form only given once the VM has booted since (D §1.1).
     Release {
-        /// The allocation ID.
+        /// The allocation ID under which it was allocated.
         id: &'a str,
     },
     /// The list of available addresses as the configuration says.
@@ -83,7 +83,7 @@ pub enum Answer {
 pub struct Recovered {
     /// Records of this node. They are kept, like all others.
     pub own: usize,
-    /// All records.
+    /// The records of all nodes, this one's included.
     pub in_use: usize,
     /// Addresses that can be given away.
     pub available: usize,
@@ -104,7 +104,7 @@ pub enum Refusal {
     /// Upstream's process panics here: it stores into a nil map (B W18).
     #[error("assignment to entry in nil map")]
     Panic,
-    /// `ErrNoAvailableIPs`.
+    /// `ErrNoAvailableIPs`: no address of the list may be taken (B A5).
     #[error("no address is available")]
     NoAvailable {
         /// The allocation of an earlier sandbox of the same pod on this node: the one to release first.
@@ -113,7 +113,7 @@ pub enum Refusal {
     /// `ErrInvalidAllocatedIP`: what is recorded, or was just recorded, is no address.
     #[error("`{0}` is no address")]
     InvalidAddress(Arc<str>),
-    /// `ErrNodeNameDetection`.
+    /// `ErrNodeNameDetection`: an allocation and a recovery need the name of the node (B §4.1).
     #[error("the name of the node is unknown")]
     NoNodeName,
 }
@@ -142,7 +142,7 @@ impl From<Answer> for Decision {
 /// The surroundings of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The configured VMs.
+    /// The configured VMs: what recovery offers, and what released addresses are compared with.
     pub config: &'a PoolConfig,
     /// What is done differently.
     pub policy: &'a Policy,

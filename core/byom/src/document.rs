@@ -19,7 +19,7 @@ use kube_machinery::word_hash::WordHash;
 /// Clones share everything, edits cost O(log n), the length of the text is known without making it.
 #[derive(Clone, Debug, Default)]
 pub struct PoolDocument {
-    /// By allocation ID.
+    /// The records by allocation ID: `allocatedIPs`.
     pub allocated: Allocations,
     /// In the order in which they are offered. (Go's nil slice is not told from an empty one: nothing writes it.)
     pub available: Available,

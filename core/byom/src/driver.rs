@@ -30,7 +30,7 @@ use kube_machinery::race::{Either, race};
 pub struct PoolSettings {
     /// Where the document is kept.
     pub config_map: ObjectKey,
-    /// The configured VMs.
+    /// The configured VMs (`VM_POOL_IPS`), as this process knows them; another process may be configured with others.
     pub config: PoolConfig,
     /// The node of the process; `None` = unknown.
     pub node: Option<Arc<str>>,
@@ -321,7 +321,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// The live owners.
+    /// What the owners have at this moment, as records; fails if they cannot be told.
     pub(super) async fn live_owners(&self) -> Result<Vec<IpAllocation>, PoolError> {
         Ok(self.owners.live().await?)
     }

@@ -39,7 +39,7 @@ pub enum PoolError {
     /// The chosen VM does not answer (only if such VMs are not skipped).
     #[error("VM {address} is not ready: {error}")]
     NotReady {
-        /// The VM.
+        /// The VM that was chosen; no record of it was written.
         address: Address,
         /// What came of the last try.
         error: VmError,
@@ -63,7 +63,7 @@ pub enum PoolError {
     /// the other one.
     #[error("VM {address} is held under allocation `{holder}`")]
     HeldByAnother {
-        /// The VM.
+        /// The VM that refused to boot for this allocation.
         address: Address,
         /// What the VM says.
         holder: Arc<str>,

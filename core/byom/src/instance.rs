@@ -18,7 +18,7 @@ use kube_machinery::race::{Either, race};
 /// A VM that was handed out. Upstream knows it by its address alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The VM.
+    /// The VM, as the allocation told it or a PeerPod names it.
     pub address: Address,
     /// The allocation under which it was handed out: the fence of its release. Keep it with the PeerPod.
     pub allocation_id: Arc<str>,

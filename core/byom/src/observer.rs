@@ -24,7 +24,7 @@ impl Observer for () {
 /// On whose account an address is taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Releaser {
-    /// StopVM (B X3).
+    /// StopVM, for a sandbox that this process knows (B X3).
     Stop,
     /// The clean-up of a start that failed after the VM was the pod's (B S5).
     CleanUp,
@@ -58,16 +58,16 @@ pub enum StartStep {
 pub enum Step<'a> {
     /// The pool is about to be asked for an address.
     Asked {
-        /// The allocation ID.
+        /// The allocation ID of the sandbox (B A1), under which the address is to be recorded.
         id: &'a Arc<str>,
         /// Who it is for.
         pod: &'a PodName,
     },
     /// The pool told an address. In the hardened form it may yet be withdrawn before anybody uses it.
     Told {
-        /// The allocation ID.
+        /// The allocation ID, as in [`Step::Asked`].
         id: &'a Arc<str>,
-        /// The VM.
+        /// The VM that is recorded under `id`.
         address: &'a Address,
         /// What the allocation took.
         effort: &'a Effort,
@@ -76,9 +76,9 @@ pub enum Step<'a> {
     },
     /// The pool told no address.
     NotAllocated {
-        /// The allocation ID.
+        /// The allocation ID, as in [`Step::Asked`].
         id: &'a Arc<str>,
-        /// Why.
+        /// Why there is none. What had been written may still take effect.
         error: &'a PoolError,
         /// What the allocation took.
         effort: &'a Effort,
@@ -87,25 +87,25 @@ pub enum Step<'a> {
     },
     /// The VM has its user data: from here on the sandbox uses the address.
     Ready {
-        /// The allocation ID.
+        /// The allocation ID, as in [`Step::Told`].
         id: &'a Arc<str>,
-        /// The VM.
+        /// The VM, as in [`Step::Told`].
         address: &'a Address,
     },
     /// The start failed. Its clean-up, if there is anything to clean up, follows; a roll-back went before.
     StartFailed {
-        /// The allocation ID.
+        /// The allocation ID of the sandbox, whether or not anything was recorded under it.
         id: &'a Arc<str>,
         /// How far it came.
         step: StartStep,
-        /// Why.
+        /// What StartVM returns.
         error: &'a StartError,
     },
     /// The agent in the VM is ready: StartVM succeeds.
     Running {
-        /// The allocation ID.
+        /// The allocation ID, as in [`Step::Ready`].
         id: &'a Arc<str>,
-        /// The VM.
+        /// The VM that runs the sandbox.
         address: &'a Address,
     },
     /// A release is about to begin.
@@ -114,27 +114,27 @@ pub enum Step<'a> {
         id: Option<&'a Arc<str>>,
         /// The VM, if it is known at this point.
         address: Option<&'a Address>,
-        /// On whose account.
+        /// On whose account; it stays the same to the end.
         by: Releaser,
     },
-    /// The release ended.
+    /// The release ended, well or not.
     ReleaseEnded {
         /// As at its begin.
         id: Option<&'a Arc<str>>,
         /// As at its begin.
         by: Releaser,
-        /// How.
+        /// What was found and done, or why nothing is known to be.
         result: Result<&'a Released, &'a PoolError>,
-        /// What it took.
+        /// The requests and waits since its begin; what an operation around it took before is not counted.
         effort: &'a Effort,
         /// How long it took.
         took: Duration,
     },
     /// A recovery, or the rebuilding of a lost document, is about to begin.
     RecoverBegun,
-    /// It ended.
+    /// The recovery or the rebuilding ended, well or not.
     RecoverEnded {
-        /// How.
+        /// The counts of the document that is left, or why it was not brought in line.
         result: Result<&'a Recovered, &'a PoolError>,
         /// What it took.
         effort: &'a Effort,
@@ -145,9 +145,9 @@ pub enum Step<'a> {
     },
     /// A PeerPod was written, or not: then it is not known whether it will be.
     PeerPodWritten {
-        /// The allocation ID.
+        /// The allocation ID of the record that the PeerPod is to own.
         id: &'a str,
-        /// Its name.
+        /// Namespace and name, which are random at the end.
         peer_pod: &'a ObjectKey,
         /// Why it was not.
         error: Option<&'a ApiError>,
@@ -156,14 +156,14 @@ pub enum Step<'a> {
     PeerPodReleased {
         /// The allocation ID; `None` = it names none.
         id: Option<&'a str>,
-        /// Its name.
+        /// Namespace and name, under which it is gone or about to go.
         peer_pod: &'a ObjectKey,
     },
     /// A PeerPod was marked for deletion and left to the controller.
     PeerPodMarked {
         /// The allocation ID; `None` = it names none.
         id: Option<&'a str>,
-        /// Its name.
+        /// Namespace and name; it stays until the controller removes the finalizer.
         peer_pod: &'a ObjectKey,
     },
 }

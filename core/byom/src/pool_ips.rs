@@ -64,7 +64,7 @@ pub enum BadEntryProblem {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("range `{entry}` has {size} addresses, more than the limit of {limit}; raise MAX_RANGE_IPS or split it")]
 pub struct LongRange {
-    /// As written.
+    /// The entry `FIRST-LAST` as written, without surrounding blanks.
     pub entry: String,
     /// How many addresses it has.
     pub size: u128,

@@ -18,7 +18,7 @@ use kube_machinery::env::Env;
 pub struct PoolStatus {
     /// Addresses that can be given away.
     pub available: usize,
-    /// Records.
+    /// The records of all nodes, owned or not.
     pub in_use: usize,
 }
 

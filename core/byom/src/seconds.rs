@@ -20,7 +20,7 @@ const RANGE: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
 const LAST: i64 = 253_402_207_200;
 
 impl Seconds {
-    /// Go's zero time.
+    /// Go's zero time, which is written as `null` and below every other time.
     pub const ZERO: Self = Self(None);
 
     /// `time`, without its fraction of a second.

@@ -123,7 +123,8 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
     }
 
-    /// Never ends.
+    /// Recovers the list of available addresses and reclaims records without owners at each turn. Never ends; with `byom-leaks-kept` it
+    /// only waits.
     async fn reclaimer(&self) {
         if self.settings.initial.policy.leaks_kept {
             return std::future::pending().await;

@@ -98,7 +98,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         PeerPod::of_allocation(record, pod, pod_uid, || self.env.random())
     }
 
-    /// Writes it, once.
+    /// Writes it with one request. After an error that is ambiguous it may be there.
     pub(super) async fn create(&self, peer_pod: PeerPod, deadline: Option<Duration>) -> Result<Arc<PeerPod>, ApiError> {
         let namespace = peer_pod.metadata.namespace.as_deref().map(Arc::from);
         object(self.send(Call::Create { namespace, body: Arc::new(peer_pod), dry: Dry::No }, deadline).await?)

@@ -12,7 +12,7 @@ use crate::decide::PodName;
 pub struct Sandbox {
     /// Its ID: 64 hexadecimal digits from containerd; never used twice.
     pub id: Arc<str>,
-    /// The pod.
+    /// The pod that the sandbox is of. A later sandbox of the same pod has the same name.
     pub pod: PodName,
     /// The UID of the pod.
     pub pod_uid: Arc<str>,

@@ -14,7 +14,7 @@ use kube_machinery::latest;
 pub(super) enum Written {
     /// It was sent; whether it was stored is not known.
     Perhaps(ObjectKey),
-    /// As last seen.
+    /// It is stored: as the API server last answered it.
     Seen(Arc<PeerPod>),
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// StartVM begins.
+    /// Notes that StartVM begins. The receiver turns true if a StopVM comes meanwhile.
     pub(super) fn begin(&mut self, sandbox: &Sandbox) -> latest::Receiver<bool> {
         self.allocations.insert(sandbox.allocation_id(), sandbox.id.clone());
         let entry = self.entries.entry(sandbox.id.clone()).or_insert_with(|| Entry::new(sandbox.clone()));
@@ -58,7 +58,7 @@ impl Sandboxes {
         entry.stopped.subscribe()
     }
 
-    /// StartVM is over.
+    /// Notes that StartVM is over; a sandbox that was stopped meanwhile is forgotten.
     pub(super) fn end(&mut self, sandbox: &Sandbox) {
         let Some(entry) = self.entries.get_mut(&sandbox.id) else { return };
         entry.starting = false;

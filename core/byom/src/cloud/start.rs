@@ -118,7 +118,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         }
     }
 
-    /// B S5.
+    /// Gives back what a start that failed had got: the VM, then the PeerPod (B S5).
     async fn clean_up(&self, sandbox: &Sandbox, instance: &Instance) {
         self.proxy.shut_down(sandbox).await;
         let released = self.pool.delete_instance(Some(instance), Releaser::CleanUp, Context::BACKGROUND).await;

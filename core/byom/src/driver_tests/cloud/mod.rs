@@ -121,7 +121,7 @@ impl Cloud {
         controller
     }
 
-    /// Starts the controller.
+    /// Starts a controller with the settings of the cluster, as the only replica.
     fn controller(&self) -> Arc<TestController> {
         self.controller_with(ControllerSettings::new(self.settings.clone()))
     }
@@ -158,7 +158,7 @@ impl Cloud {
         object.document().unwrap().parse().unwrap().clone()
     }
 
-    /// The recorded allocations.
+    /// The allocation IDs of all records, ascending.
     fn holders(&self) -> Vec<String> {
         self.document().allocated.iter().map(|(id, _)| id.to_string()).collect()
     }

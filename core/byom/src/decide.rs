@@ -33,9 +33,9 @@ pub enum Found<'a> {
 /// The pod for which an address is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodName {
-    /// As in `metadata.name`.
+    /// The name of the pod, as in `metadata.name`.
     pub name: Arc<str>,
-    /// As in `metadata.namespace`.
+    /// The namespace of the pod, as in `metadata.namespace`.
     pub namespace: Arc<str>,
 }
 

@@ -98,7 +98,7 @@ pub enum Step<'a> {
         id: &'a Arc<str>,
         /// How far it came.
         step: StartStep,
-        /// What StartVM returns.
+        /// Why it failed: what StartVM returns to its caller.
         error: &'a StartError,
     },
     /// The agent in the VM is ready: StartVM succeeds.

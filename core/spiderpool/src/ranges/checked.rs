@@ -10,14 +10,14 @@ use crate::Policy;
 pub struct CheckedRange {
     /// The entry, as written.
     pub text: String,
-    /// The addresses.
+    /// The addresses that are left of the entry: a piece has at least one.
     pub range: IpRange,
 }
 
 /// `ips` without `excludeIPs`, in the order of `ips`, all inside the CIDR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedRanges {
-    /// The pieces.
+    /// The pieces in the order of `ips`; an entry may have several, or none.
     pub ranges: Vec<CheckedRange>,
 }
 

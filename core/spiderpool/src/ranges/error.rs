@@ -10,7 +10,7 @@ pub enum RangeError {
     /// An IP version that is neither 4 nor 6.
     #[error("IP version {0}: must be 4 or 6")]
     Version(i64),
-    /// `spec.ipVersion` is absent.
+    /// `spec.ipVersion` is absent, so that nobody knows of which family the texts are.
     #[error("the IP version is not set; it must be 4 or 6")]
     NoVersion,
     /// No address at all.
@@ -19,15 +19,15 @@ pub enum RangeError {
     /// An end of a range is no address.
     #[error("range `{text}`: `{end}` is no IP address")]
     End {
-        /// As written.
+        /// The whole range, as written.
         text: String,
-        /// The end.
+        /// The end that is no address, as written.
         end: String,
     },
     /// An address or a CIDR of the other family.
     #[error("`{text}` is not of {version}")]
     Family {
-        /// As written.
+        /// The address or the CIDR, as written.
         text: String,
         /// What it must be.
         version: IpVersion,
@@ -53,23 +53,23 @@ pub enum RangeError {
     /// An end of a range, a gateway or a next hop outside the CIDR.
     #[error("`{text}` is outside of {cidr}")]
     Outside {
-        /// As written.
+        /// The address that is outside, as written.
         text: String,
-        /// The CIDR.
+        /// The CIDR of the pool or subnet, as it was read.
         cidr: String,
     },
     /// Two entries of one list share addresses.
     #[error("range `{text}` shares addresses with `{other}`; write each address once")]
     Overlap {
-        /// As written.
+        /// The later entry, as written.
         text: String,
-        /// The earlier entry.
+        /// The earlier entry, as written.
         other: String,
     },
     /// The gateway is one of the addresses.
     #[error("gateway `{gateway}` is in the range `{range}`; exclude it")]
     Gateway {
-        /// As written.
+        /// The gateway, as written.
         gateway: String,
         /// The entry of `ips`.
         range: String,

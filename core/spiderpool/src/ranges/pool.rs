@@ -26,7 +26,7 @@ pub struct PoolAddresses {
 /// Why a pool has no address to give away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// `ips` holds none.
+    /// `ips` holds no address: it is empty, or none of its entries can be read.
     Empty,
     /// All are in `excludeIPs`.
     Excluded,
@@ -71,7 +71,7 @@ impl PoolAddresses {
         Self::new(ips, exclude, reserved, spec.ip_version.ok_or(RangeError::NoVersion)?, policy)
     }
 
-    /// The family.
+    /// The family that `spec.ipVersion` says.
     pub fn version(&self) -> IpVersion {
         self.version
     }

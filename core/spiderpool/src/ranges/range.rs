@@ -28,17 +28,17 @@ impl IpRange {
         (first <= last && last <= version.max()).then_some(Self { version, first, last })
     }
 
-    /// The family.
+    /// The family of all its addresses.
     pub fn version(&self) -> IpVersion {
         self.version
     }
 
-    /// The lowest address.
+    /// The lowest address, which is in the range.
     pub fn first(&self) -> IpAddr {
         self.version.address(self.first)
     }
 
-    /// The highest address.
+    /// The highest address, which is in the range.
     pub fn last(&self) -> IpAddr {
         self.version.address(self.last)
     }
@@ -63,7 +63,7 @@ impl IpRange {
         self.version == other.version && self.first <= other.last && other.first <= self.last
     }
 
-    /// The addresses, ascending.
+    /// The addresses one by one, ascending, both ends included.
     pub fn iter(self) -> impl Iterator<Item = IpAddr> {
         let version = self.version;
         (self.first..=self.last).map(move |number| version.address(number))

@@ -64,7 +64,7 @@ impl IpSet {
         }
     }
 
-    /// The addresses, ascending.
+    /// The addresses one by one: IPv4 before IPv6, each family ascending.
     pub fn iter(&self) -> impl Iterator<Item = IpAddr> {
         self.ranges().flat_map(IpRange::iter)
     }

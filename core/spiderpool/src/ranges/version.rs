@@ -8,14 +8,14 @@ use super::RangeError;
 /// A family of addresses; `spec.ipVersion` holds its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IpVersion {
-    /// IPv4, number 4.
+    /// IPv4, `spec.ipVersion: 4`; IPv4-mapped IPv6 addresses belong to it.
     V4,
-    /// IPv6, number 6.
+    /// IPv6, `spec.ipVersion: 6`.
     V6,
 }
 
 impl IpVersion {
-    /// Both, IPv4 first.
+    /// Both families, IPv4 first: the order in which they are looked at.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// The family of an address. An IPv4-mapped address is an IPv4 address.
@@ -23,7 +23,7 @@ impl IpVersion {
         if ip.to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// 4 or 6.
+    /// The number of the family, 4 or 6, as in `spec.ipVersion`.
     pub fn number(self) -> i64 {
         match self {
             Self::V4 => 4,

@@ -44,7 +44,7 @@ impl PoolItem {
 /// An item of `subnets`, or the annotation `subnet`: of each list only the first element counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubnetItem {
-    /// The NIC.
+    /// The NIC that it is for; it counts in `subnets` only.
     pub interface: String,
     /// The subnet of the IPv4 address.
     pub ipv4: Option<String>,
@@ -128,7 +128,7 @@ pub fn routes(pod: &Pod, policy: &Policy) -> Result<Vec<Route>, SelectError> {
 /// What a namespace says about its default pools of a family, and under which key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceWish {
-    /// Names and patterns.
+    /// Names and patterns, in the order of the annotation; empty = the namespace asks for nothing.
     pub pools: Vec<String>,
     /// The outdated key, if it is there; it is read only without the other one.
     pub outdated: Option<&'static str>,

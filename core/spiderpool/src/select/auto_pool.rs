@@ -17,7 +17,7 @@ use crate::{Policy, SpiderIPPool, names};
 /// The auto pool of one family.
 #[derive(Clone, Debug)]
 pub struct AutoPool {
-    /// The pool.
+    /// The pool, as the cache shows it.
     pub pool: Arc<SpiderIPPool>,
     /// Whether it has the size that it is to have. If not, it is used if nobody can wait any longer.
     pub settled: bool,

@@ -16,29 +16,29 @@ use kube_machinery::api::Object;
 ///
 /// Nothing is read twice to see whether it changed: one decision looks at one state.
 pub trait Cluster {
-    /// A namespace.
+    /// The namespace of this name; `None` = it is not known.
     fn namespace(&self, name: &str) -> Option<Arc<Namespace>>;
-    /// A node.
+    /// The node of this name; `None` = it is not known.
     fn node(&self, name: &str) -> Option<Arc<Node>>;
-    /// A pool.
+    /// The pool of this name, terminating or not; `None` = it is not known.
     fn pool(&self, name: &str) -> Option<Arc<SpiderIPPool>>;
     /// Every pool, in any order.
     fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>));
     /// Every reserved IP object, in any order.
     fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>));
-    /// A subnet.
+    /// The subnet of this name, terminating or not; `None` = it is not known.
     fn subnet(&self, name: &str) -> Option<Arc<SpiderSubnet>>;
-    /// A ReplicaSet.
+    /// The ReplicaSet of this name, whatever its UID; `None` = it is not known.
     fn replica_set(&self, namespace: &str, name: &str) -> Option<Arc<ReplicaSet>>;
-    /// A Deployment.
+    /// The Deployment of this name, whatever its UID; `None` = it is not known.
     fn deployment(&self, namespace: &str, name: &str) -> Option<Arc<Deployment>>;
-    /// A StatefulSet.
+    /// The StatefulSet of this name, whatever its UID; `None` = it is not known.
     fn stateful_set(&self, namespace: &str, name: &str) -> Option<Arc<StatefulSet>>;
-    /// A DaemonSet.
+    /// The DaemonSet of this name, whatever its UID; `None` = it is not known.
     fn daemon_set(&self, namespace: &str, name: &str) -> Option<Arc<DaemonSet>>;
-    /// A Job.
+    /// The Job of this name, whatever its UID; `None` = it is not known.
     fn job(&self, namespace: &str, name: &str) -> Option<Arc<Job>>;
-    /// A CronJob.
+    /// The CronJob of this name, whatever its UID; `None` = it is not known.
     fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>>;
 
     /// What is known already about the addresses of pools. Without one, every decision reads the ranges of all candidates.
@@ -59,27 +59,27 @@ pub trait Cluster {
 /// A cluster in memory, from manifests for instance.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// Namespaces.
+    /// The namespaces, whose labels and annotations count (A §2.1, §3).
     pub namespaces: Kept<Namespace>,
-    /// Nodes.
+    /// The nodes, whose labels `nodeAffinity` selects by.
     pub nodes: Kept<Node>,
-    /// Pools.
+    /// The pools, with their records.
     pub pools: Kept<SpiderIPPool>,
-    /// Reserved IP objects.
+    /// The reserved IP objects, whose addresses no pool gives away.
     pub reserved_ips: Kept<SpiderReservedIP>,
-    /// Subnets.
+    /// The subnets, which auto pools are made from.
     pub subnets: Kept<SpiderSubnet>,
-    /// ReplicaSets.
+    /// The ReplicaSets, which may have a Deployment above them.
     pub replica_sets: Kept<ReplicaSet>,
-    /// Deployments.
+    /// The Deployments at the top of chains of owners.
     pub deployments: Kept<Deployment>,
-    /// StatefulSets.
+    /// The StatefulSets, which control pods themselves.
     pub stateful_sets: Kept<StatefulSet>,
-    /// DaemonSets.
+    /// The DaemonSets, which control pods themselves.
     pub daemon_sets: Kept<DaemonSet>,
-    /// Jobs.
+    /// The Jobs, which may have a CronJob above them.
     pub jobs: Kept<Job>,
-    /// CronJobs.
+    /// The CronJobs at the top of chains of owners.
     pub cron_jobs: Kept<CronJob>,
     /// What is known already about the addresses of pools.
     pub memo: CapacityMemo,

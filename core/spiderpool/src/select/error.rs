@@ -13,9 +13,9 @@ pub enum SelectError {
     /// An owner of the pod is not known (yet).
     #[error("{kind} {name} that controls the pod is not known")]
     MissingOwner {
-        /// Its kind.
+        /// The kind of the owner, as the reference to it says.
         kind: String,
-        /// Its name.
+        /// The name of the owner, in the namespace of the pod.
         name: String,
     },
     /// The annotation `routes` is not what it should be as JSON.
@@ -27,15 +27,15 @@ pub enum SelectError {
     /// A route in the annotation `routes` is none.
     #[error("wrong input, invalid route in Pod annotation ipam.spidernet.io/routes: dst {dst:?}, gw {gw:?}")]
     InvalidRoute {
-        /// Its destination.
+        /// The destination as written: a CIDR if it is right.
         dst: String,
-        /// Its gateway.
+        /// The gateway as written: an address of the same family if it is right.
         gw: String,
     },
     /// An annotation that names pools or subnets is not what it should be as JSON.
     #[error("wrong input, invalid format of annotation {annotation}: {why}")]
     MalformedAnnotation {
-        /// The key.
+        /// The key of the annotation, of the pod or of its namespace.
         annotation: &'static str,
         /// What the decoder says.
         why: String,
@@ -49,7 +49,7 @@ pub enum SelectError {
     /// `ippools` with an interface twice.
     #[error("wrong input, Pod annotation ipam.spidernet.io/ippools has interface {interface} twice")]
     DuplicateInterface {
-        /// The interface.
+        /// The interface that two items name.
         interface: String,
     },
     /// `ippools` without the NIC that is asked for.
@@ -61,13 +61,13 @@ pub enum SelectError {
     /// A pattern that is none.
     #[error("wrong input, {pattern:?} is no pattern for names of pools")]
     BadWildcard {
-        /// The pattern.
+        /// The pattern, as written.
         pattern: String,
     },
     /// The namespace of the pod is not known.
     #[error("namespace {name} is not known")]
     MissingNamespace {
-        /// Its name.
+        /// The namespace, as the pod names it.
         name: String,
     },
     /// No tier names a pool.
@@ -77,7 +77,7 @@ pub enum SelectError {
     /// only: upstream goes on and answers without an address.
     #[error("no IPPool available: {}", without_candidate(nic, what))]
     NoCandidate {
-        /// The NIC.
+        /// The name of the NIC; in nameless mode its index.
         nic: String,
         /// The family, or `no family`.
         what: &'static str,
@@ -87,7 +87,7 @@ pub enum SelectError {
     DuplicatePool {
         /// The family that it is named for.
         family: IpVersion,
-        /// Its name.
+        /// The name that occurs twice, written or behind a pattern.
         pool: String,
     },
     /// A pool does not exist.
@@ -95,15 +95,15 @@ pub enum SelectError {
     MissingPool {
         /// The family that it is named for.
         family: IpVersion,
-        /// Its name.
+        /// The name as written; it may be empty.
         pool: String,
     },
     /// No pool is left for a NIC and family.
     #[error("no IPPool available, all {family} IPPools of {nic} filtered out: {reasons}")]
     AllFiltered {
-        /// The NIC.
+        /// The name of the NIC; in nameless mode its index. The first NIC without a pool.
         nic: String,
-        /// The family.
+        /// The first family of that NIC without a pool.
         family: IpVersion,
         /// The pools and their reasons.
         reasons: Rejections,
@@ -114,21 +114,21 @@ pub enum SelectError {
     /// A subnet annotation that makes no sense (A §2.2).
     #[error("invalid annotation {annotation}: {why}")]
     SubnetInvalid {
-        /// The key.
+        /// The key of the annotation: `subnets` or `subnet` of the pod.
         annotation: &'static str,
-        /// What is wrong.
+        /// What is wrong with its items, for people.
         why: &'static str,
     },
     /// `ippool-ip-number` is no number.
     #[error("invalid annotation ipam.spidernet.io/ippool-ip-number: {text:?}")]
     SubnetBadIpNumber {
-        /// The value.
+        /// The value of the annotation, as written.
         text: String,
     },
     /// `ippool-reclaim` is neither true nor false.
     #[error("invalid annotation ipam.spidernet.io/ippool-reclaim: {text:?}")]
     SubnetBadReclaim {
-        /// The value.
+        /// The value of the annotation, as written.
         text: String,
     },
     /// A subnet annotation on a pod that nothing controls.
@@ -143,25 +143,25 @@ pub enum SelectError {
     /// The auto pool is not there (yet).
     #[error("no {family} auto-created IPPool of subnet {subnet} matches")]
     SubnetNoAutoPool {
-        /// The subnet.
+        /// The name of the subnet, as the annotation says.
         subnet: String,
-        /// The family.
+        /// The family of the pool that is missing.
         family: IpVersion,
     },
     /// More than one auto pool.
     #[error("more than one {family} auto-created IPPool of subnet {subnet} matches")]
     SubnetManyAutoPools {
-        /// The subnet.
+        /// The name of the subnet, as the annotation says.
         subnet: String,
-        /// The family.
+        /// The family that several pools are of.
         family: IpVersion,
     },
     /// A third-party controller's auto pool is not as it should be, and whoever asks has to make it so first (A §8.4).
     #[error("the {family} auto-created IPPool of subnet {subnet} is not ready")]
     SubnetReconcileFailed {
-        /// The subnet.
+        /// The name of the subnet, as the annotation says.
         subnet: String,
-        /// The family.
+        /// The family of the pool that is missing, or of another size or subnet.
         family: IpVersion,
     },
 }

@@ -58,7 +58,7 @@ pub use top_controller::{TopController, Workload, is_alive};
 /// Who asks for pools.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The pod.
+    /// The pod, as whoever decides knows it; its annotations say what it wants.
     pub pod: &'a Pod,
     /// The node that the pod runs on.
     pub node: &'a str,

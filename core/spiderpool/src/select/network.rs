@@ -10,7 +10,7 @@ use crate::names;
 /// The first NIC of a pod.
 pub const FIRST_NIC: &str = "eth0";
 
-/// A Multus network.
+/// A Multus network, by the namespace and the name of its NetworkAttachmentDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Network {
     pub(super) namespace: String,

@@ -12,7 +12,7 @@ use crate::{Policy, PoolIPAllocations, SpiderIPPool};
 pub struct Asker<'a> {
     /// The UID of the pod.
     pub pod_uid: &'a str,
-    /// The NIC.
+    /// The NIC, which the record must name; one that names none is of any NIC.
     pub nic: &'a str,
     /// The most records of a pool.
     pub max_records: u64,
@@ -23,7 +23,7 @@ pub struct Asker<'a> {
 /// The address that a pool gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextFreeIp {
-    /// The address.
+    /// The address, of which the pool holds no record of somebody else.
     pub ip: IpAddr,
     /// The length of the prefix of the pool's subnet.
     pub prefix: u8,
@@ -55,7 +55,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// The public name.
+    /// The public name, in kebab-case; it tells the variant alone.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UsedOut(_) => "used-out",

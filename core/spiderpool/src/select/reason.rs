@@ -9,7 +9,7 @@ pub enum Reason {
     Missing,
     /// The pool is being deleted.
     Terminating,
-    /// `spec.disable`.
+    /// The pool has `spec.disable: true`, and gives no address.
     Disabled,
     /// The pool is of the other family, or of none.
     IpVersion,
@@ -57,7 +57,7 @@ impl Reason {
         Self::Exhausted,
     ];
 
-    /// The public name.
+    /// The public name, in kebab-case, as [`Display`](fmt::Display) writes it.
     pub fn code(self) -> &'static str {
         match self {
             Self::Missing => "missing",

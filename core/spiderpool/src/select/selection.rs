@@ -52,7 +52,7 @@ pub struct NicSelection {
 /// The pools of one NIC and family.
 #[derive(Clone, Debug)]
 pub struct FamilySelection {
-    /// The family.
+    /// The family of these pools, which is on in the settings.
     pub family: IpVersion,
     /// The pools that were named, in the order of the user; pools behind a pattern, and default pools, by name.
     pub candidates: Vec<Candidate>,
@@ -69,7 +69,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The name.
+    /// The name as it was named, or of the pool behind a pattern.
     pub fn name(&self) -> &str {
         self.named.name()
     }

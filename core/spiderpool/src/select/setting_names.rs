@@ -12,7 +12,7 @@ pub enum SettingType {
     Truth,
     /// A whole number from 0 on.
     Number,
-    /// Any text.
+    /// Any text, the empty one included.
     Text,
     /// A table of further settings, none of which concerns addresses.
     Table,

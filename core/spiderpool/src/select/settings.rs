@@ -41,9 +41,9 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is {wanted}, not {value:?}")]
 pub struct BadSetting {
-    /// The name.
+    /// The name of the setting, as in the ConfigMap or the environment.
     pub name: String,
-    /// The value.
+    /// The value as written, which the setting cannot have.
     pub value: String,
     /// What it would be.
     pub wanted: &'static str,

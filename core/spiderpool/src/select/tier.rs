@@ -13,7 +13,7 @@ pub enum Tier {
     PodIPPool,
     /// The annotations of the namespace.
     Namespace,
-    /// The CNI configuration.
+    /// The CNI configuration of the ADD: its `default_ipv4_ippool` and `default_ipv6_ippool`.
     CniConfig,
     /// The pools marked as default.
     ClusterDefault,
@@ -26,7 +26,7 @@ impl Tier {
     /// The rules in the order in which they are asked.
     pub const ALL: [Self; 6] = [Self::Subnet, Self::PodIPPools, Self::PodIPPool, Self::Namespace, Self::CniConfig, Self::ClusterDefault];
 
-    /// The public name.
+    /// The public name, in kebab-case, as [`Display`](fmt::Display) writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Subnet => "subnet",

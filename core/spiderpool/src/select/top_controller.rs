@@ -19,15 +19,15 @@ const CORE: &str = "v1";
 /// The controller at the top of a pod's chain of owners; of an orphan the pod itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopController {
-    /// Its API version.
+    /// As in the object or in the reference to it: `apps/v1`, `batch/v1`, `v1` of an orphan, or any other.
     pub api_version: String,
-    /// Its kind.
+    /// Its kind; `Pod` of an orphan.
     pub kind: String,
     /// Its namespace: that of the pod.
     pub namespace: String,
-    /// Its name.
+    /// Its name, as in `metadata.name`.
     pub name: String,
-    /// Its UID.
+    /// Its UID: that of the object as it is known, or of a third party that in the reference.
     pub uid: String,
     /// What is known of it.
     pub workload: Workload,
@@ -38,17 +38,17 @@ pub struct TopController {
 pub enum Workload {
     /// Nothing controls the pod.
     Orphan,
-    /// A Deployment.
+    /// A Deployment, which controls the pod through a ReplicaSet.
     Deployment(Arc<Deployment>),
     /// A ReplicaSet without a Deployment.
     ReplicaSet(Arc<ReplicaSet>),
-    /// A StatefulSet.
+    /// A StatefulSet, which controls the pod itself.
     StatefulSet(Arc<StatefulSet>),
-    /// A DaemonSet.
+    /// A DaemonSet, which controls the pod itself.
     DaemonSet(Arc<DaemonSet>),
     /// A Job without a CronJob.
     Job(Arc<Job>),
-    /// A CronJob.
+    /// A CronJob, which controls the pod through a Job.
     CronJob(Arc<CronJob>),
     /// A controller of any other kind; only the reference to it was looked at.
     ThirdParty,

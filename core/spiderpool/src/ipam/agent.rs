@@ -26,9 +26,9 @@ pub struct Agent<C, V, K, O = ()> {
     pub(super) caches: K,
     pub(super) observer: O,
     pub(super) config: Arc<AgentConfig>,
-    /// Turns at pools.
+    /// Turns at pools: an ADD or a release waits for all of its pools at once (A §5.6).
     pub(super) limiter: Limiter,
-    /// Turns at pods.
+    /// Turns at pods: operations about one pod follow one another, unless `pod-operations-overlap` is on.
     pub(super) pods: Limiter,
     /// When the process started.
     pub(super) began: Duration,

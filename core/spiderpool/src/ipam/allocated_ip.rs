@@ -17,7 +17,7 @@ pub struct AllocatedIp {
     pub nic: String,
     /// The address, with the prefix of the pool's subnet.
     pub address: IpNet,
-    /// The pool.
+    /// The name of the pool that gave it.
     pub pool: Arc<str>,
     /// The gateway of the pool.
     pub gateway: Option<String>,
@@ -46,7 +46,7 @@ impl AllocatedIp {
         Self { clean_gateway, routes: pool.spec.routes.clone().unwrap_or_default(), ..self.clone() }
     }
 
-    /// The family.
+    /// The family of the address; an IPv4-mapped one counts as IPv4.
     pub fn family(&self) -> IpVersion {
         IpVersion::of(self.address.addr())
     }

@@ -10,7 +10,7 @@ use crate::ranges::IpVersion;
 /// The addresses of a pod, as the plugin is told them. Which NICs are in it depends on [`how`](Self::how) (A §14.20).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddAnswer {
-    /// The addresses.
+    /// One entry for each address; a NIC with both families has two.
     pub ips: Vec<NicAddress>,
     /// The routes, default routes included.
     pub routes: Vec<NicRoute>,
@@ -25,16 +25,16 @@ pub struct NicAddress {
     pub nic: String,
     /// The address, with the prefix of the pool's subnet.
     pub address: IpNet,
-    /// The pool.
+    /// The name of the pool that has the record.
     pub pool: Arc<str>,
-    /// The gateway.
+    /// The gateway of the pool, also where its default route is left out; `None` = the pool has none.
     pub gateway: Option<String>,
     /// Other than 0 only with an IaaS provider.
     pub vlan: i64,
 }
 
 impl NicAddress {
-    /// The family.
+    /// The family of the address; an IPv4-mapped one counts as IPv4.
     pub fn family(&self) -> IpVersion {
         IpVersion::of(self.address.addr())
     }
@@ -43,9 +43,9 @@ impl NicAddress {
 /// One route of one NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicRoute {
-    /// The NIC.
+    /// The NIC, named as in [`NicAddress::nic`].
     pub nic: String,
-    /// Destination and gateway.
+    /// Destination and gateway: a route of the pool or of the pod, or the default route by the pool's gateway.
     pub route: Route,
 }
 

@@ -10,8 +10,8 @@ use kube_machinery::api::ObjectKey;
 
 /// The cached reads of an agent: what selection looks at, pods and endpoints. Each kind may lag on its own.
 pub trait Caches: Cluster + Clone + Send + Sync + 'static {
-    /// A pod.
+    /// The pod of this name; `None` = the cache shows none, yet there may be one.
     fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>>;
-    /// An endpoint.
+    /// The endpoint of this name; `None` = the cache shows none, yet there may be one.
     fn endpoint(&self, key: &ObjectKey) -> Option<Arc<SpiderEndpoint>>;
 }

@@ -65,7 +65,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
-    /// Runs a DEL.
+    /// Runs a DEL whose turn at the pod has come.
     pub(super) async fn del(&mut self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
         let policy = *self.policy();
         // A D1.

@@ -205,7 +205,7 @@ impl Holder<'_> {
         }
     }
 
-    /// A new endpoint.
+    /// A new endpoint of this holder, with the finalizer.
     pub(super) fn endpoint(&self, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let metadata =
             ObjectMeta { owner_references: self.owners(), finalizers: Some(vec![names::FINALIZER.to_owned()]), ..self.key.metadata() };
@@ -265,7 +265,7 @@ pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
 /// Whose an endpoint is, seen from a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointOwnership {
-    /// This very pod's.
+    /// This very pod's: it has the pod's UID.
     Own,
     /// That of the pod's predecessor, whose addresses it inherits.
     Inherited,

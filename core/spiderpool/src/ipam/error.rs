@@ -25,7 +25,7 @@ pub enum PoolError {
     /// An address that is to be re-owned is recorded for somebody else.
     #[error("data broken, IP {ip} is recorded for {holder}")]
     DataBroken {
-        /// The address.
+        /// The address that was to be re-owned.
         ip: IpAddr,
         /// `namespace/name` of who holds it.
         holder: String,
@@ -46,7 +46,7 @@ pub enum PoolError {
     /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.
     #[error("addresses overlap with IPPool {other}; change or delete one of the two")]
     Overlaps {
-        /// The other pool.
+        /// The name of the other pool.
         other: String,
     },
     /// The request outlived its deadline.
@@ -70,9 +70,9 @@ pub enum PoolError {
 /// Why a NIC got no address of a family: each pool that was tried, and why not that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The NIC.
+    /// The name of the NIC; in nameless mode its index.
     pub nic: String,
-    /// The family.
+    /// The family of all these pools.
     pub family: IpVersion,
     /// The pools in the order in which they were tried.
     pub pools: Vec<(String, PoolError)>,
@@ -118,7 +118,7 @@ pub enum IpamError {
     /// The pod of this name is another one than the request is for. The hardened form only.
     #[error("pod {pod} has UID {found}, not {wanted}")]
     Replaced {
-        /// The pod.
+        /// Namespace and name in the request.
         pod: ObjectKey,
         /// The UID in the request.
         wanted: Arc<str>,
@@ -134,17 +134,17 @@ pub enum IpamError {
     /// A pool was not changed as it was to be.
     #[error("IPPool {pool}: {error}")]
     Pool {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why.
+        /// Why it was not changed, or is not known to be.
         error: PoolError,
     },
     /// The endpoint was not read or written.
     #[error("endpoint {endpoint}: {error}")]
     Endpoint {
-        /// The endpoint.
+        /// Namespace and name of the endpoint: the pod's, or those of its VM.
         endpoint: ObjectKey,
-        /// Why.
+        /// The request's error; after an ambiguous one the endpoint may be written all the same.
         error: ApiError,
     },
     /// There is no endpoint (batch release).
@@ -153,7 +153,7 @@ pub enum IpamError {
     /// The endpoint is of another pod (batch release).
     #[error("endpoint {endpoint} has UID {found}, not {wanted}")]
     EndpointOfAnother {
-        /// The endpoint.
+        /// Namespace and name of the endpoint.
         endpoint: ObjectKey,
         /// The UID that was looked for.
         wanted: Arc<str>,
@@ -169,9 +169,9 @@ pub enum IpamError {
     /// The pod, its StatefulSet or its VM could not be read.
     #[error("cannot read {what}: {error}")]
     Reading {
-        /// The kind.
+        /// What was asked for, in words for people: a kind, or `pods of the VM`.
         what: &'static str,
-        /// Why.
+        /// The error of the read.
         error: ApiError,
     },
     /// Status 521: conflicting addresses are not released (`SPIDERPOOL_ENABLED_RELEASE_CONFLICT_IPS`).

@@ -76,7 +76,7 @@ impl FailureCache {
         self.0.lock().unwrap().served.remove(uid);
     }
 
-    /// Everything, by UID.
+    /// The addresses that are remembered, by the UID of the pod.
     pub(super) fn all(&self) -> BTreeMap<Arc<str>, Vec<AllocatedIp>> {
         self.0.lock().unwrap().allocated.clone()
     }

@@ -37,24 +37,24 @@ impl<C, V: Env> std::fmt::Debug for InformerCaches<C, V> {
 /// A kind that not every ADD needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LateKind {
-    /// SpiderSubnets.
+    /// SpiderSubnets: needed by pods with a subnet annotation.
     Subnets,
-    /// ReplicaSets.
+    /// ReplicaSets: needed by pods that one controls, those of Deployments included.
     ReplicaSets,
-    /// Deployments.
+    /// Deployments: needed by pods whose ReplicaSet belongs to one.
     Deployments,
-    /// StatefulSets.
+    /// StatefulSets: needed by pods that one controls.
     StatefulSets,
-    /// DaemonSets.
+    /// DaemonSets: needed by pods that one controls.
     DaemonSets,
-    /// Jobs.
+    /// Jobs: needed by pods that one controls, those of CronJobs included.
     Jobs,
-    /// CronJobs.
+    /// CronJobs: needed by pods whose Job belongs to one.
     CronJobs,
 }
 
 impl LateKind {
-    /// Every such kind.
+    /// All of them, in declaration order.
     pub const ALL: [LateKind; 7] = [
         LateKind::Subnets,
         LateKind::ReplicaSets,

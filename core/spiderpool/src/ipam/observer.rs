@@ -29,7 +29,7 @@ impl Observer for () {
 /// Why records are taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// DEL (A §7.1).
+    /// A DEL of the pod (A §7.1).
     Del,
     /// The pools that the pod is to take addresses from have changed (A §6.3).
     PoolChange,
@@ -46,7 +46,7 @@ pub enum Cause {
 /// What an operation took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Requests that read.
+    /// Requests that read an object or a list, whatever came of them.
     pub reads: u32,
     /// Requests that wrote, or tried to.
     pub writes: u32,
@@ -65,7 +65,7 @@ pub struct Effort {
 /// An operation that is dropped, with its process for instance, has a step that begins it and none that ends it.
 #[derive(Clone, Copy)]
 pub enum Step<'a> {
-    /// An ADD begins.
+    /// An ADD begins; said before anything is read, and before it waits for its turn at the pod.
     AddBegun {
         /// What is asked for.
         request: &'a AddRequest,
@@ -73,7 +73,7 @@ pub enum Step<'a> {
     /// Pools were selected, on the state that `cluster` shows at this very moment (A A8). Also said when the hardened form asks
     /// whether a recorded address is still permitted (A A4, A6).
     Selected {
-        /// The ADD.
+        /// The ADD that asks.
         request: &'a AddRequest,
         /// The pod that it is for, as it was read last.
         pod: &'a Arc<Pod>,
@@ -88,7 +88,7 @@ pub enum Step<'a> {
     },
     /// It was checked whether the pools that a static pod took addresses from are still those it is to take addresses from (A §6.3).
     PoolsCompared {
-        /// The ADD.
+        /// The ADD that asks.
         request: &'a AddRequest,
         /// The pod that it is for, as it was read last.
         pod: &'a Arc<Pod>,
@@ -107,7 +107,7 @@ pub enum Step<'a> {
     TicketsAsked {
         /// The UID of the pod.
         uid: &'a str,
-        /// The pools.
+        /// The names of the pools, which are granted together.
         pools: &'a [Arc<str>],
         /// Tells this wait from all others of the process.
         turn: u64,
@@ -128,22 +128,22 @@ pub enum Step<'a> {
     FailureCacheUsed {
         /// The UID of the pod.
         uid: &'a str,
-        /// The NIC.
+        /// The name of the NIC; in nameless mode its index.
         nic: &'a str,
-        /// The pool.
+        /// The name of the pool that the address is of.
         pool: &'a str,
-        /// The address.
+        /// The address, with the prefix of the pool's subnet.
         address: IpNet,
     },
     /// A pool was asked for an address (A §5.4).
     PoolTried {
         /// The UID of the pod.
         uid: &'a str,
-        /// The NIC.
+        /// The name of the NIC; in nameless mode its index.
         nic: &'a str,
-        /// The family.
+        /// The family that is asked for.
         family: IpVersion,
-        /// The pool.
+        /// The name of the pool that was asked.
         pool: &'a str,
         /// The address, or why none.
         result: Result<IpNet, &'a PoolError>,
@@ -156,22 +156,22 @@ pub enum Step<'a> {
         pod: &'a ObjectKey,
         /// The UID of the new pod.
         uid: &'a str,
-        /// The pool.
+        /// The name of the pool that has the records.
         pool: &'a str,
-        /// The addresses.
+        /// The addresses of this pool that were to be made over.
         addresses: &'a [IpAddr],
         /// Whether that went well.
         result: Result<(), &'a PoolError>,
     },
-    /// An ADD ended.
+    /// An ADD ended, well or not.
     AddEnded {
         /// What was asked for.
         request: &'a AddRequest,
         /// The UID under which addresses are recorded; upstream takes it from its cache (A W6). Empty if the pod was not found.
         uid: &'a str,
-        /// How.
+        /// What the agent answers.
         result: Result<&'a AddAnswer, &'a IpamError>,
-        /// What it took.
+        /// The requests, attempts and waits of the whole ADD.
         effort: &'a Effort,
         /// How long it took.
         took: Duration,
@@ -184,7 +184,7 @@ pub enum Step<'a> {
         uid: &'a str,
         /// The UID that the request names; empty if it names none.
         asked: &'a str,
-        /// Why.
+        /// Why they are taken away; it stays the same to the end.
         cause: Cause,
         /// The records, by pool.
         what: &'a [(Arc<str>, IpAddr)],
@@ -197,21 +197,21 @@ pub enum Step<'a> {
         uid: &'a str,
         /// As at its begin.
         cause: Cause,
-        /// How.
+        /// The error of the first pool that has one; the others were tried all the same.
         result: Result<(), &'a IpamError>,
     },
-    /// A DEL begins.
+    /// A DEL begins; said before anything is read, and before it waits for its turn at the pod.
     DelBegun {
         /// What is asked for.
         request: &'a DelRequest,
     },
-    /// A DEL ended.
+    /// A DEL ended, well or not.
     DelEnded {
         /// What was asked for.
         request: &'a DelRequest,
-        /// How.
+        /// What it did, or why something may be left.
         result: Result<DelOutcome, &'a IpamError>,
-        /// What it took.
+        /// The requests, attempts and waits of the whole DEL.
         effort: &'a Effort,
         /// How long it took.
         took: Duration,
@@ -225,9 +225,9 @@ pub enum Step<'a> {
     BatchEnded {
         /// What was asked for.
         request: &'a BatchRequest,
-        /// How.
+        /// Whether the addresses are given back; after an error something may be left.
         result: Result<(), &'a IpamError>,
-        /// What it took.
+        /// The requests, attempts and waits of the whole batch release.
         effort: &'a Effort,
         /// How long it took.
         took: Duration,

@@ -79,11 +79,11 @@ pub enum PluginError {
 /// What the plugin is called for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The sandbox.
+    /// The sandbox that the interface is in.
     pub container_id: Arc<str>,
-    /// The interface.
+    /// The name of the interface in the sandbox, such as `eth0`.
     pub nic: Arc<str>,
-    /// The pod.
+    /// Namespace and name of the pod, as the runtime tells them.
     pub pod: ObjectKey,
     /// Its UID; empty on runtimes that do not tell it.
     pub pod_uid: Arc<str>,
@@ -94,7 +94,7 @@ pub struct Call {
 pub struct Plugin<A, P> {
     /// The agent of the node.
     pub agent: A,
-    /// The network.
+    /// The network of the node, as this process can look at it.
     pub probe: P,
     /// The `ipam` part of the network configuration.
     pub cni: Arc<IpamConfig>,

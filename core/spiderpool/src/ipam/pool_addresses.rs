@@ -23,7 +23,7 @@ struct Book {
 pub(super) struct Reservations {
     /// The objects that they are made of. They are kept, so that no other object can be in their place.
     of: Vec<Arc<SpiderReservedIP>>,
-    /// The addresses.
+    /// The addresses, or the first text that could not be read.
     pub(super) set: Result<IpSet, RangeError>,
 }
 

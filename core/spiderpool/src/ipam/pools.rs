@@ -22,7 +22,7 @@ use kube_machinery::env::Env;
 /// What an attempt at a pool came to.
 enum Attempt<T> {
     Done(T),
-    /// Somebody was faster.
+    /// Somebody was faster: the write met another version of the pool.
     Conflict,
     /// The write of this resourceVersion may have been carried out, or may still be.
     Unknown(String, ApiError),
@@ -34,7 +34,7 @@ enum Attempt<T> {
 enum Timing {
     /// The caller still waits.
     InTime,
-    /// Nothing.
+    /// Nothing: the write is sent though the caller may have given up.
     Any,
 }
 

@@ -10,11 +10,11 @@ use kube_machinery::api::ObjectKey;
 /// ADD: addresses for one NIC of a pod (A §1.5, §5.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddRequest {
-    /// The sandbox. Nothing depends on it.
+    /// The sandbox that is to be answered. The hardened form notes it in the endpoint; with `sandbox-not-asked` nothing depends on it.
     pub container_id: Arc<str>,
-    /// The NIC.
+    /// The NIC, by its name in the sandbox.
     pub nic: Arc<str>,
-    /// The pod.
+    /// Namespace and name of the pod.
     pub pod: ObjectKey,
     /// The UID of the pod; may be empty, then it is that of the pod which has the name. Upstream only logs it (A W6).
     pub pod_uid: Arc<str>,
@@ -26,25 +26,26 @@ pub struct AddRequest {
     pub deadline: Option<Duration>,
 }
 
-/// DEL: a NIC of a pod is gone. The first one gives back the addresses of all NICs (A §7.1).
+/// DEL: a NIC of a pod is gone. With `first-del-releases-all` the first one gives back the addresses of all NICs (A §7.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelRequest {
-    /// The sandbox. Nothing depends on it.
+    /// The sandbox that is torn down. The hardened form asks whether another one still answers; with `sandbox-not-asked` nothing depends on
+    /// it.
     pub container_id: Arc<str>,
-    /// The NIC.
+    /// The NIC, by its name in the sandbox.
     pub nic: Arc<str>,
-    /// The pod.
+    /// Namespace and name of the pod, which may be gone.
     pub pod: ObjectKey,
     /// The UID of the pod; may be empty, then it is left to reclaim unless the pod is still there.
     pub pod_uid: Arc<str>,
-    /// As in [`AddRequest::deadline`].
+    /// When the caller gives up, as in [`AddRequest::deadline`].
     pub deadline: Option<Duration>,
 }
 
 /// Batch release: the plugin found that an address of the pod does not work (A §5.1 P7, §7.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRequest {
-    /// The pod.
+    /// Namespace and name of the pod, and so of its endpoint.
     pub pod: ObjectKey,
     /// The UID of the pod; may be empty, then it is that of the pod which has the name.
     pub pod_uid: Arc<str>,

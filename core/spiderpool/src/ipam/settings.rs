@@ -131,9 +131,9 @@ impl AgentSettings {
 /// An agent: which node it serves, and how.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The node.
+    /// The name of the node that it serves; a pod that names another one is on that.
     pub node: Arc<str>,
-    /// Its settings.
+    /// What it reads from the ConfigMap and its environment, and what is fixed in upstream's code.
     pub settings: AgentSettings,
     /// What is done differently.
     pub policy: Policy,

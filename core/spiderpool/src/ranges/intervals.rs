@@ -61,7 +61,7 @@ impl Intervals {
         None
     }
 
-    /// The numbers one by one, ascending; of a wide set there is no end to them.
+    /// The numbers one by one, ascending; there may be up to 2^128 of them.
     pub fn iter(&self) -> impl Iterator<Item = u128> {
         self.runs().flat_map(|(first, last)| first..=last)
     }

@@ -10,7 +10,7 @@ use super::RangeError;
 pub enum IpVersion {
     /// IPv4, `spec.ipVersion: 4`; IPv4-mapped IPv6 addresses belong to it.
     V4,
-    /// IPv6, `spec.ipVersion: 6`.
+    /// IPv6, `spec.ipVersion: 6`, without the IPv4-mapped addresses.
     V6,
 }
 

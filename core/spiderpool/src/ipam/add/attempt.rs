@@ -57,7 +57,7 @@ pub(super) enum Setback {
     Again(IpamError),
     /// It is not known whether the endpoint was written: what was allocated must stay.
     Unknown(IpamError),
-    /// The ADD fails.
+    /// The ADD ends with this error, without another look.
     Failed(IpamError),
 }
 

@@ -83,7 +83,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if is_alive(&pod) { Ok((pod, live)) } else { Err(SelectError::DeadPod.into()) }
     }
 
-    /// Runs an ADD.
+    /// Runs an ADD whose turn at the pod has come. `uid` becomes the UID that it records, once the pod is found.
     pub(super) async fn add(&self, request: &AddRequest, uid: &mut Arc<str>) -> Result<AddAnswer, IpamError> {
         let (pod, pod_is_live) = self.pod_of(request).await?;
         *uid = pod.metadata.uid.as_deref().unwrap_or_default().into();

@@ -172,7 +172,7 @@ impl<V: Env> std::fmt::Debug for InformerCaches<V> {
 }
 
 impl<V: Env> InformerCaches<V> {
-    /// Starts to watch.
+    /// Starts the four informers, pods, nodes, endpoints and pools, which list before they watch.
     pub fn start<C: Client>(client: C, env: V, settings: &ReclaimSettings, policy: &Policy) -> Self {
         let patience = settings.list_timeout;
         let (digest, indexes) = (Some(Digest::new(digest_of_pod)), vec![Index::new(OF_VM, of_vm)]);

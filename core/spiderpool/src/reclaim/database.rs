@@ -28,7 +28,7 @@ struct Slot {
 /// What became of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Applied {
-    /// It is new.
+    /// It is in the database; nothing was there under its key.
     Made,
     /// It took the place of this one.
     Replaced(Box<PodEntry>),
@@ -117,7 +117,7 @@ impl Database {
         true
     }
 
-    /// Forgets everything.
+    /// Forgets every entry, and that a scan is due; returns what was forgotten.
     pub(super) fn clear(&mut self) -> Vec<PodEntry> {
         self.missed = None;
         std::mem::take(&mut self.entries).into_values().map(|slot| slot.entry).collect()

@@ -123,9 +123,9 @@ pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings
 /// One pod that is traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodEntry {
-    /// The pod.
+    /// Namespace and name of the pod, which may be gone.
     pub pod: ObjectKey,
-    /// Its UID.
+    /// The UID of the pod; it tells the pod from others of its name.
     pub uid: Arc<str>,
     /// Its node; empty if it has none.
     pub node: Arc<str>,
@@ -135,7 +135,7 @@ pub struct PodEntry {
     pub keeper: Keeper,
     /// Why it is traced.
     pub tracing: Tracing,
-    /// Until when.
+    /// Until when it is left its addresses.
     pub term: Term,
     /// When the entry was made or last changed.
     pub entered: Timestamp,

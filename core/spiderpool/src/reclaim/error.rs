@@ -11,25 +11,25 @@ pub enum ReclaimError {
     /// The records of a pool were not removed.
     #[error("IPPool {pool}: {error}")]
     Pool {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why.
+        /// Why they were not removed, or are not known to be.
         error: PoolError,
     },
     /// The endpoint was not read, marked or let go.
     #[error("endpoint {endpoint}: {error}")]
     Endpoint {
-        /// The endpoint.
+        /// Namespace and name of the endpoint: the pod's, or those of its VM.
         endpoint: ObjectKey,
-        /// Why.
+        /// The error of the request.
         error: ApiError,
     },
     /// The pod, its node, its StatefulSet or its VM could not be read.
     #[error("cannot read {what}: {error}")]
     Reading {
-        /// The kind.
+        /// The kind that was asked for, such as `Pod`.
         what: &'static str,
-        /// Why.
+        /// The error of the read.
         error: ApiError,
     },
     /// It was refused its pools: too many wait.

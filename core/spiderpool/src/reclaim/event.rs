@@ -51,11 +51,11 @@ impl Circumstances<'_> {
 pub enum Event<'a> {
     /// It is there; also said of each pod when an informer starts.
     Added(&'a Pod),
-    /// It changed.
+    /// It changed, or a new list showed it once more.
     Updated {
-        /// As it was.
+        /// The state that was known before.
         old: &'a Pod,
-        /// As it is.
+        /// The state from now on.
         new: &'a Pod,
     },
     /// It is gone; this is its last state.
@@ -85,13 +85,13 @@ impl<'a> Event<'a> {
 pub enum Meaning {
     /// This has to be asked first.
     Ask(Question),
-    /// Nothing.
+    /// Nothing is to be done; the row says why.
     Ignore(Row),
     /// The pod is to be traced.
     Enter(Box<PodEntry>, Row),
     /// It could not be judged. Upstream forgets it; the hardened form comes back to it.
     Lost(Row),
-    /// Upstream's process crashes.
+    /// Upstream's process crashes: `tombstone-crashes` or `nil-fields-crash` is on.
     Crash(Row),
 }
 
@@ -128,7 +128,7 @@ pub(super) fn ended(pod: &Pod) -> Option<Tracing> {
     }
 }
 
-/// I-6 to I-9.
+/// I-6 to I-9: whether the event may end the pod's right to its addresses. An error is a row on which upstream crashes.
 fn candidate(event: &Event<'_>, policy: &Policy) -> Result<Option<Candidate>, Row> {
     let pod = event.pod();
     if matches!(event, Event::Deleted(_) | Event::Tombstone(_)) {

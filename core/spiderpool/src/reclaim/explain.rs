@@ -17,9 +17,9 @@ use kube_machinery::api::ObjectKey;
 /// What a scan would do with a record, or with an endpoint that no record leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// It stays.
+    /// The record, or the endpoint, stays.
     Keep,
-    /// It goes.
+    /// The record goes; whether its endpoint does, too, is said apart.
     Release,
     /// It stays, and its pod is traced until its deadline.
     Track,
@@ -28,7 +28,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The public name.
+    /// The public name: one word in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -56,7 +56,7 @@ pub struct Explanation {
     pub endpoint: bool,
     /// When the pod's right ends or ended, where that is a matter of time.
     pub at: Option<Timestamp>,
-    /// Why.
+    /// The row that decided about the record, or about an endpoint that no record leads to.
     pub row: Row,
     /// Why the endpoint would go or stay, if that was asked.
     pub endpoint_row: Option<Row>,

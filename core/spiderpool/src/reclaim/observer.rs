@@ -28,7 +28,7 @@ impl Observer for () {
 pub enum ScanCause {
     /// The process has started, or somebody else asked for it.
     Asked,
-    /// Leadership was gained.
+    /// Leadership was gained; with `no-scan-on-takeover` there is no such scan.
     Takeover,
     /// What did not fit into the database, or failed too often, is due.
     Missed,
@@ -45,7 +45,7 @@ pub enum Sight {
     Confirmed,
 }
 
-/// Who releases.
+/// Which part of reclaim releases, and on what account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Releaser {
     /// A scan, on account of a record.
@@ -59,13 +59,13 @@ pub enum Releaser {
 /// Why an entry is no longer in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dropped {
-    /// It is done.
+    /// Its release went well, or found nothing to release.
     Done,
     /// There is nothing to do any more, or others have to.
     Moot,
     /// It failed too often.
     GivenUp,
-    /// Leadership was lost.
+    /// Leadership was lost: who leads next learns of the pod by events and scans of its own.
     NotLeading,
 }
 
@@ -76,7 +76,7 @@ pub struct ScanCounts {
     pub pools: u64,
     /// Records that were judged.
     pub records: u64,
-    /// Records that stay.
+    /// Records that stay, by the caches or by the API server after all.
     pub kept: u64,
     /// Records that were found to go.
     pub released: u64,
@@ -84,7 +84,7 @@ pub struct ScanCounts {
     pub tracked: u64,
     /// Endpoints that were found to go although no record led to them, or that were marked already.
     pub swept: u64,
-    /// Releases that failed.
+    /// Records, and endpoints without one, whose release or the reads before it failed.
     pub failed: u64,
     /// Whether a list failed.
     pub incomplete: bool,
@@ -95,7 +95,7 @@ pub struct ScanCounts {
 pub enum Step<'a> {
     /// It was noticed that this replica leads.
     LeadershipGained {
-        /// The how-manieth time.
+        /// How often this process has gained leadership, this time included.
         term: u64,
     },
     /// It was noticed that it does not any more.
@@ -105,9 +105,9 @@ pub enum Step<'a> {
     },
     /// An event of a pod was judged.
     EventJudged {
-        /// The event.
+        /// The change of the pod, as the informer told it.
         event: &'a Event<'a>,
-        /// What it means.
+        /// What it means, once all questions are answered.
         meaning: &'a Meaning,
     },
     /// A pod is traced from now on.
@@ -124,40 +124,40 @@ pub enum Step<'a> {
     },
     /// Its deadline has passed, and it waits for an executor.
     EntryFired {
-        /// The entry.
+        /// The entry, which stays in the database meanwhile unless the row is TD-4.
         entry: &'a PodEntry,
-        /// TD-3 or TD-4.
+        /// TD-3, or TD-4 of a pod without addresses (G §3.2).
         row: Row,
     },
     /// Its deadline has passed, and it is held back.
     EntryHeld {
-        /// The entry.
+        /// The entry that waits for another turn.
         entry: &'a PodEntry,
-        /// Why.
+        /// TD-2 or TD-5 of the trace worker, or the row on which an executor left it.
         row: Row,
     },
     /// It found no room on its way to the executors.
     ChannelFull {
-        /// The entry.
+        /// The entry; as long as it is in the database, the next turn of the trace worker tries again.
         entry: &'a PodEntry,
     },
     /// It is traced no more.
     EntryDropped {
-        /// The entry.
+        /// The entry, as it was in the database.
         entry: &'a PodEntry,
-        /// Why.
+        /// Why nobody traces it any more.
         why: Dropped,
     },
     /// An executor has judged an entry.
     Executed {
-        /// The entry.
+        /// The entry, as it came through the channel.
         entry: &'a PodEntry,
         /// XD-1 to XD-4 upstream; the row of the record's table in the hardened form.
         row: Row,
     },
-    /// A scan begins.
+    /// A scan begins; said before anything is listed, whether or not this replica leads.
     ScanBegun {
-        /// Why.
+        /// What the scan was begun for.
         cause: ScanCause,
         /// Whether this replica leads.
         leading: bool,
@@ -166,16 +166,16 @@ pub enum Step<'a> {
     RecordJudged {
         /// The pool; absent if this is about the endpoint alone.
         pool: Option<&'a str>,
-        /// What was seen.
+        /// The record, with its pod and its endpoint as they were seen.
         record: &'a RecordView<'a>,
         /// What is to be done.
         verdict: &'a Verdict,
-        /// On what.
+        /// Whether the caches or the API server showed it so.
         sight: Sight,
         /// By which row the caches let it go, where the API server says that it stays.
         overrules: Option<Row>,
     },
-    /// A scan ended.
+    /// A scan ended; its releases have ended, too.
     ScanEnded {
         /// What it came to.
         counts: &'a ScanCounts,
@@ -184,7 +184,7 @@ pub enum Step<'a> {
     },
     /// A release begins; said before its first write.
     ReleaseBegun {
-        /// Who.
+        /// Which part of reclaim decided it.
         by: Releaser,
         /// Under which name the records are.
         key: &'a ObjectKey,
@@ -192,19 +192,19 @@ pub enum Step<'a> {
         what: &'a [Target],
         /// Whether the endpoint goes, too.
         endpoint: bool,
-        /// Why.
+        /// The row on which it was decided.
         row: Row,
     },
     /// The endpoint was marked: it is terminating now, or gone.
     EndpointMarked {
-        /// The endpoint.
+        /// Namespace and name of the endpoint.
         key: &'a ObjectKey,
     },
     /// Records were removed from a pool, or were gone already.
     RecordsRemoved {
-        /// The pool.
+        /// The name of the pool.
         pool: &'a str,
-        /// The UID.
+        /// The UID that the records had to have.
         uid: &'a str,
         /// The addresses that were asked for.
         ips: &'a [IpAddr],
@@ -213,16 +213,16 @@ pub enum Step<'a> {
     },
     /// The endpoint has lost its finalizer.
     EndpointLetGo {
-        /// The endpoint.
+        /// Namespace and name of the endpoint.
         key: &'a ObjectKey,
     },
-    /// A release ended.
+    /// A release ended, well or not.
     ReleaseEnded {
         /// As at its begin.
         by: Releaser,
         /// As at its begin.
         key: &'a ObjectKey,
-        /// How.
+        /// Whether all of it was carried out; what was written before an error stays.
         result: Result<(), &'a ReclaimError>,
     },
 }
@@ -230,9 +230,9 @@ pub enum Step<'a> {
 /// One record that is to go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
-    /// The pool.
+    /// The name of the pool that has the record.
     pub pool: Arc<str>,
-    /// The address.
+    /// The address that the record is about.
     pub ip: IpAddr,
     /// The UID that the record must have.
     pub uid: Arc<str>,

@@ -18,7 +18,7 @@ use kube_machinery::leader::ElectionConfig;
 /// What reclaim is told.
 #[derive(Clone, Debug)]
 pub struct ReclaimConfig {
-    /// Its settings.
+    /// What it reads from its environment, and what is fixed in upstream's code (G §2).
     pub settings: ReclaimSettings,
     /// What is done differently.
     pub policy: Policy,

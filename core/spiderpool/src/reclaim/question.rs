@@ -27,13 +27,13 @@ pub struct Question {
 
 /// The owners of pods, for whoever has them at hand.
 pub trait Owners {
-    /// A StatefulSet.
+    /// The StatefulSet of this name; `None` = there is none.
     fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
-    /// A VM instance.
+    /// The VM instance of this name; `None` = there is none.
     fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>>;
     /// The pods of a VM.
     fn pods(&self, pods: PodsOf<'_>) -> Vec<Arc<Pod>>;
-    /// A VM.
+    /// The VM of this name, which is that of its instance; `None` = there is none.
     fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>>;
 }
 
@@ -83,7 +83,7 @@ impl Question {
 pub enum Answer {
     /// The addresses are kept.
     Valid,
-    /// They are not.
+    /// The addresses are kept for nobody: no owner of the name wants them.
     Invalid,
     /// It could not be read.
     Failed,

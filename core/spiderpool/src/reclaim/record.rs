@@ -60,9 +60,9 @@ impl Verdict {
 pub enum Judgement {
     /// This has to be asked first.
     Ask(Question),
-    /// Decided.
+    /// Nothing more has to be asked: this is to be done.
     Done(Verdict),
-    /// Upstream's process crashes.
+    /// Upstream's process crashes: `nil-fields-crash` is on.
     Crash(Row),
 }
 

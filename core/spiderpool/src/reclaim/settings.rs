@@ -75,7 +75,7 @@ pub struct ReclaimSettings {
 }
 
 impl ReclaimSettings {
-    /// The shortest pause.
+    /// The shortest pause between two turns of a loop, taken where a setting says 0 or less.
     pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
     /// The names of all settings that have one.

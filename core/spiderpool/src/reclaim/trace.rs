@@ -25,7 +25,7 @@ enum Firing {
     Enqueue(Row),
     /// The same, and is forgotten at once.
     DropAndEnqueue(Row),
-    /// It stays.
+    /// It stays in the database, and is looked at again at the next turn.
     Hold(Row),
 }
 

@@ -11,9 +11,9 @@ use kube_machinery::api::{ApiError, ObjectKey};
 /// An object as a decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Seen<T> {
-    /// It is there.
+    /// It is there, in this state.
     There(T),
-    /// There is none.
+    /// There is none, or the cache shows none.
     Nothing,
     /// It could not be read.
     Unreadable,

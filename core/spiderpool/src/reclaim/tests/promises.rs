@@ -173,7 +173,7 @@ promises! {
         scene.fire_after(3);
         held && scene.records().is_empty()
     };
-    /// G R13.
+    /// G R13: the leader learns of a deletion only from the next list.
     a_missed_deletion_is_a_deletion, "tombstone-crashes", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.change("Pod", "a", |pod| pod["status"]["phase"] = json!("Succeeded"));
@@ -229,7 +229,7 @@ promises! {
         scene.env.block_on(async move { reclaim.see_to(&leadership, &fired).await });
         scene.traced().iter().any(|entry| &*entry.uid == "u2")
     };
-    /// G R16.
+    /// G R16: the records cannot be removed for a while.
     an_endpoint_outlives_its_records, "endpoint-removed-after-failed-release", |scene| {
         scaled_down(scene);
         scene.refuse("update SpiderIPPool/status", usize::MAX);
@@ -239,7 +239,7 @@ promises! {
         scene.scan();
         held && scene.records().is_empty() && scene.endpoint_of("db-0").is_none()
     };
-    /// G R17.
+    /// G R17: a release that is refused its tickets has none to give back.
     a_refused_release_blocks_no_pool, "ticket-released-ungranted", |scene| {
         scene.config.settings.queue_length = 0;
         scene.restart();

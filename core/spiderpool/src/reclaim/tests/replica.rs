@@ -183,7 +183,7 @@ fn a_new_leader_scans_at_once() {
     assert_eq!((scans(Policy::hardened()), scans(with("no-scan-on-takeover"))), (1, 0));
 }
 
-/// G R12.
+/// G R12: the StatefulSet of the pod cannot be read when the event comes.
 #[test]
 fn an_event_that_could_not_be_judged_comes_back() {
     let traced = |policy| {

@@ -67,7 +67,7 @@ impl reclaim::Caches for Views {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Nobody,
-    /// The StatefulSet `db`.
+    /// The StatefulSet `db`, see [`Scene::stateful_set`].
     StatefulSet,
     /// The VM instance of this name.
     Vm(&'static str),
@@ -117,7 +117,7 @@ impl Scene {
         (self.env.wall() + jiff::SignedDuration::from_secs(seconds)).to_string()
     }
 
-    /// A StatefulSet `db`.
+    /// Puts a StatefulSet `db` that wants so many pods.
     pub(super) fn stateful_set(&self, replicas: i64) {
         self.world.put(json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "ns", "uid": "db"},
@@ -125,7 +125,7 @@ impl Scene {
         }));
     }
 
-    /// A VM instance.
+    /// Puts a VM instance of this name, without a status.
     pub(super) fn vm(&self, name: &str) {
         let meta = json!({"name": name, "namespace": "ns", "uid": name});
         self.world.put(json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": meta, "spec": {}}));

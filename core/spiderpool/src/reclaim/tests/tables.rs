@@ -15,7 +15,7 @@ use crate::{Keeper, Policy, SpiderEndpoint};
 /// The time of all decisions: noon.
 const NOW: &str = "2026-01-15T12:00:00Z";
 
-/// How owners answer.
+/// What a decision meets besides its object; owners give every question the same answer.
 #[derive(Clone, Copy)]
 struct World {
     policy: Policy,

@@ -37,12 +37,12 @@ pub struct PoolIPAllocation {
 pub enum RecordKey {
     /// An address, written the canonical way (as Go writes it; an IPv4-mapped address is its IPv4 address).
     Address(IpAddr),
-    /// Any other text.
+    /// Any other text, kept as it was written; it may still spell an address or a range.
     Other(Arc<str>),
 }
 
 impl RecordKey {
-    /// Below all others.
+    /// The lowest key, 0.0.0.0: below all others.
     const MIN: Self = Self::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
     /// The address, if this is one.

@@ -65,7 +65,7 @@ impl ControllerSettings {
 /// What a pool needs.
 #[derive(Clone, Debug, PartialEq)]
 enum Need {
-    /// Nothing.
+    /// Nothing: its counts are right, or its finalizer is gone already.
     Nothing,
     /// It is terminating and has no record: its finalizer goes.
     Release(Box<SpiderIPPool>),

@@ -34,7 +34,7 @@ impl LeadershipTeller {
         (Self { sender }, Leadership { standing, _always: None })
     }
 
-    /// Leadership was gained.
+    /// Says that leadership was gained: a new term begins, unless the process leads already.
     pub fn gained(&self) {
         let Standing { leads, term } = self.sender.get();
         if !leads {
@@ -42,7 +42,7 @@ impl LeadershipTeller {
         }
     }
 
-    /// Leadership was lost.
+    /// Says that leadership was lost. The term stays what it was.
     pub fn lost(&self) {
         let standing = self.sender.get();
         self.sender.set(Standing { leads: false, ..standing });

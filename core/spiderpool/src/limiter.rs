@@ -57,9 +57,9 @@ struct Waiting {
 /// Why there are no tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Too many wait.
+    /// As many wait already as may wait.
     Full,
-    /// The deadline passed.
+    /// The deadline passed before the tickets were granted.
     Late,
 }
 

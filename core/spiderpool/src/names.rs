@@ -1,6 +1,6 @@
 //! Names of Spiderpool's API group, finalizer, labels and annotations (A §1).
 
-/// The API group.
+/// The API group of all of Spiderpool's kinds.
 pub const GROUP: &str = "spiderpool.spidernet.io";
 /// The only version, served and stored.
 pub const VERSION: &str = "v2beta1";

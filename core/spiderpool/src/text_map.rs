@@ -34,7 +34,7 @@ pub struct TextMap<K, V> {
 /// How a later version of a map differs from an earlier one in one key: at least one side is there, and they differ.
 #[derive(Debug)]
 pub struct Edit<'a, K, V> {
-    /// The key.
+    /// The key under which the two versions differ.
     pub key: &'a K,
     /// The value in the earlier version.
     pub before: Option<&'a Arc<V>>,

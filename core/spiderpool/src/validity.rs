@@ -12,9 +12,9 @@ use kube_machinery::kubevirt::{self, VirtualMachineInstance};
 /// Whose addresses outlive the pod, as the settings say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// `enableStatefulSet`.
+    /// `enableStatefulSet`: pods of StatefulSets keep them.
     pub(super) stateful_sets: bool,
-    /// `enableKubevirtStaticIP`.
+    /// `enableKubevirtStaticIP`: pods of KubeVirt VMs keep them.
     pub(super) vms: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Kept {
 pub enum Keeper {
     /// Nothing: they go with the pod.
     Nobody,
-    /// A StatefulSet.
+    /// A StatefulSet, for the next pod of the same name.
     StatefulSet,
     /// A KubeVirt VM; the endpoint has the name of the VMI.
     Vm,

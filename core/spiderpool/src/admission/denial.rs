@@ -41,7 +41,7 @@ impl Fault {
 pub struct Violation {
     /// The path of the field, such as `spec.ips[1]`.
     pub field: Cow<'static, str>,
-    /// In what way.
+    /// In what way the value is wrong: the type of the cause in the answer.
     pub fault: Fault,
     /// What is wrong and, where that helps, what to write instead.
     pub message: String,
@@ -53,17 +53,17 @@ impl Violation {
         Self { field: field.into(), fault, message: message.to_string() }
     }
 
-    /// [`Fault::Invalid`].
+    /// A violation of `field` that is [`Fault::Invalid`].
     pub fn invalid(field: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
         Self::new(field, Fault::Invalid, message)
     }
 
-    /// [`Fault::Forbidden`].
+    /// A violation of `field` that is [`Fault::Forbidden`].
     pub fn forbidden(field: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
         Self::new(field, Fault::Forbidden, message)
     }
 
-    /// [`Fault::Internal`].
+    /// A violation of `field` that is [`Fault::Internal`].
     pub fn internal(field: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
         Self::new(field, Fault::Internal, message)
     }

@@ -42,9 +42,9 @@ use kube_machinery::api::Object;
 /// By what a request is judged.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
-    /// What exists.
+    /// The existing objects that the request is compared with.
     pub live: &'a dyn Live,
-    /// The cluster's settings.
+    /// The cluster's settings that admission looks at (A §10).
     pub settings: &'a AdmissionSettings,
     /// What is done differently.
     pub policy: &'a Policy,

@@ -109,7 +109,7 @@ fn own(meta: &mut ObjectMeta, subnet: &SpiderSubnet) {
     owners.push(new);
 }
 
-/// Adds Spiderpool's finalizer.
+/// Adds Spiderpool's finalizer, unless it is there.
 pub(super) fn add_finalizer(meta: &mut ObjectMeta) {
     let finalizers = meta.finalizers.get_or_insert_default();
     if !finalizers.iter().any(|name| name == FINALIZER) {
@@ -117,7 +117,7 @@ pub(super) fn add_finalizer(meta: &mut ObjectMeta) {
     }
 }
 
-/// Sets a label.
+/// Sets a label, whatever value it had.
 pub(super) fn set_label(meta: &mut ObjectMeta, key: &str, value: String) {
     meta.labels.get_or_insert_default().insert(key.to_owned(), value);
 }

@@ -7,25 +7,25 @@ use std::sync::Arc;
 pub enum Operation {
     /// It does not exist yet.
     Create,
-    /// It is replaced.
+    /// It exists, and another state takes its place.
     Update,
-    /// It is deleted.
+    /// It exists, and is to go.
     Delete,
 }
 
 /// A request for admission.
 #[derive(Debug)]
 pub enum Request<'a, K> {
-    /// Create this object.
+    /// Create this object, as the user wrote it or with its defaults.
     Create(&'a Arc<K>),
-    /// Replace an object.
+    /// Replace an object, terminating or not.
     Update {
-        /// What is stored.
+        /// The object as it is stored.
         old: &'a Arc<K>,
         /// What is to be stored.
         new: &'a Arc<K>,
     },
-    /// Delete this object.
+    /// Delete this object, as it is stored.
     Delete(&'a Arc<K>),
 }
 

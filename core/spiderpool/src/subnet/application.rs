@@ -12,11 +12,11 @@ use crate::select::{TopController, Workload};
 pub struct ApplicationName {
     /// Its API version, such as `apps/v1`.
     pub api_version: String,
-    /// Its kind.
+    /// The kind, such as `Deployment`.
     pub kind: String,
-    /// Its namespace.
+    /// The namespace, which is also that of its pods.
     pub namespace: String,
-    /// Its name.
+    /// The name, as in `metadata.name`.
     pub name: String,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for ApplicationName {
 pub struct Application {
     /// What it is called.
     pub name: ApplicationName,
-    /// Its UID.
+    /// The UID, which tells this incarnation from others of the name.
     pub uid: String,
 }
 

@@ -14,7 +14,7 @@ pub struct Demand {
     pub subnet: String,
     /// The NIC that it serves.
     pub nic: String,
-    /// Its family.
+    /// The family of its addresses; a subnet of the other one is refused.
     pub family: IpVersion,
     /// How many addresses it is to have.
     pub size: u64,

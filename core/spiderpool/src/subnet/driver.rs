@@ -23,9 +23,9 @@ const ROUNDS: u32 = 8;
 pub struct AutoPools<C, V, O = ()> {
     /// How to reach the API server.
     pub client: C,
-    /// For random numbers.
+    /// For random numbers: from which free address on a pool takes.
     pub env: V,
-    /// Who looks on.
+    /// Who is told what is planned, refused and written.
     pub observer: O,
     /// What is done differently.
     pub policy: Policy,

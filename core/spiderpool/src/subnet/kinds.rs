@@ -17,7 +17,7 @@ use kube_machinery::api::{ApiError, Object, ObjectKey};
 use kube_machinery::controller_of;
 use kube_machinery::env::Env;
 
-/// A built-in kind.
+/// A built-in kind of workload, whose pools the leading controller makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     Deployment,
@@ -46,9 +46,9 @@ impl Kind {
 
 /// A built-in kind of workload.
 pub trait AppKind: Object {
-    /// Its API version.
+    /// The API version, `apps/v1` or `batch/v1`.
     const API_VERSION: &'static str;
-    /// Its kind.
+    /// The kind, as in owner references.
     const KIND: &'static str;
 
     /// What its pods are made from.
@@ -60,7 +60,7 @@ pub trait AppKind: Object {
     /// The kind of workload that takes its place if it controls it.
     const ABOVE: Option<&'static str> = None;
 
-    /// Who controls it.
+    /// The owner that controls it, of whichever kind.
     fn controller(&self) -> Option<&OwnerReference> {
         controller_of(self.meta())
     }

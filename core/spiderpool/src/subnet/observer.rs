@@ -30,21 +30,21 @@ pub enum Step<'a> {
     Refused {
         /// The workload and the pool.
         want: Want<'a>,
-        /// Why.
+        /// Why not; [`Refusal::may_pass`] tells whether waiting may help.
         refusal: &'a Refusal,
     },
     /// A write of a plan was sent.
     Wrote {
         /// The workload and the pool.
         want: Want<'a>,
-        /// What was sent.
+        /// What was sent; it is known to be carried out only without an `error`.
         write: &'a Write,
         /// Why it did not go well, if it did not.
         error: Option<&'a ApiError>,
     },
     /// A subnet is looked after: this is about to be written.
     Upkeep {
-        /// The write.
+        /// What is to be written, or deleted.
         write: &'a Upkeep,
     },
     /// An auto pool is about to be deleted.
@@ -54,7 +54,7 @@ pub enum Step<'a> {
     },
     /// A workload is given up (`application-given-up`).
     GivenUp {
-        /// Its UID.
+        /// The UID of the workload.
         uid: &'a str,
     },
 }

@@ -11,13 +11,13 @@ use crate::{Policy, SpiderIPPool, names};
 /// What became of the workload of an auto pool, or of a pre-allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nobody can tell.
+    /// Nobody can tell, so that whatever it may ask for stays.
     Unknown,
     /// There is no workload of this name.
     Gone,
-    /// There is one.
+    /// There is one of this name, this incarnation or another.
     There {
-        /// Its UID.
+        /// The UID of the one that is there.
         uid: String,
         /// The pools that it asks for; `None` = nobody can tell.
         wants: Option<Vec<Demand>>,

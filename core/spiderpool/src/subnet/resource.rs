@@ -66,7 +66,7 @@ pub type PoolIPPreAllocations = TextMap<String, PoolIPPreAllocation>;
 /// Addresses set aside for a pool: a value in `status.controlledIPPools`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolIPPreAllocation {
-    /// The ranges.
+    /// The ranges that are set aside, each `a` or `a-b`.
     #[serde(default, deserialize_with = "null_is_default")]
     pub ips: Vec<String>,
     /// Of an auto pool only: `group_version_Kind_namespace_name`, without `group_` for the core group.

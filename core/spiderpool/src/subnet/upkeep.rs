@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 /// What is known of a subnet.
 #[derive(Clone, Copy)]
 pub struct Census<'a> {
-    /// The subnet.
+    /// The subnet, as the controller knows it.
     pub subnet: &'a SpiderSubnet,
     /// The pools of the same CIDR, in the order of their names.
     pub pools: &'a [Arc<SpiderIPPool>],

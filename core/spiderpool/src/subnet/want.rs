@@ -13,7 +13,7 @@ use crate::{Policy, SpiderIPPool};
 /// The pool that a workload is to have.
 #[derive(Clone, Copy, Debug)]
 pub struct Want<'a> {
-    /// The workload.
+    /// The workload that is to have it.
     pub application: &'a Application,
     /// The pool that it asks for.
     pub demand: &'a Demand,
@@ -49,7 +49,7 @@ pub enum Write {
     /// The metadata of the subnet, before a pool gets what was set aside for it already: whoever is about to give that back, or whose
     /// write commits late (K114), has read an older version, and is refused from now on.
     Hold(Box<SpiderSubnet>),
-    /// A new pool.
+    /// The whole of a pool that does not exist yet.
     Create(Box<SpiderIPPool>),
     /// The metadata and spec of a pool.
     Update(Box<SpiderIPPool>),
@@ -78,9 +78,9 @@ pub enum Refusal {
     /// The pool has another CIDR than the subnet.
     #[error("pool {pool} is of {has}, not of {wants}")]
     OtherCidr {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Its CIDR.
+        /// The CIDR of the pool.
         has: String,
         /// That of the subnet.
         wants: String,
@@ -88,7 +88,7 @@ pub enum Refusal {
     /// The subnet is of the other family.
     #[error("subnet {subnet} has no {family} addresses")]
     OtherFamily {
-        /// The subnet.
+        /// The name of the subnet.
         subnet: String,
         /// What is asked for.
         family: IpVersion,
@@ -96,7 +96,7 @@ pub enum Refusal {
     /// Too few addresses are free.
     #[error("subnet {subnet} has {free} free addresses, and {missing} are missing")]
     Insufficient {
-        /// The subnet.
+        /// The name of the subnet.
         subnet: String,
         /// How many are free.
         free: u128,
@@ -106,7 +106,7 @@ pub enum Refusal {
     /// Too few addresses of the pool are free to make it smaller.
     #[error("pool {pool} cannot lose {excess} addresses; pods have too many of them")]
     InUse {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
         /// How many it has too many.
         excess: u128,

@@ -30,7 +30,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "each test has its own needs")]
 pub(crate) enum Deed {
-    /// Carries it out.
+    /// Carries it out, and answers.
     Serve,
     /// Says that nobody listens.
     Refuse,
@@ -346,7 +346,7 @@ impl Hurry {
         Self { began: Arc::new(Mutex::new(began)), ..Self::default() }
     }
 
-    /// Lets time pass.
+    /// Lets time pass; nothing happens in it by itself.
     pub(crate) fn pass(&self, duration: Duration) {
         *self.now.lock().unwrap() += duration;
     }

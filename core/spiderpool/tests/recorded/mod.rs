@@ -50,7 +50,7 @@ pub(crate) struct Mismatches {
 }
 
 impl Mismatches {
-    /// Nothing differs yet.
+    /// No case of this file differs yet.
     pub(crate) fn new(file: &str) -> Self {
         Self { file: file.to_owned(), ids: BTreeSet::new(), texts: Vec::new() }
     }

@@ -68,7 +68,7 @@ impl<V: Env> Seen<V> {
 }
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
-    /// Starts to watch.
+    /// Starts to watch subnets, pools, reserved IP objects and all built-in workloads; changes fill the queues.
     pub(super) fn watch(&self, queues: &Queues<V>) -> Seen<V> {
         let (client, env) = (&self.auto_pools.client, &self.auto_pools.env);
         let (resync, patience) = (self.settings.resync, self.settings.request_timeout);

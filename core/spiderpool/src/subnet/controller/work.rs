@@ -42,7 +42,7 @@ enum After {
     BackOff,
     /// Try again a few seconds later.
     Retry,
-    /// Nothing more.
+    /// Nothing more until it changes: with `application-given-up`, after too many failures, or if the input is wrong.
     GiveUp,
 }
 

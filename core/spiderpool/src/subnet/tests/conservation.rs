@@ -12,7 +12,7 @@ use crate::subnet::{Plan, Refusal, Write};
 
 const LAST: u8 = 24;
 
-/// Something that happens.
+/// Something that happens to workloads, to pools, or to whoever writes them.
 #[derive(Clone, Debug)]
 enum Event {
     /// A workload asks for a pool of another size.

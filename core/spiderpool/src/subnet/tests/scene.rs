@@ -63,7 +63,7 @@ impl Scene {
             "spec": {"subnet": "10.0.0.0/24", "ips": ["10.0.0.1-10.0.0.20"]}}));
     }
 
-    /// Starts both controllers.
+    /// Starts both controllers, who know no third-party kinds.
     pub(super) fn start(&self, policy: Policy) {
         self.start_with(policy, ());
     }

@@ -94,7 +94,7 @@ impl Server {
         assert!(self.state.lock().unwrap().objects.change(&K::kind(&()), key, change), "{key}");
     }
 
-    /// Deletes an object.
+    /// Deletes an object, which must be there.
     pub(super) fn delete<K: Object>(&self, key: &ObjectKey) {
         self.call(&Call::<K>::Delete { key: key.clone(), options: Default::default() }).unwrap();
     }

@@ -149,7 +149,7 @@ impl Flow {
         let _ = self.world.call(&Call::<SpiderEndpoint>::Delete { key: key.clone(), options: DeleteOptions::default() });
     }
 
-    /// Kubernetes' garbage collector.
+    /// Deletes endpoints all of whose owners are gone, as Kubernetes' garbage collector does.
     fn collect(&self) {
         let pods = self.world.all::<Pod>();
         let lives = |uid: &str| pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid));

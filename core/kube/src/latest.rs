@@ -97,7 +97,7 @@ impl<T> Clone for Receiver<T> {
 }
 
 impl<T: Clone> Receiver<T> {
-    /// A copy of the latest value, also once nobody is left to set it. It does not count as seen by that.
+    /// A copy of the latest value, also once nobody is left to set it. The receiver has not seen it by that.
     pub fn get(&self) -> T {
         self.shared.state.lock().unwrap().value.clone()
     }

@@ -81,7 +81,7 @@ impl Subresource {
 /// Whether a write is carried out or only checked (`dryRun=All`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dry {
-    /// Carry it out: what succeeds is stored and has an event.
+    /// Carry it out, as without `dryRun`.
     #[default]
     No,
     /// Do all but the write.

@@ -19,7 +19,7 @@ use kube_machinery::api::ObjectKey;
 pub enum Action {
     /// The record, or the endpoint, stays.
     Keep,
-    /// The record goes; whether its endpoint does, too, is said apart.
+    /// The record, or the endpoint that no record leads to, goes.
     Release,
     /// It stays, and its pod is traced until its deadline.
     Track,

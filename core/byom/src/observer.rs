@@ -136,7 +136,7 @@ pub enum Step<'a> {
     RecoverEnded {
         /// The counts of the document that is left, or why it was not brought in line.
         result: Result<&'a Recovered, &'a PoolError>,
-        /// What it took.
+        /// The requests, conflicts and waits that it took.
         effort: &'a Effort,
         /// Whether that is part of what an allocation or a release took, which waited for it.
         of_call: bool,

@@ -29,7 +29,7 @@ pub struct IPPoolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [4, 6]))]
     pub ip_version: Option<i64>,
-    /// The CIDR. Immutable.
+    /// The CIDR that all addresses of the pool are in. Immutable.
     pub subnet: String,
     /// The ranges of addresses; may be empty.
     #[serde(skip_serializing_if = "Option::is_none")]

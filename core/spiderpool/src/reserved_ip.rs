@@ -24,7 +24,7 @@ pub struct ReservedIPSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [4, 6]))]
     pub ip_version: Option<i64>,
-    /// The ranges.
+    /// Addresses and ranges that no pool gives to anybody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ips: Option<Vec<String>>,
 }

@@ -42,7 +42,7 @@ const NAME_MAX: usize = 253;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PeerPodSpec {
-    /// The provider; `byom`.
+    /// The cloud provider that made the VM: `byom`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cloud_provider: String,
     /// The address of the VM.

@@ -28,7 +28,7 @@ pub struct SubnetSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [4, 6]))]
     pub ip_version: Option<i64>,
-    /// The CIDR.
+    /// The CIDR that all addresses of the subnet are in.
     pub subnet: String,
     /// The ranges of addresses; may be empty.
     #[serde(skip_serializing_if = "Option::is_none")]

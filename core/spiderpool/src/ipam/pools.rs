@@ -311,18 +311,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 
     /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
     ///
-    /// For a NIC that has no record left, a pool that had some of `uid` is in doubt no longer: it has another version since then, so no
+    /// For a NIC that has no record left, a pool from which some were taken is in doubt no longer: it has another version since then, so no
     /// earlier write can be carried out.
     pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
-        let (mut had, mut left) = (false, Vec::new());
+        let (mut takes, mut left) = (false, Vec::new());
         let decide = |known: &SpiderIPPool| {
-            had |= recorded(known, None, uid).next().is_some();
+            takes |= recorded(known, None, uid).any(|(ip, _)| ips.contains(&ip));
             left.clear();
             left.extend(recorded(known, None, uid).filter(|(ip, _)| !ips.contains(ip)).map(|(_, record)| record.interface.clone()));
             release(known, uid, ips)
         };
         let result = self.change(pool, Timing::Any, decide).await.result;
-        if result.is_ok() && had {
+        if result.is_ok() && takes {
             let is_left = |nic: &str| left.iter().any(|of| of.as_deref().is_none_or(|of| of == nic));
             self.agent.failures.settle(uid, pool, is_left);
         }

@@ -92,7 +92,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[AllocatedIp], suspects: &[Suspect]) -> Vec<Candidate> {
+    fn order(&self, nic: &str, family: &FamilySelection, ledger: &Ledger, suspects: &[Suspect]) -> Vec<Candidate> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let candidate = |pool: Arc<SpiderIPPool>| Candidate { name: name_of(&pool), pool, held: false };
@@ -101,7 +101,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return order;
         }
         let is_meant = |allocated: &&AllocatedIp| allocated.nic == nic && IpVersion::of(allocated.address.addr()) == family.family;
-        let mut mine: Vec<Arc<str>> = recorded.iter().filter(is_meant).map(|allocated| allocated.pool.clone()).collect();
+        let recorded = ledger.recorded.iter().chain(&ledger.found);
+        let mut mine: Vec<Arc<str>> = recorded.filter(is_meant).map(|allocated| allocated.pool.clone()).collect();
         if !mine.is_empty() {
             mine.sort_unstable();
             mine.dedup();
@@ -258,12 +259,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// The NICs and families that need an address.
-    fn allocations<'s>(&self, selection: &'s Selection, static_reuse: &StaticReuse, recorded: &[AllocatedIp]) -> Vec<Allocation<'s>> {
+    fn allocations<'s>(&self, selection: &'s Selection, static_reuse: &StaticReuse, ledger: &Ledger) -> Vec<Allocation<'s>> {
         let mut allocations = Vec::new();
         let suspects = self.op.agent.failures.holders(&self.uid);
         for (place, nic) in selection.nics.iter().enumerate() {
             for family in nic.families.iter().filter(|family| !self.has(static_reuse, place, &nic.nic, family.family)) {
-                let pools = self.order(&nic.nic, family, recorded, &suspects);
+                let pools = self.order(&nic.nic, family, ledger, &suspects);
                 let (clean_gateway, family, current) = (nic.clean_gateway, family.family, AtomicUsize::new(0));
                 allocations.push(Allocation { nic: &nic.nic, clean_gateway, family, pools, current });
             }
@@ -386,7 +387,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
         self.forgets_conflicts = false;
         let mut allocated = loop {
-            let mut allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
+            let mut allocations = self.allocations(&selection, &static_reuse, ledger);
             self.leave_strays(&allocations, base, &static_reuse, &mut ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());

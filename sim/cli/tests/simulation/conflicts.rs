@@ -24,6 +24,7 @@ use sim_config::Choice;
 use sim_config::time::Span;
 use sim_harness::check::Checks;
 use sim_harness::deviation::DeviationName;
+use sim_harness::engine::run::run_plan;
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 use sim_harness::workload::WorkloadDraft;
@@ -71,7 +72,8 @@ fn run_of(workload: &str, deviations: &[&str]) -> PoolRun {
     );
     let mut scenario: Scenario = sim_config::toml::from_str("small.toml", &text).unwrap_or_else(|problems| panic!("{problems}"));
     scenario.deviations = deviations.iter().map(|name| DeviationName::new(name).unwrap()).collect();
-    run(&scenario.draw(1), &Stage::new(Vec::new()), RunOptions { calls: true, ..RunOptions::default() }).figures.pool.unwrap()
+    let options = RunOptions { calls: true, ..RunOptions::default() };
+    run_plan(&scenario.draw(1), &Stage::new(Vec::new()), options).unwrap().figures.pool.unwrap()
 }
 
 #[test]
@@ -98,6 +100,16 @@ fn a_loop_that_holds_nothing_keeps_all_and_the_first_of_all_makes_the_document()
     assert_eq!((first.counts.allocated, first.counts.lost_at_end), (3, 0));
     assert_eq!(first.calls[0].attempts, 1, "a POST in place of the PUT");
     assert_eq!(run_of("instances = 1\naddresses = 8\nabsent = true\n", &[]).counts.allocated, 0);
+}
+
+#[test]
+fn in_a_loop_a_pod_gives_up_what_it_had_before_where_upstream_finds_the_pool_full() {
+    let workload = "instances = 8\naddresses = 8\nclosed_loop = { times = 60, hold = '10ms' }\n";
+    let decide_once = ["byom-decide-once", "byom-four-attempts"];
+    let given_up = run_of(workload, &decide_once).counts;
+    let kept = run_of(workload, &[&decide_once[..], &["byom-full-pool-restart"]].concat()).counts;
+    assert_eq!((given_up.calls, kept.calls), (480, 480));
+    assert!(5 * kept.allocated < 4 * given_up.allocated, "{} of a pool that stays full, {} otherwise", kept.allocated, given_up.allocated);
 }
 
 /// With so many figures that are right, one is three standard errors off after every seventh or so change of the random numbers.

@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 use sim_config::draw::Draw;
 use sim_config::time::SimTime;
 
+use crate::workload::pods::machines::REBOOT_TIMEOUT;
+
 /// When the process last learned something.
 ///
 /// What it does at that very moment follows from what it learned, and takes the time that it needs to think. After a sleep
@@ -74,7 +76,7 @@ impl<C: Client> Client for Thinking<C> {
     }
 }
 
-/// VMs that are only ever asked whether they answer.
+/// VMs that answer or do not, and never serve a pod.
 #[derive(Clone)]
 pub(super) struct Dialed {
     pub(super) env: SimEnv,
@@ -96,10 +98,11 @@ impl VmAccess for Dialed {
     }
 
     async fn send_user_data(&self, _: &Address, _: &str, _: &Arc<str>, _: Option<Duration>) -> Result<(), VmError> {
-        unreachable!("a burst only allocates")
+        unreachable!("a burst allocates and releases, and starts nothing in a VM")
     }
 
-    async fn reboot(&self, _: &Address, _: Option<&str>) -> Result<Reboot, VmError> {
-        unreachable!("a burst only allocates")
+    /// No VM has user data, so each that answers is clean.
+    async fn reboot(&self, address: &Address, _: Option<&str>) -> Result<Reboot, VmError> {
+        self.probe(address, REBOOT_TIMEOUT).await.map(|()| Reboot::Clean)
     }
 }

@@ -108,7 +108,7 @@ enum Phase {
 }
 
 /// How long whoever asks a VM to boot waits for a connection, and then for an answer.
-const REBOOT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(in crate::workload) const REBOOT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a connection to a VM came out.
 enum Reached {

@@ -12,7 +12,7 @@ mod adaptor;
 mod controller;
 mod edit;
 mod kubelet;
-mod machines;
+pub(super) mod machines;
 mod operator;
 mod plan;
 mod shrink;

@@ -208,6 +208,9 @@ pub struct Policy {
     /// `webhooks-fail-open`: the webhooks are registered with the `failurePolicy` Ignore, so that writes pass by them while none answers
     /// (A §9, K121). No behaviour of upstream.
     pub webhooks_fail_open: bool,
+    /// `first-add-fills-caches`: the informers of pods, of all nodes, and of endpoints start within an agent's first ADD, which waits for
+    /// their lists (A §15).
+    pub first_add_fills_caches: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,
 }
@@ -298,6 +301,7 @@ impl Policy {
         "dropped-nic-frees-all" false dropped_nic_frees_all;
         "re-add-changes-owner" false re_add_changes_owner;
         "webhooks-fail-open" false webhooks_fail_open;
+        "first-add-fills-caches" true first_add_fills_caches;
     };
 
     /// The documented behaviour, made safe.

@@ -9,7 +9,7 @@ use super::metric::Metric;
 use super::point::Point;
 use super::regime::Regime;
 use super::series;
-use super::setting::{IN_LOOPS, Setting, System, TOGETHER};
+use super::setting::{IN_LOOPS, RESTARTED, Setting, System, TOGETHER};
 
 /// From this share of calls on, giving up is not rare any more.
 pub(super) const RARE: f64 = 0.01;
@@ -56,6 +56,7 @@ pub(super) fn assumed(name: &str, along: Along, setting: &Setting) -> String {
     let starts = match (setting.spread.is_zero(), setting.system) {
         (true, System::Byom) => "all at once".to_owned(),
         (true, System::Spiderpool) if setting.start == TOGETHER => "all at once".to_owned(),
+        (true, System::Spiderpool) if setting.start == RESTARTED => "all at once, at agents that have just started".to_owned(),
         (true, System::Spiderpool) if setting.start == IN_LOOPS => "one pod of a node after the other".to_owned(),
         (true, System::Spiderpool) => "pods created at once".to_owned(),
         (false, _) => format!("starts over {}", time(setting.spread.as_f64())),

@@ -29,7 +29,7 @@ pub use metric::Metric;
 pub use point::{DECIDING, Point, Precision, USUAL, precise};
 pub use regime::Regime;
 pub use searched::{Limit, Searched};
-pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, Setting, System, TOGETHER};
+pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, RESTARTED, Setting, System, TOGETHER};
 
 use self::advice::{Advice, Tried};
 use crate::Report;

@@ -2,7 +2,7 @@
 
 use super::metric::Metric;
 use super::point::Point;
-use super::setting::{Setting, System, TOGETHER};
+use super::setting::{RESTARTED, Setting, System, TOGETHER};
 
 /// In which regime a point lies. Its numbers hold for another cluster only as far as that is in the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Point {
 impl Setting {
     /// Whether all start within one attempt. Pods whose kubelets make sandboxes never do: these take their time.
     fn starts_together(&self) -> bool {
-        (self.system == System::Byom || self.start == TOGETHER) && self.spread.as_f64() <= self.vulnerable_s()
+        (self.system == System::Byom || self.start == TOGETHER || self.start == RESTARTED) && self.spread.as_f64() <= self.vulnerable_s()
     }
 }
 
@@ -78,5 +78,6 @@ mod tests {
         let agents = |start: &str| Setting { system: System::Spiderpool, start: start.to_owned(), ..setting(4, 0) };
         assert_eq!(regime(agents(BY_KUBELETS), 0), Regime::RoundTrips);
         assert_eq!(regime(agents(TOGETHER), 0), Regime::LockStep);
+        assert_eq!(regime(agents(RESTARTED), 0), Regime::LockStep);
     }
 }

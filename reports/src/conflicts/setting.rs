@@ -100,7 +100,7 @@ pub struct Setting {
     #[serde(default, rename = "service_s", skip_serializing_if = "Seconds::is_zero")]
     pub service: Seconds,
     /// How pods of nodes come to their first call: `kubelets` = after their sandboxes, which take their time, `together` = all at the same
-    /// instant, `loops` = one after the other on each node. Empty for adaptors.
+    /// instant, `restarted` = the same, at agents whose first call it is, `loops` = one after the other on each node. Empty for adaptors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub start: String,
     /// Over how many pools addresses and writers are spread.
@@ -113,6 +113,8 @@ pub struct Setting {
 
 /// All pods ask at the same instant.
 pub const TOGETHER: &str = "together";
+/// All pods ask at the same instant, at agents that have just started: upstream's fill their caches in that call.
+pub const RESTARTED: &str = "restarted";
 /// Pods ask when their kubelets have made their sandboxes.
 pub const BY_KUBELETS: &str = "kubelets";
 /// The pods of a node ask one after the other, and are released one after the other.
@@ -180,6 +182,7 @@ impl Setting {
         let size = if self.width == 0 { String::new() } else { format!("/q{}x{}", self.width, self.service.as_micros()) };
         let start = match self.start.as_str() {
             TOGETHER => "/together",
+            RESTARTED => "/restarted",
             IN_LOOPS => "/loops",
             _ => "",
         };

@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 
 use super::caches::Caches;
+use super::settings::AgentConfig;
 use crate::select::Cluster;
 use crate::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::api::{Object, ObjectKey};
@@ -17,9 +18,9 @@ use kube_machinery::informer::{Index, Informer, InformerOptions, StoreReader};
 
 /// One informer for each kind, as a process has them. Clones are the same process.
 ///
-/// The informers of pods, endpoints, pools, reserved IPs, namespaces and nodes start at once, because every ADD needs them.
-/// Those of workloads and subnets start when the first pod needs them: that ADD finds nothing and comes again, as after
-/// the start of a process. [`warm`](Self::warm) starts those that will be needed.
+/// The informers of pods, endpoints, pools, reserved IPs, namespaces and nodes start at once, because every ADD needs them; those of
+/// pods and endpoints within the first ADD with `first-add-fills-caches`. Those of workloads and subnets start when the first pod needs
+/// them: that ADD finds nothing and comes again, as after the start of a process. [`warm`](Self::warm) starts those that will be needed.
 pub struct InformerCaches<C, V: Env>(Arc<Informers<C, V>>);
 
 impl<C, V: Env> Clone for InformerCaches<C, V> {
@@ -78,8 +79,10 @@ struct Informers<C, V: Env> {
     client: C,
     env: V,
     patience: Option<Duration>,
-    pods: Running<Pod, V>,
-    endpoints: Running<SpiderEndpoint, V>,
+    /// The node whose pods are watched; `None` = those of all nodes.
+    pods_of: Option<Arc<str>>,
+    pods: Late<Pod, V>,
+    endpoints: Late<SpiderEndpoint, V>,
     pools: Running<SpiderIPPool, V>,
     reserved_ips: Running<SpiderReservedIP, V>,
     namespaces: Running<Namespace, V>,
@@ -97,22 +100,32 @@ struct Informers<C, V: Env> {
 const DEFAULT: &str = "default";
 
 impl<C: Client, V: Env> InformerCaches<C, V> {
-    /// Starts to watch. With `node`, of pods only those of that node; upstream watches all. The answer to a list is waited for no longer
-    /// than `patience`: [`AgentSettings::list_timeout`](super::AgentSettings::list_timeout).
-    pub fn start(client: C, env: V, node: Option<&str>, patience: Option<Duration>) -> Self {
-        let field_selector = node.map(|node| format!("spec.nodeName={node}"));
+    /// Starts to watch, as the agent of a node: of pods only those of the node, where upstream watches all. The answer to a list is waited
+    /// for no longer than [`AgentSettings::list_timeout`](super::AgentSettings::list_timeout).
+    pub fn start(client: C, env: V, config: &AgentConfig) -> Self {
+        let patience = config.settings.list_timeout;
         let is_default = Index::new(DEFAULT, |pool: &SpiderIPPool, value| {
             if pool.spec.default {
                 value(DEFAULT);
             }
         });
+        let (pods, endpoints) = (Late::new(), Late::new());
+        let whose = if config.policy.first_add_fills_caches {
+            None
+        } else {
+            let whose = Some(&*config.node);
+            pods.get_or_init(|| Running::start(&client, &env, of_node(whose, patience)));
+            endpoints.get_or_init(|| Running::start(&client, &env, of_all(patience)));
+            whose
+        };
         Self(Arc::new(Informers {
-            pods: Running::start(&client, &env, InformerOptions { field_selector, patience, ..InformerOptions::default() }),
-            endpoints: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
-            pools: Running::start(&client, &env, InformerOptions { indexes: vec![is_default], patience, ..InformerOptions::default() }),
-            reserved_ips: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
-            namespaces: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
-            nodes: Running::start(&client, &env, InformerOptions { patience, ..InformerOptions::default() }),
+            pods,
+            pods_of: whose.map(Arc::from),
+            endpoints,
+            pools: Running::start(&client, &env, InformerOptions { indexes: vec![is_default], ..of_all(patience) }),
+            reserved_ips: Running::start(&client, &env, of_all(patience)),
+            namespaces: Running::start(&client, &env, of_all(patience)),
+            nodes: Running::start(&client, &env, of_all(patience)),
             subnets: Late::new(),
             replica_sets: Late::new(),
             deployments: Late::new(),
@@ -150,8 +163,8 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
     /// Completes when what was started has its first list. An agent serves nobody before that.
     pub async fn synced(&self) {
         let it = &*self.0;
-        it.pods.informer.synced().await;
-        it.endpoints.informer.synced().await;
+        synced(&it.pods).await;
+        synced(&it.endpoints).await;
         it.pools.informer.synced().await;
         it.reserved_ips.informer.synced().await;
         it.namespaces.informer.synced().await;
@@ -164,6 +177,16 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
         synced(&it.jobs).await;
         synced(&it.cron_jobs).await;
     }
+}
+
+/// What an informer of all objects of a type is to do.
+fn of_all<K: Object>(patience: Option<Duration>) -> InformerOptions<K> {
+    InformerOptions { patience, ..InformerOptions::default() }
+}
+
+/// What an informer of the pods of a node is to do; `None` = of all nodes.
+fn of_node(node: Option<&str>, patience: Option<Duration>) -> InformerOptions<Pod> {
+    InformerOptions { field_selector: node.map(|node| format!("spec.nodeName={node}")), ..of_all(patience) }
 }
 
 async fn synced<K: Object, V: Env>(late: &Late<K, V>) {
@@ -185,8 +208,11 @@ impl<C: Client, V: Env> Informers<C, V> {
     }
 
     fn late<'a, K: Object>(&self, late: &'a Late<K, V>) -> &'a StoreReader<K> {
-        let options = || InformerOptions { patience: self.patience, ..InformerOptions::default() };
-        &late.get_or_init(|| Running::start(&self.client, &self.env, options())).store
+        &late.get_or_init(|| Running::start(&self.client, &self.env, of_all(self.patience))).store
+    }
+
+    fn pods(&self) -> &StoreReader<Pod> {
+        &self.pods.get_or_init(|| Running::start(&self.client, &self.env, of_node(self.pods_of.as_deref(), self.patience))).store
     }
 }
 
@@ -322,12 +348,21 @@ impl<C: Client, V: Env> Cluster for LastRead<C, V> {
 }
 
 impl<C: Client, V: Env> Caches for InformerCaches<C, V> {
+    /// One list after the other, as an ADD comes to what it reads.
+    async fn filled(&self) {
+        let it = &*self.0;
+        it.pods();
+        synced(&it.pods).await;
+        it.begin(&it.endpoints);
+        synced(&it.endpoints).await;
+    }
+
     fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
-        self.0.pods.store.get(key)
+        self.0.pods().get(key)
     }
 
     fn endpoint(&self, key: &ObjectKey) -> Option<Arc<SpiderEndpoint>> {
-        self.0.endpoints.store.get(key)
+        self.0.late(&self.0.endpoints).get(key)
     }
 }
 
@@ -343,7 +378,6 @@ mod tests {
     use crate::Policy;
     use crate::admission::{AdmissionSettings, Webhook};
     use crate::controller::{ControllerSettings, PoolController};
-    use crate::ipam::AgentSettings;
     use crate::reclaim::{self, ReclaimSettings};
     use crate::select::Settings;
     use crate::subnet::SubnetController;
@@ -391,7 +425,7 @@ mod tests {
             ("StatefulSet", json!({"metadata": {"namespace": "ns", "name": "db"}, "spec": {"selector": {}, "serviceName": ""}})),
         ]);
         let client = Still { objects: Arc::new(objects), ..Still::default() };
-        let caches = InformerCaches::start(client.clone(), env.clone(), Some("n"), None);
+        let caches = InformerCaches::start(client.clone(), env.clone(), &AgentConfig::new("n", Policy::hardened()));
         env.block_on(caches.synced());
         let mut defaults = 0;
         caches.for_each_default_pool(&mut |_| defaults += 1);
@@ -409,12 +443,22 @@ mod tests {
     }
 
     #[test]
+    fn upstream_lists_pods_and_endpoints_for_the_first_add_and_pods_of_all_nodes() {
+        let (env, client) = (TestEnv::new(), Still::default());
+        let caches = InformerCaches::start(client.clone(), env.clone(), &AgentConfig::new("n", Policy::upstream()));
+        env.block_on(caches.synced());
+        assert_eq!(std::mem::take(&mut *client.listed.lock().unwrap()), ["SpiderIPPool", "SpiderReservedIP", "Namespace", "Node"]);
+        env.block_on(async { (caches.filled().await, caches.filled().await) });
+        assert_eq!(*client.listed.lock().unwrap(), ["Pod", "SpiderEndpoint"]);
+    }
+
+    #[test]
     fn no_agent_waits_for_a_list_longer_than_a_server_works_at_it_and_upstream_waits_without_end() {
         for (policy, patience) in [(Policy::hardened(), Some(Duration::from_secs(60))), (Policy::upstream(), None)] {
             let (env, client) = (TestEnv::new(), Still::default());
-            let caches = InformerCaches::start(client.clone(), env.clone(), None, AgentSettings::new(&policy).list_timeout);
+            let caches = InformerCaches::start(client.clone(), env.clone(), &AgentConfig::new("n", policy));
             caches.warm(LateKind::ALL);
-            env.block_on(caches.synced());
+            env.block_on(async { (caches.synced().await, caches.filled().await) });
             assert_eq!(*client.patience.lock().unwrap(), [patience; 13]);
         }
     }

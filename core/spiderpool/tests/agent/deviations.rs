@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::api_server::Deed;
 use crate::promise::promises;
 use crate::scene::{Owner, Scene, addresses, ippools};
+use crate::shown_elsewhere::SHOWN_ELSEWHERE;
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::ipam::DelOutcome;
 use kube_machinery::api::ObjectKey;
@@ -18,33 +19,6 @@ use serde_json::json;
 const BOTH: &str = r#"[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"]}]"#;
 /// One NIC, IPv4 only.
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
-
-/// The deviations of admission, subnets and the limiter, which are tested beside their code.
-const SHOWN_ELSEWHERE: [&str; 23] = [
-    "limiter-overtakes",
-    "subnet-shrinks-lowest",
-    "update-judged-whole",
-    "terminating-update-refused",
-    "delete-trusts-count",
-    "refused-pool-keeps-addresses",
-    "interrupted-shrink-takes-back",
-    "lost-preallocation-not-restored",
-    "unreadable-preallocation-dropped",
-    "preallocation-by-name-only",
-    "namesake-keeps-preallocation",
-    "manual-pool-ignores-preallocation",
-    "auto-pool-reclaim-trusts-cache",
-    "auto-pool-annotations-replaced",
-    "namesake-pool-first",
-    "nics-race",
-    "removed-annotation-keeps-pool",
-    "application-given-up",
-    "full-queue-drops-event",
-    "subnet-finalizer-trusts-status",
-    "long-names-unshortened",
-    "strays-go-afterwards",
-    "webhooks-fail-open",
-];
 
 /// All addresses that an answer names are recorded for the pod.
 fn is_recorded(scene: &Scene, uid: &str, addresses: &[String]) -> bool {

@@ -11,6 +11,7 @@ mod overlaps;
 mod promise;
 mod releases;
 mod scene;
+mod shown_elsewhere;
 mod stories;
 mod terminating_pools;
 mod unknown;

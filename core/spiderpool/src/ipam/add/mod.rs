@@ -39,6 +39,7 @@ use crate::validity::Keeper;
 use crate::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
+use kube_machinery::race::{Either, race};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     /// Gives a NIC of a pod its addresses (A §5.2).
@@ -52,7 +53,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         let op = Op::new(self, &request.pod_uid, deadline);
         let mut uid: Arc<str> = "".into();
         let result = match op.turn(&request.pod).await {
-            Ok(_turn) => op.add(request, &mut uid).await,
+            Ok(_turn) => match op.filled().await {
+                Ok(()) => op.add(request, &mut uid).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         let took = self.env.monotonic().saturating_sub(began);
@@ -62,6 +66,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    /// Waits for the caches that an ADD reads, where nobody did before the agent served.
+    async fn filled(&self) -> Result<(), IpamError> {
+        if !self.policy().first_add_fills_caches {
+            return Ok(());
+        }
+        match Box::pin(race(self.agent.caches.filled(), self.agent.env.sleep(self.left()))).await {
+            Either::Left(()) => Ok(()),
+            Either::Right(()) => Err(IpamError::OutOfTime),
+        }
+    }
+
     /// The pod that an ADD is for (A A1), and whether it was read from the API server.
     pub(super) async fn pod_of(&self, request: &AddRequest) -> Result<(Arc<Pod>, bool), IpamError> {
         let cached = self.agent.caches.pod(&request.pod);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, System, TOGETHER};
+use ipam_reports::conflicts::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, RESTARTED, System, TOGETHER};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use sim_byom::workload::burst::{ADDRESSES_MAX, RetryName, Throttle};
@@ -25,18 +25,21 @@ pub enum Start {
     Kubelets,
     /// All at the same instant, whatever their kubelets do.
     Together,
+    /// The same, at agents that have just started: upstream's fill their caches within that call.
+    Restarted,
     /// One after the other on each node; they are released like this, too.
     Loops,
 }
 
 impl Start {
-    const ALL: [Start; 3] = [Start::Kubelets, Start::Together, Start::Loops];
+    const ALL: [Start; 4] = [Start::Kubelets, Start::Together, Start::Restarted, Start::Loops];
 
     /// As a table has it.
     pub fn name(self) -> &'static str {
         match self {
             Start::Kubelets => BY_KUBELETS,
             Start::Together => TOGETHER,
+            Start::Restarted => RESTARTED,
             Start::Loops => IN_LOOPS,
         }
     }

@@ -87,15 +87,17 @@ fn a_call_makes_the_requests_that_upstreams_program_makes_and_nobody_else_makes_
     let between = |from: u64, to: u64| {
         let mut sent: BTreeMap<(&str, Verb), u64> = BTreeMap::new();
         for (process, request) in &outcome.requests {
-            if request.at >= SimTime::from_secs(from) && request.at < SimTime::from_secs(to) {
+            // Watches open whenever one has ended.
+            if request.verb != Verb::Watch && request.at >= SimTime::from_secs(from) && request.at < SimTime::from_secs(to) {
                 let who = if process.starts_with("agent-") { "agent" } else { &**process };
                 *sent.entry((who, request.verb)).or_default() += 1;
             }
         }
         sent
     };
-    // ADD: the pool read and written, again after each conflict, and the endpoint made.
-    let adds = [(Verb::Get, 12 + counts.conflicts), (Verb::Create, 12), (Verb::Update, 12 + counts.conflicts)];
+    // ADD: the pool read and written, again after each conflict, and the endpoint made; in the first ADD of each agent pods and endpoints
+    // are listed.
+    let adds = [(Verb::Get, 12 + counts.conflicts), (Verb::Create, 12), (Verb::Update, 12 + counts.conflicts), (Verb::List, 6)];
     assert_eq!(between(5, 19), adds.map(|(verb, count)| (("agent", verb), count)).into());
     // DEL: pod, endpoint and pool read, the pool written, the endpoint's finalizer patched away.
     let dels = [(Verb::Get, 36 + counts.other_conflicts), (Verb::Update, 12 + counts.other_conflicts), (Verb::Patch, 12)];

@@ -119,8 +119,13 @@ pub const ABOUT: &[(&str, &str)] = &[
          orphan for a while is lost (A §6.1, §6.2)",
     ),
     ("webhooks-fail-open", "writes pass by the webhooks while none of them answers (A §9, K121)"),
+    ("first-add-fills-caches", "an agent lists pods, of all nodes, and endpoints within its first ADD, which waits for them (A §15)"),
 ];
 
 /// The switches that no claim finds by themselves.
-pub const FOUND_OTHERWISE: &[(&str, How)] =
-    &[("upstream-ranges", How::Explain), ("capacity-not-filtered", How::Explain), ("outdated-keys-ignored", How::Explain)];
+pub const FOUND_OTHERWISE: &[(&str, How)] = &[
+    ("upstream-ranges", How::Explain),
+    ("capacity-not-filtered", How::Explain),
+    ("outdated-keys-ignored", How::Explain),
+    ("first-add-fills-caches", How::Figure),
+];

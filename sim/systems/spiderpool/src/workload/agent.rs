@@ -20,12 +20,10 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
     let env = site.env(&cluster, process);
     let client = site.agent_client(&cluster, process, &env);
     let policy = site.policy(&cluster, process);
-    let settings = site.agent_settings(&policy);
-    let patience = settings.list_timeout;
-    let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name), patience);
+    let config = AgentConfig { node: node.name.clone(), settings: site.agent_settings(&policy), policy };
+    let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), &config);
     caches.warm(needed(&site.plan.kinds));
     caches.synced().await;
-    let config = AgentConfig { node: node.name.clone(), settings, policy };
     let observer = TraceObserver {
         cluster: site.cluster.clone(),
         process,

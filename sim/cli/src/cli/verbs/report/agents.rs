@@ -10,7 +10,7 @@ use sim_config::Choice;
 use sim_config::kinds::With;
 use sim_config::time::{SimTime, Span};
 use sim_harness::check::Checks;
-use sim_harness::deviation::Profile;
+use sim_harness::deviation::{DeviationName, Profile};
 use sim_harness::engine::load::DeviationChange;
 use sim_harness::operation::Turn;
 use sim_harness::scenario::Scenario;
@@ -30,6 +30,9 @@ pub(super) const NODES: [u32; 5] = [2, 4, 8, 16, 32];
 
 /// The most addresses of a generated pool.
 const ADDRESSES_MAX: u32 = 65_000;
+
+/// What tells the first ADD of an agent from those that follow.
+const FIRST_ADD: &str = "first-add-fills-caches";
 
 /// When the first pod is created: agents have filled their caches by then.
 const BEGIN: Duration = Duration::from_secs(5);
@@ -99,7 +102,9 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     scenario.name = "conflicts".to_owned();
     scenario.check = Checks::default();
     if point.upstream {
-        DeviationChange { profile: Some(Profile::Upstream), ..DeviationChange::default() }.apply(&mut scenario.deviations);
+        // Agents that run for longer have had their first ADD.
+        let without = if point.start == Start::Restarted { Vec::new() } else { vec![DeviationName::new(FIRST_ADD).expect("a name")] };
+        DeviationChange { profile: Some(Profile::Upstream), without, ..DeviationChange::default() }.apply(&mut scenario.deviations);
     }
     point.apply(&mut scenario.cluster)?;
     if let Some(draft) = scenario.workload.get_mut::<sim_spiderpool::Drafts>().map(sim_spiderpool::Drafts::cluster_mut) {
@@ -111,7 +116,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         }
         match point.start {
             Start::Kubelets => {}
-            Start::Together => draft.kubelet.network_ready = Span(BEGIN + TOGETHER_AFTER),
+            Start::Together | Start::Restarted => draft.kubelet.network_ready = Span(BEGIN + TOGETHER_AFTER),
             Start::Loops => {
                 draft.kubelet.network_ready = Span(BEGIN);
                 draft.closed_loop = Some(ClosedLoop { times: point.pods, hold: Some(HOLD) });

@@ -75,6 +75,9 @@ pub(super) fn sentences(log: &LogFacts, fit: &Fit, levels: &[Level], file: &str)
             took(1.0),
             plural(u64::from(fit.width_at_least), "request", "requests")
         )),
+        None if fit.read.is_none() && fit.write.is_none() => {
+            answers.push("The log has too few requests to say what a server takes, and shows no queue.".to_owned());
+        }
         None => answers.push(format!("The server takes {}, and the log is too calm to show a queue.", took(1.0))),
     }
     if let Some(more) = fit.conflict_s {

@@ -306,6 +306,13 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_log_of_a_few_requests_says_nothing_of_the_server() {
+        let fit = Fit { width: None, width_at_least: 1, read: None, write: None, conflict_s: None, ..report().fit };
+        let short = CalibrateReport::new(Made::default(), report().log, fit, Vec::new(), Vec::new(), true, "settings.toml");
+        assert_eq!(short.answers[0], "The log has too few requests to say what a server takes, and shows no queue.");
+    }
+
+    #[test]
     fn where_no_queue_shows_the_width_is_a_lower_bound() {
         let fit = Fit { width: None, width_at_least: 3, ..report().fit };
         let calm = CalibrateReport::new(Made::default(), report().log, fit, Vec::new(), Vec::new(), true, "settings.toml");

@@ -307,7 +307,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_log_of_a_few_requests_says_nothing_of_the_server() {
-        let fit = Fit { width: None, width_at_least: 1, read: None, write: None, conflict_s: None, ..report().fit };
+        let fit = Fit { width: None, width_at_least: 1, read: None, write: None, conflict_s: None };
         let short = CalibrateReport::new(Made::default(), report().log, fit, Vec::new(), Vec::new(), true, "settings.toml");
         assert_eq!(short.answers[0], "The log has too few requests to say what a server takes, and shows no queue.");
     }

@@ -13,7 +13,7 @@ fn spiderpool(head: &str, workload: &str) -> String {
 #[test]
 fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
     let folder = Folder::new("wrong-scenario");
-    let op = "[[op]]\nkind = \"set-settings\"\nat = \"1s\"\nactor = \"people\"\nsettings = { enableIPv6 = \"no\" }\n";
+    let op = "[[op]]\nkind = \"set-settings\"\nat = \"1s\"\nactor = \"operator\"\nsettings = { enableIPv6 = \"no\" }\n";
     for (head, workload, expected) in [
         (
             "",
@@ -37,7 +37,7 @@ fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
              one of them",
         ),
         (
-            "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"people\"\napp = \"web\"\ntype = \"pod\"\n",
+            "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"operator\"\napp = \"web\"\ntype = \"pod\"\n",
             "closed_loop = { times = 2 }\n",
             ":8:7: `web` would stay without a network: in a closed loop (`workload.closed_loop`) nodes have no kubelets; no application,",
         ),

@@ -236,7 +236,7 @@ impl Row {
         let pod = |node: u32| {
             format!(
                 "[[op]]\nkind = 'apply-app'\napp = 'pod-{node}'\nnamespace = 'default'\ntype = 'pod'\nreplicas = 1\n\
-                 node = {node}\nat = '5s'\nactor = 'people'\n"
+                 node = {node}\nat = '5s'\nactor = 'operator'\n"
             )
         };
         let pods: String = (0..writers).map(pod).collect();

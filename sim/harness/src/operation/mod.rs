@@ -23,7 +23,7 @@ pub struct Turn {
     /// Not before this; an actor that is busy or down does it later.
     #[schemars(with = "Span")]
     pub at: SimTime,
-    /// Process that does it, one of the workload's actors: `people`, `client-0`.
+    /// Process that does it, one of the workload's actors: `operator`, `client-0`.
     pub actor: String,
 }
 

@@ -161,13 +161,13 @@ down = "80s"
 [[op]]
 kind = "apply-app"
 at = "30s"
-actor = "people"
+actor = "operator"
 app = "web"
 type = "pod"
 [[op]]
 kind = "create-pool"
 at = "30s"
-actor = "people"
+actor = "operator"
 pool = { name = "new", spec = { subnet = "10.77.0.0/24", ips = ["10.77.0.1-10.77.0.9"] } }
 [check]
 always = ["no-address-has-two-live-sandboxes"]

@@ -18,12 +18,12 @@ fn drained(budget: &str) -> String {
         why = "Does a drain move what it may?"
         phases = {{ safety = "5m", liveness = "3m" }}
         op = [
-            {{ at = "5s", actor = "people", kind = "apply-app", app = "web", type = "stateful-set", replicas = 3, {budget} }},
-            {{ at = "5s", actor = "people", kind = "apply-app", app = "each", type = "daemon-set" }},
-            {{ at = "60s", actor = "people", kind = "drain-node", node = "node-0", timeout = "100s" }},
-            {{ at = "60s", actor = "people", kind = "drain-node", node = "node-1", timeout = "100s" }},
-            {{ at = "200s", actor = "people", kind = "uncordon-node", node = "node-0" }},
-            {{ at = "200s", actor = "people", kind = "uncordon-node", node = "node-1" }},
+            {{ at = "5s", actor = "operator", kind = "apply-app", app = "web", type = "stateful-set", replicas = 3, {budget} }},
+            {{ at = "5s", actor = "operator", kind = "apply-app", app = "each", type = "daemon-set" }},
+            {{ at = "60s", actor = "operator", kind = "drain-node", node = "node-0", timeout = "100s" }},
+            {{ at = "60s", actor = "operator", kind = "drain-node", node = "node-1", timeout = "100s" }},
+            {{ at = "200s", actor = "operator", kind = "uncordon-node", node = "node-0" }},
+            {{ at = "200s", actor = "operator", kind = "uncordon-node", node = "node-1" }},
         ]
         [workload]
         kind = "spiderpool"

@@ -43,13 +43,13 @@ always = ["no-address-has-two-live-sandboxes"]
 [[op]]
 kind = "edit-pool"
 at = "1s"
-actor = "people"
+actor = "operator"
 pool = "mine"
 nodes = ["worker-7"]
 [[op]]
 kind = "scale-app"
 at = "2s"
-actor = "people"
+actor = "operator"
 namespace = "shop"
 app = "db"
 replicas = 3
@@ -98,7 +98,7 @@ fn what_variants_share_is_wrong_once_and_at_its_place() {
     let folder = scratch("names-of-variants");
     let text = SCENARIO.replace("\"mine\"", "\"v4-0\"").replace("worker-7", "node-1").replace("namespace = \"shop\"\n", "")
         + "[[variant]]\nname = \"one\"\nwhy = \"w\"\n[[variant]]\nname = \"two\"\nwhy = \"w\"\n\
-           op = [{ kind = \"delete-pool\", at = \"1s\", actor = \"people\", pool = \"nope\" }]\n\
+           op = [{ kind = \"delete-pool\", at = \"1s\", actor = \"operator\", pool = \"nope\" }]\n\
            [[variant]]\nname = \"three\"\nwhy = \"w\"\n";
     let (code, all) = said(&folder, &text, "check", &[]);
     assert_eq!(code, 2);
@@ -117,8 +117,8 @@ fn what_variants_share_is_wrong_once_and_at_its_place() {
 fn a_pod_that_nobody_runs_is_not_deleted() {
     let folder = scratch("names-of-pods");
     let text = "name = \"pods\"\nwhy = \"w\"\n[workload]\nkind = \"byom\"\n[check]\nalways = []\n\
-                [[op]]\nkind = \"run-pod\"\nat = \"1s\"\nactor = \"people\"\npod = \"web\"\nnode = 0\n\
-                [[op]]\nkind = \"delete-pod\"\nat = \"9s\"\nactor = \"people\"\npod = \"webb\"\n";
+                [[op]]\nkind = \"run-pod\"\nat = \"1s\"\nactor = \"operator\"\npod = \"web\"\nnode = 0\n\
+                [[op]]\nkind = \"delete-pod\"\nat = \"9s\"\nactor = \"operator\"\npod = \"webb\"\n";
     let (code, refused) = said(&folder, text, "check", &[]);
     assert_eq!(code, 2);
     insta::assert_snapshot!(refused, @r"
@@ -132,7 +132,7 @@ fn a_pod_that_nobody_runs_is_not_deleted() {
 fn a_plan_may_have_lost_what_its_operations_name() {
     let folder = scratch("names-of-plans");
     let text = SCENARIO.replace("\"mine\"", "\"v4-0\"").replace("worker-7", "node-1").replace("namespace = \"shop\"\n", "")
-        + "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"people\"\napp = \"db\"\ntype = \"stateful-set\"\n";
+        + "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"operator\"\napp = \"db\"\ntype = \"stateful-set\"\n";
     assert_eq!(said(&folder, &text, "check", &[]).0, 0);
     let mut plan = scenario("names-of-plans", &text).draw(0);
     plan.op.retain(|op| !matches!(op.kind.own(), Operation::ApplyApp(_)));

@@ -70,7 +70,7 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
     terms.replicas = ["spiderpool-controller-0", "spiderpool-controller-1"].map(str::to_owned).to_vec();
     kube_sim::rt::run(1, async |rt| {
         let process = |name: &str| rt.add_process(rt.add_host(name), name);
-        let (agent, other_agent, person, kubelet) = (process("agent-0"), process("agent-1"), process("people"), process("kubelet-0"));
+        let (agent, other_agent, person, kubelet) = (process("agent-0"), process("agent-1"), process("operator"), process("kubelet-0"));
         let replicas = [process("spiderpool-controller-0"), process("spiderpool-controller-1")];
         let registry = sim_harness::served::registry();
         let view = View::new(&rt, &registry, OutOfReach::default(), terms);

@@ -39,7 +39,7 @@ use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::Operation;
 
-/// How long people go on asking for what a webhook refuses: longer than any mistake of one lasts.
+/// How long operators go on asking for what a webhook refuses: longer than any mistake of one lasts.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The finalizer of somebody else.
 const HOLDER: &str = "example.com/backup";
@@ -62,17 +62,17 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
     };
     let brought = site.plan.brought.iter().map(|app| (ObjectKey::namespaced(&app.namespace, &app.app), app.kind));
     let kinds = Arc::new(brought.chain(ops.iter().filter_map(kind)).collect());
-    let people = Operator { site, client: SimClient::new(&cluster, process), env: env.clone(), kinds };
+    let operator = Operator { site, client: SimClient::new(&cluster, process), env: env.clone(), kinds };
     let carry_out = move |number: usize, op: OpKind| {
-        let people = people.clone();
+        let operator = operator.clone();
         // In a box: it holds an object of whichever type is the largest, and is handed on several times.
         Box::pin(async move {
-            let begun = people.env.monotonic();
-            while let Err(error) = people.ask(number, op.own()).await {
-                if is_denied(&error) && people.env.monotonic() - begun > PATIENCE {
+            let begun = operator.env.monotonic();
+            while let Err(error) = operator.ask(number, op.own()).await {
+                if is_denied(&error) && operator.env.monotonic() - begun > PATIENCE {
                     return;
                 }
-                people.env.sleep(AGAIN).await;
+                operator.env.sleep(AGAIN).await;
             }
         })
     };

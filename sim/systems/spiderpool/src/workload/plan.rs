@@ -23,7 +23,7 @@ use super::spelling::check_name;
 use super::subnets::ops::{SubnetPlan, check_subnet};
 
 /// The process of the people who run applications and edit pools.
-pub const OPERATOR: &str = "people";
+pub const OPERATOR: &str = "operator";
 
 /// Nodes with agents and kubelets, the controllers of Kubernetes and of Spiderpool, pools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

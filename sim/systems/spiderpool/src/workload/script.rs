@@ -190,7 +190,7 @@ mod tests {
 
     /// What is wrong with a script of these rows, in the cluster of these settings.
     fn wrong(settings: &str, rows: &[&str]) -> Vec<(usize, &'static str, String)> {
-        let rows: String = rows.iter().map(|row| format!("  {{ at = \"1s\", actor = \"people\", kind = {row} }},\n")).collect();
+        let rows: String = rows.iter().map(|row| format!("  {{ at = \"1s\", actor = \"operator\", kind = {row} }},\n")).collect();
         let text = format!(
             "name = \"s\"\nwhy = \"w\"\nop = [\n{rows}]\n[workload]\nkind = \"spiderpool\"\napps = 0\n{settings}\n[check]\nalways = []\n"
         );
@@ -264,7 +264,7 @@ mod tests {
         for seed in 0..100 {
             let (plan, mut ops) = draft.draw(&mut Draw::new(seed, Concern::Workload, 0));
             let mut add =
-                |kind: Operation| ops.push(With { common: Turn { at: SimTime::ZERO, actor: "people".to_owned() }, kind: kind.into() });
+                |kind: Operation| ops.push(With { common: Turn { at: SimTime::ZERO, actor: "operator".to_owned() }, kind: kind.into() });
             for pool in &plan.pools {
                 add(Operation::DeletePool(DeletePool { pool: pool.name.clone(), force: false }));
                 let nodes = Some((0..plan.nodes).map(|number| plan.node_name(number)).collect());

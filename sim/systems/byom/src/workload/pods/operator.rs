@@ -37,16 +37,16 @@ struct Operator {
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
     let env = site.env(&cluster, process);
     let client = SimClient::new(&cluster, process);
-    let people = Operator { site, cluster, process, env, client };
+    let operator = Operator { site, cluster, process, env, client };
     let subject = |op: &Operation| match op {
         Operation::RunPod(RunPod { pod, namespace, .. }) | Operation::DeletePod(DeletePod { pod, namespace, .. }) => {
             Some(ObjectKey::namespaced(namespace, pod))
         }
         _ => None,
     };
-    let (cluster, env) = (people.cluster.clone(), people.env.clone());
+    let (cluster, env) = (operator.cluster.clone(), operator.env.clone());
     let carry_out = move |number, op: OpKind| {
-        let one = people.clone();
+        let one = operator.clone();
         async move { one.carry_out(number, op.own()).await }
     };
     in_turn::run(&cluster, &env, &ops, &done, subject, carry_out).await;

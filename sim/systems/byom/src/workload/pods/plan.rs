@@ -22,7 +22,7 @@ use super::machines::{Breakage, VMS, VmDelays};
 use crate::Operation;
 
 /// The process of the people who run pods and configure the cluster.
-pub const OPERATOR: &str = "people";
+pub const OPERATOR: &str = "operator";
 
 /// The most addresses of a pool: a /16.
 const ADDRESSES_MAX: u64 = 1 << 16;

@@ -322,7 +322,7 @@ mod tests {
     fn a_record_that_somebody_wrote_for_a_pod_that_never_was_waits_for_a_scan() {
         for (name, is_kept) in [("ns/nobody", false), ("ns/web-0", true)] {
             staged("records-without-endpoints-are-reclaimed-by-scans", |stage| {
-                let person = stage.process("people");
+                let person = stage.process("operator");
                 stage.stateful_set("ns/web", 1);
                 stage.record(person, "p", "10.0.0.2", name, "none");
                 stage.pass(Duration::from_secs(590));

@@ -54,6 +54,11 @@ fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
             ":4:1: `why_excused` says why seeds are excused, and `excuses` is empty; an excuse, or no reason",
         ),
         (op, "", ":8:27: `no` is no value of the setting `enableIPv6`"),
+        (
+            "[[fault]]\nkind = \"pause\"\nprocess = \"some:agent-*,agnt-0\"\n",
+            "",
+            ":6:11: the fault `pause` is about `some:agent-*,agnt-0`, of which `agnt-0` is no process and no host",
+        ),
     ] {
         let file = folder.file("wrong.toml", &spiderpool(head, workload));
         let (code, out, _) = run(&["check", &file]);

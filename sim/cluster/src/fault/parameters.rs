@@ -237,6 +237,15 @@ pub(super) fn exists(fault: &str, target: &Target, inventory: &Inventory<'_>) ->
     (!can_match).then(|| Invalid::text(target, wrong(), format!("a name such as {}, or a pattern such as client-*", few())))
 }
 
+/// What is wrong with a target of a scenario: a name or pattern of its list that means nobody. In a plan, a list may name more than is left.
+pub(super) fn all_exist(fault: &str, target: &Target, inventory: &Inventory<'_>) -> Option<Invalid> {
+    exists(fault, target, inventory).or_else(|| {
+        let nobody = target.unmatched(inventory.names)?;
+        let wrong = format!("the fault `{fault}` is about `{target}`, of which `{nobody}` is no process and no host");
+        Some(Invalid::text(target, wrong, "a name or a pattern of one that there can be, or a list without it".to_owned()))
+    })
+}
+
 // --------------------------------------------------------------------------------------------------- types of parameters
 
 /// A value that may name processes which only the drawn cluster has.

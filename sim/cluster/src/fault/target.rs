@@ -42,6 +42,12 @@ impl Target {
         names.iter().any(|name| pattern.matches(name))
     }
 
+    /// The first name or pattern of the list that means none of `names`.
+    pub fn unmatched(&self, names: &[String]) -> Option<&str> {
+        let list = self.0.strip_prefix("one:").or_else(|| self.0.strip_prefix("some:")).unwrap_or(&self.0);
+        list.split(',').map(str::trim).find(|pattern| !names.iter().any(|name| glob::matches(pattern, name)))
+    }
+
     /// Whether `name` is meant.
     pub fn matches(&self, name: &str) -> bool {
         self.0.split(',').any(|pattern| glob::matches(pattern.trim(), name))

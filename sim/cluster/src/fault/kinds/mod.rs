@@ -45,7 +45,7 @@ use sim_config::time::Span;
 use sim_config::{Problems, Source, kinds};
 
 use super::effect::{ActiveEffect, Inject, Injection, Trigger};
-use super::parameters::exists;
+use super::parameters::{all_exist, exists};
 use super::{Blocks, FaultInfo, Inventory, Parameters, Target, Targeting};
 use crate::cluster::Cluster;
 
@@ -98,7 +98,7 @@ macro_rules! faults {
             pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
                 match self { $( FaultDraft::$Fault(draft) => {
                     let mut invalid = <$Fault as Parameters>::invalid_of(draft, $name, inventory);
-                    invalid.extend(<$Fault as Parameters>::targets_of(draft).iter().filter_map(|target| exists($name, target, inventory)));
+                    invalid.extend(<$Fault as Parameters>::targets_of(draft).iter().filter_map(|target| all_exist($name, target, inventory)));
                     problems_of(source, invalid)
                 } ),+ }
             }

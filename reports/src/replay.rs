@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::{Kind, Violation};
 use crate::schema::{self, ReadError, ReplaySchema};
+use crate::timeline::Because;
 use crate::{Digest, History, Provenance, Seconds, exit};
 
 /// The result of one replayed run.
@@ -152,15 +153,6 @@ pub struct TraceLine {
     /// What it came of, if that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Because>,
-}
-
-/// An event that another one came of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Because {
-    /// The number of that event, from 0.
-    pub event: u64,
-    /// How they are tied, in words that the number completes: `answers`, `last read revision 7 in`.
-    pub how: String,
 }
 
 #[cfg(test)]

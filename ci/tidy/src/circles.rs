@@ -1,6 +1,7 @@
 //! Modules of a package that import each other in a circle.
 //!
-//! Only the top modules are looked at: files of one folder are about one thing, and may know each other. What tests import does not count.
+//! Only the top modules are looked at: files of one folder are about one thing, and may know each other. What the root re-exports belongs
+//! to the module that has it. What tests import does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,12 +46,19 @@ pub fn read(text: &str) -> Result<Circles, String> {
 /// Which module imports which, and where it does first.
 type Imports = BTreeMap<(String, String), (String, usize)>;
 
+/// What the root of a package re-exports, and the module that has it.
+type ReExports = BTreeMap<String, String>;
+
 /// Circles without a reason, and reasons of circles that are not there.
 pub fn check(repository: &Repository, table: &Circles) -> Vec<Finding> {
     let mut packages: BTreeMap<&str, Imports> = BTreeMap::new();
+    let mut roots: BTreeMap<&str, ReExports> = BTreeMap::new();
     for file in repository.files_of(&["rs"]) {
         let Some((package, path)) = file.path.split_once("/src/") else { continue };
-        add_imports(file, path, packages.entry(package).or_default());
+        let root = roots.entry(package).or_insert_with(|| {
+            repository.file(&format!("{package}/src/lib.rs")).map(|file| re_exports(&code_of(file))).unwrap_or_default()
+        });
+        add_imports(file, path, root, packages.entry(package).or_default());
     }
     let mut findings = Vec::new();
     let mut needed = vec![false; table.circle.len()];
@@ -71,13 +79,8 @@ pub fn check(repository: &Repository, table: &Circles) -> Vec<Finding> {
     findings
 }
 
-/// What a file imports of other top modules of its package.
-fn add_imports(file: &File, path: &str, imports: &mut Imports) {
-    let module = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
-    let is_test = path.split(['/', '.']).any(|part| part == "tests" || part == "testing");
-    if is_test || matches!(module, "lib" | "main" | "bin") {
-        return;
-    }
+/// The code of a file, with blanks for everything else, up to its tests.
+fn code_of(file: &File) -> String {
     let mut code = String::with_capacity(file.text.len());
     for (part, range) in source::parts(&file.text) {
         match part {
@@ -86,11 +89,36 @@ fn add_imports(file: &File, path: &str, imports: &mut Imports) {
         }
     }
     code.truncate(code.find("#[cfg(test)]\nmod ").unwrap_or(code.len()));
+    code
+}
+
+/// What a root with this code re-exports of its modules.
+fn re_exports(code: &str) -> ReExports {
+    let statement = Regex::new(r"\bpub(?:\([^)]*\))? use (?:crate::|self::)?(\w+)::([^;]*);").expect("a constant");
+    let mut found = ReExports::new();
+    for statement in statement.captures_iter(code) {
+        let module = &statement[1];
+        for item in statement[2].split([',', '{', '}']).map(str::trim).filter(|item| !item.is_empty() && !item.ends_with("::")) {
+            let name = item.rsplit([':', ' ']).next().unwrap_or(item);
+            found.insert(name.to_owned(), module.to_owned());
+        }
+    }
+    found
+}
+
+/// What a file imports of other top modules of its package.
+fn add_imports(file: &File, path: &str, root: &ReExports, imports: &mut Imports) {
+    let module = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
+    let is_test = path.split(['/', '.']).any(|part| part == "tests" || part == "testing");
+    if is_test || matches!(module, "lib" | "main" | "bin") {
+        return;
+    }
+    let code = code_of(file);
     // From a module n levels deep, n times `super` is the crate, too.
     let depth = path.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").count();
-    let root = format!(r"\b(?:crate::|(?:super::){{{depth}}})");
-    let single = Regex::new(&format!(r"{root}(\w+)")).expect("a constant");
-    let several = Regex::new(&format!(r"{root}\{{([^;]*)\}}")).expect("a constant");
+    let prefix = format!(r"\b(?:crate::|(?:super::){{{depth}}})");
+    let single = Regex::new(&format!(r"{prefix}(\w+)")).expect("a constant");
+    let several = Regex::new(&format!(r"{prefix}\{{([^;]*)\}}")).expect("a constant");
     let first = Regex::new(r"(?:^|,)\s*(\w+)").expect("a constant");
     let names = single.captures_iter(&code).map(|found| found.get(1).expect("the group is not optional"));
     let grouped = several.captures_iter(&code).flat_map(|found| {
@@ -99,8 +127,9 @@ fn add_imports(file: &File, path: &str, imports: &mut Imports) {
         names.map(|name| (name.as_str(), list.start() + name.start())).collect::<Vec<_>>()
     });
     for (name, at) in names.map(|name| (name.as_str(), name.start())).chain(grouped) {
-        if name != module {
-            imports.entry((module.to_owned(), name.to_owned())).or_insert_with(|| (file.path.clone(), at));
+        let of = root.get(name).map_or(name, String::as_str);
+        if of != module {
+            imports.entry((module.to_owned(), of.to_owned())).or_insert_with(|| (file.path.clone(), at));
         }
     }
 }
@@ -162,6 +191,15 @@ mod tests {
         assert_eq!(findings("", &files).len(), 1);
         let own = [("p/src/a.rs", "use super::b::B;\n"), ("p/src/b/mod.rs", "mod a;\n"), ("p/src/b/d.rs", "use super::a::A;\n")];
         assert_eq!(findings("", &own), [""; 0], "the module of its own folder is another one");
+    }
+
+    #[test]
+    fn what_the_root_re_exports_is_of_the_module_that_has_it() {
+        let root = "mod a;\nmod b;\npub use a::{A, deep::{C, D as E}};\npub(crate) use crate::b::B;\n";
+        let files = [("p/src/lib.rs", root), ("p/src/a.rs", "use crate::B;\n"), ("p/src/b.rs", "use crate::{E, names};\n")];
+        assert_eq!(findings("", &files).len(), 1);
+        let one_way = [("p/src/lib.rs", root), ("p/src/a.rs", "use crate::B;\n"), ("p/src/b.rs", "use crate::D;\n")];
+        assert_eq!(findings("", &one_way), [""; 0], "it is called E there");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct IPPoolSpec {
     /// Routes; inherited from the subnet if absent, not if empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<Vec<Route>>,
-    /// Which pods may use the pool.
+    /// Selects the pods that may use the pool, by their labels. Unset = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub pod_affinity: Option<LabelSelector>,
@@ -51,23 +51,23 @@ pub struct IPPoolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub namespace_affinity: Option<LabelSelector>,
-    /// The same by name; hides `namespaceAffinity`.
+    /// Names of the namespaces whose pods may use the pool. If not empty, `namespaceAffinity` is not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_name: Option<Vec<String>>,
     /// The pods of which nodes may use the pool, by the labels of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub node_affinity: Option<LabelSelector>,
-    /// The same by name; hides `nodeAffinity`.
+    /// Names of the nodes whose pods may use the pool. If not empty, `nodeAffinity` is not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_name: Option<Vec<String>>,
-    /// Which Multus networks may use the pool: `namespace/name` or `name`.
+    /// Multus networks whose NICs may use the pool: `namespace/name` or `name`. Empty = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multus_name: Option<Vec<String>>,
     /// Whether the pool serves pods that name none.
     #[serde(default, deserialize_with = "null_is_default")]
     pub default: bool,
-    /// Whether no address may be given.
+    /// Whether the pool gives no further address. What it gave stays.
     #[serde(default, deserialize_with = "null_is_default")]
     pub disable: bool,
 }

@@ -1,11 +1,13 @@
 //! The result of `run`: what each scenario did over its seeds. The JSON form is `ipam-sim/run/1`.
 
+mod findings;
 mod judge;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::findings::Finding;
 pub use self::judge::EXCUSED_AT_MOST;
 use crate::coverage::{self, PointCount};
 use crate::finding::{
@@ -19,7 +21,7 @@ use crate::reclaim::{ReclaimFigures, ReclaimRun};
 pub use crate::requests::{Allocations, Api};
 use crate::schema::{self, ReadError, RunSchema};
 use crate::verdict::Verdict;
-use crate::{Digest, Finding, Seconds, SeedRange, Shards, exit, fold, seeds};
+use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
 
 /// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
 pub const LISTED_MAX: usize = 20;

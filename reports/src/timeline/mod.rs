@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Violation;
-use crate::replay::Because;
 use crate::{Digest, Provenance, Seconds};
 
 pub use page::page;
@@ -255,6 +254,15 @@ pub struct Violated {
     pub from: u64,
     /// The number of the event that broke the claim.
     pub to: u64,
+}
+
+/// An event that another one came of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Because {
+    /// The number of that event, from 0.
+    pub event: u64,
+    /// How they are tied, in words that the number completes: `answers`, `last read revision 7 in`.
+    pub how: String,
 }
 
 #[cfg(test)]

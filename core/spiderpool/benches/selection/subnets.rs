@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use ipam_spiderpool::SpiderSubnet;
 use ipam_spiderpool::admission::{AdmissionSettings, Listed, Request, review};
 use ipam_spiderpool::ranges::{IpSet, IpVersion};
-use ipam_spiderpool::subnet::{Application, ApplicationName, Census, Demand, Fate, Known, SpiderSubnet, Want, plan, upkeep};
+use ipam_spiderpool::subnet::{Application, ApplicationName, Census, Demand, Fate, Known, Want, plan, upkeep};
 use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::JsonText;
 use serde_json::json;

@@ -24,7 +24,7 @@ pub enum ReclaimError {
         /// The error of the request.
         error: ApiError,
     },
-    /// The pod, its node, its StatefulSet or its VM could not be read.
+    /// The pod, its node, its StatefulSet, its VM or the pool could not be read.
     #[error("cannot read {what}: {error}")]
     Reading {
         /// The kind that was asked for, such as `Pod`.

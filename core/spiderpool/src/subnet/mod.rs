@@ -25,7 +25,6 @@ mod plan;
 mod plan_upstream;
 mod pool;
 mod reclaim;
-mod resource;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -42,7 +41,6 @@ pub use observer::{Observer, Step};
 pub use plan::plan;
 pub(super) use pool::owner;
 pub use reclaim::{Fate, reclaim};
-pub use resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use third_party::Live;
 pub use upkeep::{Census, Upkeep, upkeep};
 pub use want::{Known, Plan, Refusal, Want, Write};

@@ -2,12 +2,12 @@
 
 use super::kinds::Kind;
 use super::pick::{from, highest, lowest};
-use super::resource::{PoolIPPreAllocations, SpiderSubnet};
 use super::shares::{Shares, held, listed, recorded};
 use super::want::{Known, Plan, Refusal, Want, Write};
 use super::{plan_upstream, pool};
 use crate::Policy;
 use crate::ranges::{IpSet, IpVersion, parse_range};
+use crate::{PoolIPPreAllocations, SpiderSubnet};
 
 /// Decides what to write next.
 ///

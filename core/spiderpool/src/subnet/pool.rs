@@ -6,8 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
 
-use super::resource::SpiderSubnet;
 use super::want::Want;
+use crate::SpiderSubnet;
 use crate::auto_pool::application_label_gv;
 use crate::owner_label::{application_name_of, application_version_of, owner_label, subnet_of};
 use crate::ranges::{IpSet, cidr_label};

@@ -1,10 +1,10 @@
 //! Who has which part of a subnet, as one pool sees it.
 
 use super::application::Application;
-use super::resource::{PoolIPPreAllocation, SpiderSubnet};
 use super::want::Refusal;
 use crate::ranges::{IpRange, IpSet, parse_range, total_ips};
 use crate::{Policy, SpiderIPPool};
+use crate::{PoolIPPreAllocation, SpiderSubnet};
 
 /// The annotation of a subnet that says at which version of it something was about to be used that was set aside before.
 const HELD: &str = "ipam.spidernet.io/held-at";

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::application::ApplicationName;
 use super::pool::{fenced, label, owner};
 use super::reclaim::Fate;
-use super::resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
 use super::shares::set_of;
 use crate::address_set::AddressSet;
 use crate::owner_label::{application_name_of, application_version_of, owner_label};
 use crate::ranges::{IpSet, cidr_label};
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};
+use crate::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 /// What is known of a subnet.

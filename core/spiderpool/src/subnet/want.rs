@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::application::Application;
 use super::demand::Demand;
-use super::resource::SpiderSubnet;
+use crate::SpiderSubnet;
 use crate::ranges::{IpSet, IpVersion};
 use crate::{Policy, SpiderIPPool};
 

@@ -1,7 +1,7 @@
 //! Deviations that promises of the agent alone cannot show.
 
 /// The deviations of admission, subnets, caches and the limiter, which are tested beside their code.
-pub const SHOWN_ELSEWHERE: [&str; 24] = [
+pub(crate) const SHOWN_ELSEWHERE: [&str; 24] = [
     "limiter-overtakes",
     "subnet-shrinks-lowest",
     "update-judged-whole",

@@ -237,7 +237,8 @@ pub(super) fn exists(fault: &str, target: &Target, inventory: &Inventory<'_>) ->
     (!can_match).then(|| Invalid::text(target, wrong(), format!("a name such as {}, or a pattern such as client-*", few())))
 }
 
-/// What is wrong with a target of a scenario: a name or pattern of its list that means nobody. In a plan, a list may name more than is left.
+/// What is wrong with a target of a scenario: a name or pattern of its list that means nobody. In a plan, a list may name more than is
+/// left.
 pub(super) fn all_exist(fault: &str, target: &Target, inventory: &Inventory<'_>) -> Option<Invalid> {
     exists(fault, target, inventory).or_else(|| {
         let nobody = target.unmatched(inventory.names)?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_reports::replay::Because;
+use ipam_reports::timeline::Because;
 use kube_machinery::api::{Reason, Verb};
 use kube_machinery::{FxHashMap, ObjectKey};
 use kube_sim::kinds::KindId;

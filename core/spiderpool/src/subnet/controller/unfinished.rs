@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::subnet::resource::{PoolIPPreAllocation, SpiderSubnet};
 use crate::subnet::shares::held_at;
+use crate::{PoolIPPreAllocation, SpiderSubnet};
 use kube_machinery::api::ObjectKey;
 
 /// How long one may take from the write of the subnet to that of the pool: longer than a write that was sent can commit late (K §2.13).

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::SpiderSubnet;
 use crate::address_set::AddressSet;
 use crate::admission::{AdmissionSettings, Denial, Listed, Request, review};
 use crate::ranges::{IpSet, IpVersion};
 use crate::subnet::pool::pool_of;
-use crate::subnet::{
-    Application, ApplicationName, Census, Demand, Fate, Known, Plan, Refusal, SpiderSubnet, Upkeep, Want, Write, plan, reclaim, upkeep,
-};
+use crate::subnet::{Application, ApplicationName, Census, Demand, Fate, Known, Plan, Refusal, Upkeep, Want, Write, plan, reclaim, upkeep};
 use crate::{Policy, PoolIPAllocation, SpiderIPPool, names};
 
 /// The subnet's name and its CIDR.

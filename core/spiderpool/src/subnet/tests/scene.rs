@@ -7,10 +7,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 
 use super::server::Server;
+use crate::SpiderSubnet;
 use crate::controller::{ControllerSettings, PoolController};
 use crate::ranges::IpSet;
 use crate::select::Settings;
-use crate::subnet::{AutoPools, SpiderSubnet, SubnetController, ThirdParty};
+use crate::subnet::{AutoPools, SubnetController, ThirdParty};
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;

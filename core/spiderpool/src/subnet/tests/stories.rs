@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use serde_json::{Value, json};
 
 use super::scene::{Scene, deployment, key, template, wants, with};
-use crate::subnet::SpiderSubnet;
+use crate::SpiderSubnet;
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 

@@ -1,7 +1,8 @@
 //! What `replay` prints, and how it ends.
 
 use ipam_reports::Digest;
-use ipam_reports::replay::{Because, Comparison, Parting};
+use ipam_reports::replay::{Comparison, Parting};
+use ipam_reports::timeline::Because;
 
 use super::records::{seconds, two_owners};
 use super::*;

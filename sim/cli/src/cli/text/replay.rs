@@ -1,6 +1,7 @@
 //! The result of a replay: what was violated, whether it is the recorded run, where it parts from another.
 
-use ipam_reports::replay::{Because, Comparison, Parting, TraceLine};
+use ipam_reports::replay::{Comparison, Parting, TraceLine};
+use ipam_reports::timeline::Because;
 use ipam_reports::{ReplayReport, exit, human};
 
 use super::Paint;

@@ -98,7 +98,8 @@ macro_rules! faults {
             pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
                 match self { $( FaultDraft::$Fault(draft) => {
                     let mut invalid = <$Fault as Parameters>::invalid_of(draft, $name, inventory);
-                    invalid.extend(<$Fault as Parameters>::targets_of(draft).iter().filter_map(|target| all_exist($name, target, inventory)));
+                    let targets = <$Fault as Parameters>::targets_of(draft);
+                    invalid.extend(targets.iter().filter_map(|target| all_exist($name, target, inventory)));
                     problems_of(source, invalid)
                 } ),+ }
             }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use ipam_reports::explain::AutoPoolAnswer;
 use ipam_reports::reference;
+use ipam_spiderpool::SpiderSubnet;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{Cluster, Selection, SubnetRequest, Tier, TopController, Workload, pools_of, reserved};
-use ipam_spiderpool::subnet::{AppKind, Application, Demand, Known, Refusal, SpiderSubnet, Want, Write, plan};
+use ipam_spiderpool::subnet::{AppKind, Application, Demand, Known, Refusal, Want, Write, plan};
 use ipam_spiderpool::{SpiderIPPool, names};
 
 use super::Question;

@@ -92,9 +92,9 @@ fn code_of(file: &File) -> String {
     code
 }
 
-/// What a root with this code re-exports of its modules.
+/// What a root with this code imports of its modules, so that it is to be had of the root, too.
 fn re_exports(code: &str) -> ReExports {
-    let statement = Regex::new(r"\bpub(?:\([^)]*\))? use (?:crate::|self::)?(\w+)::([^;]*);").expect("a constant");
+    let statement = Regex::new(r"\b(?:pub(?:\([^)]*\))? )?use (?:crate::|self::)?(\w+)::([^;]*);").expect("a constant");
     let mut found = ReExports::new();
     for statement in statement.captures_iter(code) {
         let module = &statement[1];

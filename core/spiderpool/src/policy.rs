@@ -209,7 +209,7 @@ pub struct Policy {
     /// (A §9, K121). No behaviour of upstream.
     pub webhooks_fail_open: bool,
     /// `first-add-fills-caches`: the informers of pods, of all nodes, and of endpoints start within an agent's first ADD, which waits for
-    /// their lists (A §15).
+    /// their lists (A §15). Those of other types have their lists before the agent serves.
     pub first_add_fills_caches: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,

@@ -109,6 +109,9 @@ impl UpgradeDraft {
         if of == 0 {
             let wrong = format!("no process is called like `upgrade.processes`, which is `{}`", self.processes);
             problems.push(source.problem("upgrade.processes", wrong, "a pattern of processes of the workload, such as `agent-*`"));
+        } else if let Some(nobody) = self.processes.unmatched(most) {
+            let wrong = format!("no process is called like `{nobody}`, one of `upgrade.processes`");
+            problems.push(source.problem("upgrade.processes", wrong, "the list without it"));
         }
         if self.all_deviations().is_empty() {
             let right = "`profile = \"upstream\"`, or `deviations` by name";

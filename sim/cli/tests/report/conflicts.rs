@@ -121,6 +121,19 @@ fn loops_of_agents_have_figures_of_adds_and_of_dels() {
 }
 
 #[test]
+fn agents_that_have_just_started_are_pulled_apart_by_what_they_list_first() {
+    let folder = Folder::missing("agents-restarted");
+    let said = done("--system spiderpool --vary nodes=2 --vary start=together,restarted --vary policy=upstream --seeds 40", &folder.0);
+    assert!(said.contains("all at once, at agents that have just started, servers without a queue"), "{said}");
+    let points = table::read(&folder.text("points.csv")).unwrap().points;
+    let conflicts: Vec<f64> = points.iter().map(|point| point.value(Metric::ConflictsPerCall)).collect();
+    let [together, restarted] = conflicts[..] else { panic!("{conflicts:?}") };
+    assert!(together == 0.5 && restarted < 0.48, "both of two read before either writes, and not always: {conflicts:?}");
+    let hardened = "--system spiderpool --vary nodes=2 --vary start=restarted --vary policy=hardened";
+    refused(hardened, &Folder::missing("agents-restarted-hardened").0, "hardened agents fill them before they serve");
+}
+
+#[test]
 fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
     let folder = Folder::missing("agents");
     let asked = "--system spiderpool --vary nodes=2,8 --vary pods=2 --vary start=kubelets,together --seeds 12";

@@ -243,7 +243,7 @@ pub(super) fn all_exist(fault: &str, target: &Target, inventory: &Inventory<'_>)
     exists(fault, target, inventory).or_else(|| {
         let nobody = target.unmatched(inventory.names)?;
         let wrong = format!("the fault `{fault}` is about `{target}`, of which `{nobody}` is no process and no host");
-        Some(Invalid::text(target, wrong, "a name or a pattern of one that there can be, or a list without it".to_owned()))
+        Some(Invalid::text(target, wrong, "a name or pattern that matches something, or the list without it".to_owned()))
     })
 }
 

@@ -45,7 +45,7 @@ impl Target {
     /// The first name or pattern of the list that means none of `names`.
     pub fn unmatched(&self, names: &[String]) -> Option<&str> {
         let list = self.0.strip_prefix("one:").or_else(|| self.0.strip_prefix("some:")).unwrap_or(&self.0);
-        list.split(',').map(str::trim).find(|pattern| !names.iter().any(|name| glob::matches(pattern, name)))
+        list.split(',').map(str::trim).find(|pattern| !pattern.is_empty() && !names.iter().any(|name| glob::matches(pattern, name)))
     }
 
     /// Whether `name` is meant.

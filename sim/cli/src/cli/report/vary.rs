@@ -59,7 +59,7 @@ pub enum Values {
     Nodes(Vec<u32>),
     /// How many pods start on each node.
     Pods(Vec<u32>),
-    /// How pods start: as kubelets have it, all at once, or in loops.
+    /// How pods start: as kubelets have it, all at once, at agents that have just started, or in loops.
     Start(Vec<Start>),
     /// How agents behave: whether as upstream's do.
     Policy(Vec<bool>),
@@ -297,7 +297,7 @@ mod tests {
             ("service=0", "`0` is no duration from 10us to 10s"),
             ("retry=never", "unknown variant `never`"),
             ("retry=own", "depends on the policy"),
-            ("start=later", "`later` is none of kubelets, together, loops"),
+            ("start=later", "`later` is none of kubelets, together, restarted, loops"),
             ("update=twice", "`twice` is neither decides-again nor decides-once"),
         ] {
             let error = read(text).unwrap_err();

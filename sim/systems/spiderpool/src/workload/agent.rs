@@ -1,4 +1,5 @@
-//! The process of an agent: it fills its caches, then serves the plugins of its node until it ends.
+//! The process of an agent: it fills its caches (upstream's those of pods and endpoints in its first ADD), then serves
+//! the plugins of its node until it ends.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

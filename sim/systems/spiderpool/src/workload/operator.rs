@@ -39,7 +39,7 @@ use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::Operation;
 
-/// How long operators go on asking for what a webhook refuses: longer than any mistake of one lasts.
+/// How long the operator goes on asking for what a webhook refuses: longer than any mistake of one lasts.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The finalizer of somebody else.
 const HOLDER: &str = "example.com/backup";

@@ -34,7 +34,7 @@ const ADDRESSES_MAX: u32 = 65_000;
 /// What tells the first ADD of an agent from those that follow.
 const FIRST_ADD: &str = "first-add-fills-caches";
 
-/// When the first pod is created: agents have filled their caches by then.
+/// When the first pod is created: agents have filled their caches by then, but for [`Start::Restarted`].
 const BEGIN: Duration = Duration::from_secs(5);
 
 /// How much later pods that start together get their network: until then each has been created, and has its sandbox.
@@ -74,6 +74,13 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     if point.start != Start::Kubelets && !point.spread.is_zero() {
         let name = point.start.name();
         return Err(CliError::usage(format!("`start={name}` leaves nothing to spread; vary `spread` with `start=kubelets`")));
+    }
+    if point.start == Start::Restarted && !point.upstream {
+        return Err(CliError::usage(
+            "`start=restarted` is about agents whose first call fills their caches: upstream's; vary `policy=upstream`, as hardened agents \
+             fill them before they serve"
+                .to_owned(),
+        ));
     }
     if point.start == Start::Loops && point.pools > 1 {
         return Err(CliError::usage("pods of loops have one pool; spread them over several with `start=kubelets`".to_owned()));

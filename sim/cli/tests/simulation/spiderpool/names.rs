@@ -104,7 +104,7 @@ fn what_variants_share_is_wrong_once_and_at_its_place() {
     assert_eq!(code, 2);
     insta::assert_snapshot!(all, @r"
     dir/named.toml:23:7: error: an operation names the application `db` in the namespace `default`, and no run has one of that name; there is no application; one that another operation makes counts as well
-    dir/named.toml:31:67: error: an operation names the pool `nope`, and no run has one of that name; known pools: `v4-0`, `v6-0`
+    dir/named.toml:31:69: error: an operation names the pool `nope`, and no run has one of that name; known pools: `v4-0`, `v6-0`
     1 file: 2 errors
     ");
     let (code, of_run) = said(&folder, &text, "run", &["--variant", "two"]);

@@ -100,7 +100,10 @@ fn re_exports(code: &str) -> ReExports {
         let module = &statement[1];
         for item in statement[2].split([',', '{', '}']).map(str::trim).filter(|item| !item.is_empty() && !item.ends_with("::")) {
             let name = item.rsplit([':', ' ']).next().unwrap_or(item);
-            found.insert(name.to_owned(), module.to_owned());
+            // A function may be called as another module is.
+            if !code.contains(&format!("mod {name};")) {
+                found.insert(name.to_owned(), module.to_owned());
+            }
         }
     }
     found
@@ -120,11 +123,14 @@ fn add_imports(file: &File, path: &str, root: &ReExports, imports: &mut Imports)
     let single = Regex::new(&format!(r"{prefix}(\w+)")).expect("a constant");
     let several = Regex::new(&format!(r"{prefix}\{{([^;]*)\}}")).expect("a constant");
     let first = Regex::new(r"(?:^|,)\s*(\w+)").expect("a constant");
+    // What stands in braces within braces is of the name before them.
+    let nested = Regex::new(r"::\{[^{}]*\}").expect("a constant");
     let names = single.captures_iter(&code).map(|found| found.get(1).expect("the group is not optional"));
     let grouped = several.captures_iter(&code).flat_map(|found| {
         let list = found.get(1).expect("the group is not optional");
-        let names = first.captures_iter(list.as_str()).map(|name| name.get(1).expect("the group is not optional"));
-        names.map(|name| (name.as_str(), list.start() + name.start())).collect::<Vec<_>>()
+        let outer = nested.replace_all(list.as_str(), |inner: &regex::Captures<'_>| " ".repeat(inner[0].len())).into_owned();
+        let names = first.captures_iter(&outer).map(|name| name.get(1).expect("the group is not optional").range());
+        names.map(|name| (&list.as_str()[name.clone()], list.start() + name.start)).collect::<Vec<_>>()
     });
     for (name, at) in names.map(|name| (name.as_str(), name.start())).chain(grouped) {
         let of = root.get(name).map_or(name, String::as_str);
@@ -200,6 +206,11 @@ mod tests {
         assert_eq!(findings("", &files).len(), 1);
         let one_way = [("p/src/lib.rs", root), ("p/src/a.rs", "use crate::B;\n"), ("p/src/b.rs", "use crate::D;\n")];
         assert_eq!(findings("", &one_way), [""; 0], "it is called E there");
+        let namesake = "mod a;\nmod b;\nmod c;\npub use a::c;\n";
+        let files = [("p/src/lib.rs", namesake), ("p/src/a.rs", "use crate::b::B;\n"), ("p/src/b.rs", "use crate::c::{C, a};\n")];
+        assert_eq!(findings("", &files), [""; 0], "the module c, and not the function of a");
+        let nested = [("p/src/lib.rs", root), ("p/src/a.rs", "use crate::b;\n"), ("p/src/b.rs", "use crate::{x::{P, A}, y};\n")];
+        assert_eq!(findings("", &nested), [""; 0], "the A of x");
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
         let done = count.fetch_add(1, Ordering::Relaxed) + 1;
         let told = match verdict {
             Verdict::Noticed { scenario, by } => format!("{by} in {scenario}"),
-            Verdict::Survives { scenarios } => format!("SURVIVES {scenarios} scenarios"),
+            Verdict::Survives { .. } => format!("SURVIVES {}", report::where_it_differs(verdict)),
             Verdict::NotReached => "not reached".to_owned(),
             Verdict::OnlyUpstream => "only upstream".to_owned(),
         };

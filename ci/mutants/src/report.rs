@@ -111,6 +111,17 @@ impl Counts {
     }
 }
 
+/// In which scenarios a mutant that survives changed what happens, in parentheses.
+pub(crate) fn where_it_differs(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Survives { scenarios, differ } => match differ.first() {
+            Some(first) => format!("(runs differ in {} of {scenarios} scenarios, as in {first})", differ.len()),
+            None => format!("(no run differs, of {scenarios} scenarios)"),
+        },
+        _ => String::new(),
+    }
+}
+
 /// A table by module, and the mutants that nothing notices.
 pub(crate) fn text(judged: &[Judged]) -> String {
     let mut modules: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
@@ -141,7 +152,8 @@ pub(crate) fn text(judged: &[Judged]) -> String {
         let _ = writeln!(text, "\n{title}");
         for one in std::iter::once(first).chain(left) {
             let Site { file, line, function, code, instead, .. } = &one.site;
-            let _ = writeln!(text, "  {file}:{line}: {function}: `{code}` to `{instead}`");
+            let differs = where_it_differs(&one.verdict);
+            let _ = writeln!(text, "{}", format!("  {file}:{line}: {function}: `{code}` to `{instead}` {differs}").trim_end());
         }
     }
     text
@@ -169,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_score_leaves_out_what_cannot_be_noticed() {
-        let survives = Verdict::Survives { scenarios: 3 };
+        let survives = Verdict::Survives { scenarios: 3, differ: vec!["a".to_owned(), "b".to_owned()] };
         let all = [
             judged("core/byom/src/decide.rs", noticed(), None),
             judged("core/byom/src/decide.rs", survives.clone(), None),
@@ -186,7 +198,7 @@ mod tests {
              kube/leader    0 %        0        0            1       0              0\n\
              all           33 %        1        1            1       1              1\n\
              \n\
-             Survive\n  core/byom/src/decide.rs:7: f: `a < b` to `a <= b`\n\
+             Survive\n  core/byom/src/decide.rs:7: f: `a < b` to `a <= b` (runs differ in 2 of 3 scenarios, as in a)\n\
              \n\
              Not reached\n  core/kube/src/leader.rs:7: f: `a < b` to `a <= b`\n"
         );

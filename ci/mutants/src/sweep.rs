@@ -36,6 +36,8 @@ pub(crate) struct Scenario {
 struct Baseline {
     code: i32,
     takes: Duration,
+    /// What its runs came to.
+    digest: Option<String>,
     /// The mutants whose places it reaches.
     reaches: BTreeSet<usize>,
 }
@@ -55,6 +57,9 @@ pub(crate) enum Verdict {
     Survives {
         /// How many scenarios came by.
         scenarios: usize,
+        /// Those of them whose runs were not what they are without the mutant. Where there is none, nothing that a run shows depends on
+        /// the place.
+        differ: Vec<String>,
     },
     /// No scenario that must hold comes by.
     NotReached,
@@ -82,6 +87,8 @@ struct Ended {
     code: Option<i32>,
     /// The first claim that is violated.
     claim: Option<String>,
+    /// The digest of its runs.
+    digest: Option<String>,
     takes: Duration,
 }
 
@@ -124,7 +131,7 @@ impl Sweep<'_> {
                 let claim = ended.claim.unwrap_or_default();
                 return Err(format!("{} does not hold without a mutant: exit code {code} {claim}", scenario.name).into());
             }
-            scenario.baseline = Baseline { code, takes: ended.takes, reaches };
+            scenario.baseline = Baseline { code, takes: ended.takes, digest: ended.digest, reaches };
         }
         // What is quick is tried first.
         scenarios.sort_by_key(|scenario| scenario.baseline.takes);
@@ -151,10 +158,14 @@ impl Sweep<'_> {
         if reaching.is_empty() {
             return if upstream.contains(&mutant) { Verdict::OnlyUpstream } else { Verdict::NotReached };
         }
+        let mut differ = Vec::new();
         for seeds in [FIRST.min(self.seeds), self.seeds] {
             for scenario in &reaching {
                 let limit = (scenario.baseline.takes * PATIENCE_TIMES).max(PATIENCE);
                 let ended = self.run(scenario, seeds, &[], &[("CORE_MUTANT", &mutant.to_string())], mutant, limit);
+                if seeds == self.seeds && ended.digest != scenario.baseline.digest && !differ.contains(&scenario.name) {
+                    differ.push(scenario.name.clone());
+                }
                 let by = match ended.code {
                     Some(0) => continue,
                     Some(VACUOUS) if scenario.baseline.code == VACUOUS || seeds < self.seeds => continue,
@@ -165,7 +176,7 @@ impl Sweep<'_> {
                 return Verdict::Noticed { scenario: scenario.name.clone(), by };
             }
         }
-        Verdict::Survives { scenarios: reaching.len() }
+        Verdict::Survives { scenarios: reaching.len(), differ }
     }
 
     fn run(&self, scenario: &Scenario, seeds: u64, extra: &[&str], env: &[(&str, &str)], number: usize, limit: Duration) -> Ended {
@@ -203,10 +214,12 @@ impl Sweep<'_> {
         });
         let takes = began.elapsed();
         let told: serde_json::Value = fs::read(&result).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        let claim = told["scenarios"][0]["failures"][0]["claim"].as_str().map(str::to_owned);
+        let scenario = &told["scenarios"][0];
+        let claim = scenario["failures"][0]["claim"].as_str().map(str::to_owned);
+        let digest = scenario["digest"].as_str().map(str::to_owned);
         let _ = fs::remove_dir_all(&out);
         let _ = fs::remove_file(&result);
-        Ended { code, claim, takes }
+        Ended { code, claim, digest, takes }
     }
 
     /// Does a number of things, some at a time, and gives what came of them in order.

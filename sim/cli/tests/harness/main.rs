@@ -1,5 +1,6 @@
 //! The harness at work on the systems that this program brings.
 
+mod budget;
 mod claim_suites;
 mod deviation;
 mod excuse;

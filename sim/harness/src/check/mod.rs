@@ -1,5 +1,6 @@
 //! What is claimed in a run: claims by name, as scenarios and plans list them. What a claim does is known to [`crate::claim`].
 
+pub mod budget;
 pub mod claim_name;
 pub mod excuse;
 pub mod pattern;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_config::{Problems, Source};
 
+pub use budget::RequestBudget;
 pub use claim_name::{ClaimName, KnownClaim};
 pub use excuse::{COMMON_EXCUSES, Excuse, OLDER_VERSION, problems_of_excuses};
 pub use pattern::ClaimPattern;
@@ -32,6 +34,10 @@ pub struct Checks {
     pub eventually: Vec<Eventually>,
     /// True at least once in the whole sweep; here also points that must be reached.
     pub sometimes: Vec<ClaimName>,
+    /// How many requests processes may send in a run; judged by `requests-stay-within-budget`, which belongs to each run that has such a
+    /// budget.
+    #[serde(skip_serializing_if = "RequestBudget::is_empty")]
+    pub budget: RequestBudget,
 }
 
 impl Checks {
@@ -63,7 +69,7 @@ impl Checks {
 
     /// Claims in a list that is not for their kind: nobody would ever judge them.
     pub fn problems(&self, source: Source<'_>) -> Problems {
-        let mut problems = Problems::new();
+        let mut problems = self.budget.problems(source);
         let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
         let named = self.always.iter().filter_map(|pattern| match pattern {
             ClaimPattern::Name(name) => Some(name),

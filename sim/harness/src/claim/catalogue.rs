@@ -2,10 +2,13 @@
 
 use ipam_reports::finding::Kind;
 
-use super::{ClaimDef, basic};
+use super::{ClaimDef, basic, budget, lease};
 
 /// The name of the claim that no run spends its budget of events.
 pub const SPEND: &str = "runs-end-within-their-events";
+
+/// The name of the claim that counts requests.
+pub const BUDGET: &str = "requests-stay-within-budget";
 
 /// The claims, in the order in which they are listed.
 pub const COMMON: &[ClaimDef] = &[
@@ -16,6 +19,12 @@ pub const COMMON: &[ClaimDef] = &[
         basic::revisions_only_grow,
     )
     .citing("K004"),
+    ClaimDef::always("leases-last", "nobody takes a lease before it can have expired or is given back", lease::leases_last).citing("K143"),
+    ClaimDef::always(
+        BUDGET,
+        "no process sends more requests than `check.budget` permits; belongs to every run that has one",
+        budget::requests_stay_within_budget,
+    ),
     // Judged where the run is carried through.
     ClaimDef::eventually(
         SPEND,

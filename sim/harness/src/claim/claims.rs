@@ -13,7 +13,7 @@ use kube_sim::trace::{Event, EventKind, Interest, Outcome};
 use sim_config::time::SimTime;
 
 use super::findings::{Findings, Found};
-use super::{COMMON, Claim, ClaimDef, Context, Group, Make, find};
+use super::{BUDGET, COMMON, Claim, ClaimDef, Context, Group, Make, find};
 
 /// The claim with a name that was checked when it was read.
 fn def_of(name: &str) -> &'static ClaimDef {
@@ -78,10 +78,11 @@ impl Claims {
     /// The claims that a plan names. The one about panics belongs to every run.
     pub fn new(context: &Context<'_>) -> Self {
         let check = &context.plan.check;
-        let always_on = COMMON.iter().filter(|def| def.name == "no-process-panics").map(|def| (def, true));
+        let belongs = |name: &str| name == "no-process-panics" || (name == BUDGET && !check.budget.is_empty());
+        let always_on = COMMON.iter().filter(|def| belongs(def.name)).map(|def| (def, true));
         let named = check.always_claims().into_iter().map(|(claim, required)| (def_of(claim.name), required));
         let named = named.chain(check.sometimes.iter().map(|name| (def_of(name.as_str()), true)));
-        let unbounded = always_on.chain(named.filter(|(def, _)| def.name != "no-process-panics")).map(|claim| (claim, None));
+        let unbounded = always_on.chain(named.filter(|(def, _)| !belongs(def.name))).map(|claim| (claim, None));
         let healed = context.plan.heal_at;
         let bounded =
             check.eventually.iter().map(|eventually| ((def_of(eventually.claim.as_str()), true), Some(healed + eventually.within.0)));

@@ -4,11 +4,13 @@
 //! implements [`Claim`] in its own file. The claims of a system can share a view of it: see [`group`].
 
 pub mod basic;
+mod budget;
 pub mod catalogue;
 pub mod claims;
 pub mod closure;
 pub mod findings;
 pub mod group;
+mod lease;
 
 use std::any::Any;
 
@@ -23,7 +25,7 @@ use crate::plan::Plan;
 use crate::registered::Registered;
 use crate::workload::OutOfReach;
 
-pub use catalogue::{COMMON, SPEND};
+pub use catalogue::{BUDGET, COMMON, SPEND};
 pub use claims::Claims;
 pub use closure::{awaiting, observing};
 pub use findings::Findings;

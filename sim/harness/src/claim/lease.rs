@@ -1,0 +1,113 @@
+//! Leader election: nobody takes a lease that is held.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube_machinery::ObjectKey;
+use kube_sim::object::Obj;
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::{EventKind, Interest};
+
+use super::{Claim, Context, observing};
+
+/// Nobody makes himself the holder of a lease before he may have seen it for as long as it lasts, by his own clock, without a renewal, unless
+/// its holder has given it back (K §4.6).
+///
+/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. Who writes
+/// a lease without ever having asked for it is no candidate, but somebody's hands.
+pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
+    let (rt, lease) = (context.rt.clone(), context.registry.id::<Lease>());
+    let mut leases: BTreeMap<ObjectKey, Seen> = BTreeMap::new();
+    observing(Interest::REQUEST.and(Interest::COMMIT), move |event, findings| {
+        let clock = |process: ProcessId| rt.clock_of(process).monotonic(rt.now());
+        match event.kind {
+            EventKind::Request { client, kind, key: Some(key), .. } if kind == lease => {
+                leases.entry(key.clone()).or_default().asked(client, clock(client));
+            }
+            EventKind::Commit { client, kind, key, before, after: Some(after), .. } if kind == lease => {
+                let seen = leases.entry(key.clone()).or_default();
+                let (was, is) = (before.map(spec).unwrap_or_default(), spec(after));
+                if let Some(waited) = seen.waited(client, &was, &is, clock(client)) {
+                    findings.exercised();
+                    let (lasts, old) = (lasts(&was), holder(&was).unwrap_or_default());
+                    if waited < lasts {
+                        findings.violated(|| {
+                            let taker = rt.process_name(client);
+                            vec![format!("{taker} takes the lease {key} from {old} after {waited:?} by its clock, and it lasts {lasts:?}")]
+                        });
+                    }
+                }
+                seen.written(clock);
+            }
+            _ => {}
+        }
+    })
+}
+
+/// What the clock of each candidate shows when it may first have seen a lease as it is now: when that was written, or when the candidate
+/// first asked for it, whichever is later.
+#[derive(Default)]
+struct Seen(BTreeMap<ProcessId, Duration>);
+
+impl Seen {
+    /// A process asks for the lease.
+    fn asked(&mut self, candidate: ProcessId, now: Duration) {
+        self.0.entry(candidate).or_insert(now);
+    }
+
+    /// For how long a candidate may have seen what it takes from somebody else; `None` = it does not.
+    fn waited(&self, taker: ProcessId, was: &LeaseSpec, is: &LeaseSpec, now: Duration) -> Option<Duration> {
+        let (old, new, seen) = (holder(was)?, holder(is)?, self.0.get(&taker)?);
+        (old != new).then(|| now.saturating_sub(*seen))
+    }
+
+    /// The lease was written: by nobody's clock has anybody seen it before now.
+    fn written(&mut self, clock: impl Fn(ProcessId) -> Duration) {
+        self.0.iter_mut().for_each(|(candidate, seen)| *seen = clock(*candidate));
+    }
+}
+
+fn spec(object: &Obj) -> LeaseSpec {
+    object.as_any().downcast_ref::<Lease>().and_then(|lease| lease.spec.clone()).unwrap_or_default()
+}
+
+/// Who holds the lease; `None` = nobody.
+fn holder(spec: &LeaseSpec) -> Option<&str> {
+    spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+fn lasts(spec: &LeaseSpec) -> Duration {
+    Duration::from_secs(spec.lease_duration_seconds.and_then(|seconds| seconds.try_into().ok()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held_by(holder: &str) -> LeaseSpec {
+        LeaseSpec { holder_identity: Some(holder.to_owned()), lease_duration_seconds: Some(15), ..LeaseSpec::default() }
+    }
+
+    #[test]
+    fn whoever_takes_a_lease_has_waited_since_it_was_written_or_since_he_first_asked() {
+        kube_sim::rt::run(1, async |rt| {
+            let process = |name: &str| rt.add_process(rt.add_host(name), name);
+            let (one, other, third) = (process("a"), process("b"), process("c"));
+            let secs = Duration::from_secs;
+            let mut seen = Seen::default();
+            seen.asked(one, secs(1));
+            seen.asked(one, secs(9));
+            let (a, b) = (held_by("a"), held_by("b"));
+            assert_eq!(seen.waited(one, &b, &a, secs(11)), Some(secs(10)));
+            seen.written(|_| secs(12));
+            seen.asked(other, secs(20));
+            assert_eq!(seen.waited(one, &b, &a, secs(27)), Some(secs(15)));
+            assert_eq!(seen.waited(other, &a, &b, secs(27)), Some(secs(7)), "it had not asked before");
+            assert_eq!(seen.waited(third, &a, &b, secs(27)), None, "no candidate");
+            assert_eq!(seen.waited(one, &a, &a, secs(27)), None, "a renewal");
+            assert_eq!(seen.waited(one, &held_by(""), &a, secs(27)), None, "given back");
+            assert_eq!(lasts(&a), secs(15));
+        });
+    }
+}

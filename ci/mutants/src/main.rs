@@ -42,6 +42,9 @@ struct Args {
     /// Only mutants whose file or function has this in its name
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// Only mutants that this mutants.json of an earlier run says nobody noticed
+    #[arg(long, value_name = "FILE")]
+    left_by: Option<PathBuf>,
     /// How many seeds of each scenario
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
@@ -76,7 +79,10 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
     mutants.sort_by_key(site::Site::rank);
     mutants.truncate(args.mutants);
     mutants.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    let left = args.left_by.as_deref().map(report::left_by).transpose()?;
+    let is_left = |site: &site::Site| left.as_ref().is_none_or(|left| left.contains(&site.rank()));
     let wanted: Vec<usize> = (0..mutants.len())
+        .filter(|number| is_left(&mutants[*number]))
         .filter(|number| mutants[*number].file.contains(&args.only) || mutants[*number].function.contains(&args.only))
         .collect();
     if args.list {

@@ -1,6 +1,6 @@
 //! What became of the mutants: by module, and each that survives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
@@ -42,6 +42,22 @@ pub(crate) struct Argued {
 struct ArguedFile {
     #[serde(default)]
     mutant: Vec<Argued>,
+}
+
+/// The [ranks](Site::rank) of the mutants that a `mutants.json` says nobody noticed: they hold whatever line these are in by now.
+///
+/// # Errors
+/// The file cannot be read, or is none of an earlier run.
+pub(crate) fn left_by(path: &Path) -> Result<BTreeSet<u64>, Box<dyn Error>> {
+    #[derive(Deserialize)]
+    struct One {
+        #[serde(flatten)]
+        site: Site,
+        verdict: String,
+    }
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let all: Vec<One> = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(all.into_iter().filter(|one| one.verdict != "noticed").map(|one| one.site.rank()).collect())
 }
 
 impl Argued {

@@ -3,11 +3,11 @@
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One mutant: a change of one expression or statement. In [`crate::instrument`]'s copy it is made while the program runs, if it is the
 /// chosen one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Site {
     /// The file, from the root of the repository.
     pub(crate) file: String,

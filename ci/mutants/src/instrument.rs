@@ -97,7 +97,8 @@ impl Visitor<'_> {
         if known.off != Some(false)
             && let Some(switch) = self.switch(condition.span(), condition, "false")
         {
-            *condition = parse_quote!((!#switch && #condition));
+            // An alternative binds less than what is put before it.
+            *condition = parse_quote!((!#switch && (#condition)));
         }
     }
 
@@ -340,8 +341,19 @@ fn other_operators(expr: &Expr, alone: [bool; 2]) -> Vec<Expr> {
         BinOp::Gt(_) => vec![parse_quote!(#left >= #right)],
         BinOp::Ge(_) => vec![parse_quote!(#left > #right)],
         BinOp::And(_) if !has_let(expr) => operands.chain([parse_quote!(#left || #right)]).collect(),
-        BinOp::Or(_) => operands.chain([parse_quote!(#left && #right)]).collect(),
+        BinOp::Or(_) => {
+            let left = in_parentheses(left);
+            operands.chain([parse_quote!(#left && #right)]).collect()
+        }
         _ => Vec::new(),
+    }
+}
+
+/// An operand as it is to stand beside `&&`: one that is an alternative itself, as `a || b` in `a || b || c`, would be taken apart.
+fn in_parentheses(operand: &Expr) -> Expr {
+    match operand {
+        Expr::Binary(binary) if matches!(binary.op, BinOp::Or(_)) => parse_quote!((#operand)),
+        _ => operand.clone(),
     }
 }
 

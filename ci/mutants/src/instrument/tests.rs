@@ -96,6 +96,19 @@ fn only_the_chosen_are_behind_a_switch() {
 }
 
 #[test]
+fn an_alternative_is_one_condition_and_one_operand() {
+    let made = |code: &str, instead: &str| {
+        let all = sites(FILE, code).unwrap();
+        let position = all.iter().position(|site| site.instead == instead).unwrap_or_else(|| panic!("{instead}: {all:?}"));
+        with_switches(FILE, code, &BTreeMap::from([(position, 17)])).unwrap().replace(' ', "")
+    };
+    let never = made("fn f() -> Foreign { if a || b { g() } else { h() } }", "false");
+    assert!(never.contains("(!::kube_machinery::mutant::is(17)&&(a||b))"), "{never}");
+    let both = made("fn f() -> Foreign { g(a || b || c) }", "(a || b) && c");
+    assert!(both.contains("{(a||b)&&c}"), "{both}");
+}
+
+#[test]
 fn all_of_core_still_parses_with_all_switches() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let all = crate::tree::sites(&root).unwrap();

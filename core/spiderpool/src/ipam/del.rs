@@ -91,7 +91,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             _ => request.pod_uid.clone(),
         };
         if let Some(pod) = pod.as_ref().filter(|_| is_of_pod || policy.del_adopts_current_uid) {
-            let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0).saturating_sub(5).max(5);
+            let grace = pod.metadata.deletion_grace_period_seconds.map_or(5, |grace| grace.saturating_sub(5).max(5));
             let end = self.agent.env.monotonic() + Duration::from_secs(grace.unsigned_abs());
             self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
         }

@@ -101,7 +101,8 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         let writes = call.verb().is_write();
         self.count(|effort| if writes { effort.writes += 1 } else { effort.reads += 1 });
         let result = self.agent.client.send(Request { call, timeout }).await;
-        if writes && result.as_ref().is_err_and(ApiError::is_conflict) {
+        // Only writes meet one (K §2.7).
+        if result.as_ref().is_err_and(ApiError::is_conflict) {
             self.count(|effort| effort.conflicts += 1);
         }
         result

@@ -31,7 +31,7 @@ impl Cidr {
         let bad = || RangeError::Cidr(text.to_owned());
         let (ip, prefix) = text.split_once('/').ok_or_else(bad)?;
         let ip: IpAddr = ip.parse().map_err(|_| bad())?;
-        let digits = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
         let ones = prefix.parse::<u128>().ok().filter(|ones| digits && *ones <= if ip.is_ipv4() { 32 } else { 128 });
         let ones = ones.ok_or_else(bad)? as u8;
         let net = match (ip, ip.to_canonical()) {

@@ -28,8 +28,8 @@ pub struct Webhook<C, V: Env> {
 
 /// What was read for a request, and the cached subnets.
 struct Seen<'a> {
-    listed: Listed,
-    cached: Vec<Arc<SpiderSubnet>>,
+    listed: &'a Listed,
+    cached: &'a [Arc<SpiderSubnet>],
     addresses: &'a AddressSets,
 }
 
@@ -43,7 +43,7 @@ impl Live for Seen<'_> {
     }
 
     fn subnets_for_defaults(&self) -> &[Arc<SpiderSubnet>] {
-        &self.cached
+        self.cached
     }
 
     fn shared_addresses(&self, mine: &IpSet, pool: &SpiderIPPool, policy: &Policy) -> Option<IpRange> {
@@ -65,47 +65,57 @@ impl<C: Client, V: Env> Webhook<C, V> {
         self.informer.synced().await;
     }
 
-    /// The mutating webhook: the new object with its defaults; nothing for a deletion. It reads nothing but the cache.
-    pub fn mutate<K: Admitted>(&self, request: &Request<'_, K>) -> Option<Arc<K>> {
-        let seen = Seen { listed: Listed::default(), cached: self.cached(), addresses: &self.addresses };
-        mutate(request, &self.rules(&seen))
-    }
-
-    /// The validating webhook: judges a request whose new object was defaulted before.
-    ///
-    /// # Errors
-    /// Why the request is refused.
-    pub async fn validate<K: Admitted>(&self, request: &Request<'_, K>) -> Result<(), Denial> {
-        let failed = |error: ApiError| Denial::Internal(format!("what exists cannot be listed: {error}"));
-        let listed = match request {
-            // A deletion is compared with nothing.
-            Request::Delete(_) => Listed::default(),
-            _ => Listed { pools: self.list().await.map_err(failed)?, subnets: self.list().await.map_err(failed)? },
-        };
-        self.addresses.keep(&listed.pools);
-        let seen = Seen { listed, cached: Vec::new(), addresses: &self.addresses };
-        K::check(request, &self.rules(&seen))
-    }
-
-    /// Both, one after the other.
-    pub async fn review<K: Admitted>(&self, request: &Request<'_, K>) -> Verdict<K> {
-        let defaulted = self.mutate(request);
-        let denial = self.validate(&request.with_new(defaulted.as_ref())).await.err();
-        Verdict { defaulted, denial }
-    }
-
-    fn rules<'a>(&'a self, seen: &'a Seen<'_>) -> Rules<'a> {
-        Rules { live: seen, settings: &self.settings, policy: &self.policy }
-    }
-
-    /// The cached subnets in the order of their names.
-    fn cached(&self) -> Vec<Arc<SpiderSubnet>> {
+    /// The subnets that defaults are taken from, in the order of their names: those of the cache.
+    pub fn subnets_for_defaults(&self) -> Vec<Arc<SpiderSubnet>> {
         if !self.settings.enable_spider_subnet {
             return Vec::new();
         }
         let mut subnets = self.subnets.list();
         subnets.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         subnets
+    }
+
+    /// The mutating webhook, with [these subnets](Self::subnets_for_defaults): the new object with its defaults; nothing for a deletion. It
+    /// reads nothing.
+    pub fn mutate<K: Admitted>(&self, request: &Request<'_, K>, subnets: &[Arc<SpiderSubnet>]) -> Option<Arc<K>> {
+        mutate(request, &self.rules(&Seen { listed: &Listed::default(), cached: subnets, addresses: &self.addresses }))
+    }
+
+    /// Lists what a request is compared with, for the validating webhook.
+    ///
+    /// # Errors
+    /// It cannot be listed, so that nothing can be said ([`Denial::Internal`]).
+    pub async fn list_for<K: Admitted>(&self, request: &Request<'_, K>) -> Result<Listed, Denial> {
+        let failed = |error: ApiError| Denial::Internal(format!("what exists cannot be listed: {error}"));
+        match request {
+            // A deletion is compared with nothing.
+            Request::Delete(_) => Ok(Listed::default()),
+            _ => Ok(Listed { pools: self.list().await.map_err(failed)?, subnets: self.list().await.map_err(failed)? }),
+        }
+    }
+
+    /// The validating webhook, with what was [listed for](Self::list_for) the request: judges one whose new object was defaulted before.
+    ///
+    /// # Errors
+    /// Why the request is refused.
+    pub fn validate<K: Admitted>(&self, request: &Request<'_, K>, listed: &Listed) -> Result<(), Denial> {
+        self.addresses.keep(&listed.pools);
+        K::check(request, &self.rules(&Seen { listed, cached: &[], addresses: &self.addresses }))
+    }
+
+    /// Both webhooks, one after the other.
+    pub async fn review<K: Admitted>(&self, request: &Request<'_, K>) -> Verdict<K> {
+        let defaulted = self.mutate(request, &self.subnets_for_defaults());
+        let request = request.with_new(defaulted.as_ref());
+        let denial = match self.list_for(&request).await {
+            Ok(listed) => self.validate(&request, &listed).err(),
+            Err(denial) => Some(denial),
+        };
+        Verdict { defaulted, denial }
+    }
+
+    fn rules<'a>(&'a self, seen: &'a Seen<'_>) -> Rules<'a> {
+        Rules { live: seen, settings: &self.settings, policy: &self.policy }
     }
 
     async fn list<K: Object>(&self) -> Result<Vec<Arc<K>>, ApiError> {

@@ -14,8 +14,8 @@ use super::{Claim, Context, observing};
 /// Nobody makes himself the holder of a lease before he may have seen it for as long as it lasts, by his own clock, without a renewal, unless
 /// its holder has given it back (K §4.6).
 ///
-/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. Who writes
-/// a lease without ever having asked for it is no candidate, but somebody's hands.
+/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. It does not
+/// see leases that somebody has written who is neither the holder nor becomes it: such a write can bring back what a candidate saw before.
 pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
     let (rt, lease) = (context.rt.clone(), context.registry.id::<Lease>());
     let mut leases: BTreeMap<ObjectKey, Seen> = BTreeMap::new();
@@ -28,6 +28,9 @@ pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
             EventKind::Commit { client, kind, key, before, after: Some(after), .. } if kind == lease => {
                 let seen = leases.entry(key.clone()).or_default();
                 let (was, is) = (before.map(spec).unwrap_or_default(), spec(after));
+                if seen.is_by_hand(client, &was, &is) {
+                    return;
+                }
                 if let Some(waited) = seen.waited(client, &was, &is, clock(client)) {
                     findings.exercised();
                     let (lasts, old) = (lasts(&was), holder(&was).unwrap_or_default());
@@ -45,26 +48,42 @@ pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
     })
 }
 
-/// What the clock of each candidate shows when it may first have seen a lease as it is now: when that was written, or when the candidate
-/// first asked for it, whichever is later.
+/// What is known of a lease.
 #[derive(Default)]
-struct Seen(BTreeMap<ProcessId, Duration>);
+struct Seen {
+    /// What the clock of each candidate shows when it may first have seen the lease as it is now: when that was written, or when the
+    /// candidate first asked for it, whichever is later.
+    since: BTreeMap<ProcessId, Duration>,
+    /// Who has made himself the holder.
+    holder: Option<ProcessId>,
+    by_hand: bool,
+}
 
 impl Seen {
     /// A process asks for the lease.
     fn asked(&mut self, candidate: ProcessId, now: Duration) {
-        self.0.entry(candidate).or_insert(now);
+        self.since.entry(candidate).or_insert(now);
     }
 
     /// For how long a candidate may have seen what it takes from somebody else; `None` = it does not.
     fn waited(&self, taker: ProcessId, was: &LeaseSpec, is: &LeaseSpec, now: Duration) -> Option<Duration> {
-        let (old, new, seen) = (holder(was)?, holder(is)?, self.0.get(&taker)?);
+        let (old, new, seen) = (holder(was)?, holder(is)?, self.since.get(&taker)?);
         (old != new).then(|| now.saturating_sub(*seen))
+    }
+
+    /// Whether somebody else than its holder has ever written the lease who did not become the holder by that.
+    fn is_by_hand(&mut self, writer: ProcessId, was: &LeaseSpec, is: &LeaseSpec) -> bool {
+        if holder(was) != holder(is) {
+            self.holder = holder(is).map(|_| writer);
+        } else {
+            self.by_hand |= self.holder.is_some_and(|holder| holder != writer);
+        }
+        self.by_hand
     }
 
     /// The lease was written: by nobody's clock has anybody seen it before now.
     fn written(&mut self, clock: impl Fn(ProcessId) -> Duration) {
-        self.0.iter_mut().for_each(|(candidate, seen)| *seen = clock(*candidate));
+        self.since.iter_mut().for_each(|(candidate, seen)| *seen = clock(*candidate));
     }
 }
 
@@ -108,6 +127,13 @@ mod tests {
             assert_eq!(seen.waited(one, &a, &a, secs(27)), None, "a renewal");
             assert_eq!(seen.waited(one, &held_by(""), &a, secs(27)), None, "given back");
             assert_eq!(lasts(&a), secs(15));
+            let nobody = LeaseSpec::default();
+            assert!(
+                ![(one, &nobody, &a), (one, &a, &a), (other, &a, &b), (other, &b, &b)]
+                    .iter()
+                    .any(|(by, was, is)| seen.is_by_hand(*by, was, is))
+            );
+            assert!(seen.is_by_hand(one, &b, &b), "it does not hold it");
         });
     }
 }

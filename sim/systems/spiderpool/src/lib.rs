@@ -41,9 +41,9 @@ use sim_harness::workloads;
 use crate::input::stored;
 use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::workload::{
-    AnnotateNamespace, ApplyApp, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool,
-    DeleteSubnet, DrainNode, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm,
-    Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, UncordonNode, Unreserve,
+    AnnotateNamespace, ApplyApp, ApplyManifest, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf,
+    DeletePool, DeleteSubnet, DrainNode, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, LabelNamespace, LabelNode,
+    MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, UncordonNode, Unreserve,
 };
 
 /// Spiderpool in a cluster.
@@ -86,6 +86,8 @@ kinds! {
         "reserve" => Reserve(Reserve),
         /// Gives reserved addresses free.
         "unreserve" => Unreserve(Unreserve),
+        /// Applies a manifest of a pool, a subnet or a reservation, which may be wrong.
+        "apply-manifest" => ApplyManifest(ApplyManifest),
         /// Creates a namespace.
         "create-namespace" => CreateNamespace(CreateNamespace),
         /// Changes the annotations of a namespace.

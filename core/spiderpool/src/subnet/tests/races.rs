@@ -259,8 +259,9 @@ fn two_webhooks_that_judge_at_once_admit_what_each_alone_would_refuse() {
     let mut new = SpiderIPPool::clone(&old);
     new.spec.ips = Some(vec!["10.0.0.4".to_owned()]);
     let new = Arc::new(new);
-    let mended = scene.env.block_on(other.validate(&Request::Update { old: &old, new: &new }));
-    assert_eq!(mended, Ok(()));
+    let mend = Request::Update { old: &old, new: &new };
+    let listed = scene.env.block_on(other.list_for(&mend)).unwrap();
+    assert_eq!(other.validate(&mend, &listed), Ok(()));
     scene.server.refuse("list SpiderIPPool");
     assert_eq!(judge(&one, &a).denial.unwrap().reason(), kube_machinery::Reason::InternalError);
 }

@@ -86,6 +86,7 @@ impl IpamClaim for DeletesTouchNobodyElse {
 mod tests {
     use super::super::testing::on_stage;
     use crate::workload::{Cause, IpamNote};
+    use ipam_spiderpool::ipam::DelOutcome;
 
     const CLAIM: &str = "deletes-touch-nobody-else";
     const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
@@ -103,7 +104,18 @@ mod tests {
             stage.release("ns/c", "c", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None], "without a UID it is that of the name");
             let (pod, container, nic) = ("ns/c".into(), "".into(), "eth0".into());
-            stage.say(stage.agent, IpamNote::DelEnded { pod, uid: "".into(), container, nic, ok: true, conflicts: 0, exhausted: false });
+            stage.say(
+                stage.agent,
+                IpamNote::DelEnded {
+                    pod,
+                    uid: "".into(),
+                    container,
+                    nic,
+                    outcome: Some(DelOutcome::Released),
+                    conflicts: 0,
+                    exhausted: false,
+                },
+            );
             stage.release("ns/c", "c", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None, None]);
         });

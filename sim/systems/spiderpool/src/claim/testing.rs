@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_spiderpool::admission::{AdmissionSettings, Denial, Listed};
+use ipam_spiderpool::ipam::DelOutcome;
 use ipam_spiderpool::reclaim::{ReclaimSettings, Releaser, Row, Target};
 use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool, SpiderReservedIP};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -28,7 +30,7 @@ use sim_harness::workload::OutOfReach;
 
 use super::group::IpamGroup;
 use super::{Terms, View};
-use crate::workload::{Cause, Given, HookNote, How, IpamNote, Known, ReclaimNote, Refusal};
+use crate::workload::{Cause, Given, HookAnswer, HookNote, How, IpamNote, Known, ReclaimNote, Refusal};
 
 /// The claim under test, and the cluster that it sees.
 pub(super) struct Stage {
@@ -123,8 +125,21 @@ impl Stage {
 
     /// A replica of the controller has judged an update of a pool.
     pub(super) fn judges(&mut self, old: &SpiderIPPool, new: SpiderIPPool, denied: Option<&str>) {
-        let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::of(old));
-        let note = HookNote { kind, key, old: Arc::new(old.clone()), new: Arc::new(new), denied: denied.map(Into::into) };
+        let denied = denied.map(|why| Denial::Forbidden(why.to_owned()));
+        self.judges_beside(Some(old.clone()), Some(new), Listed::default(), denied);
+    }
+
+    /// A replica of the controller has judged a pool beside what it had listed.
+    pub(super) fn judges_beside(&mut self, old: Option<SpiderIPPool>, new: Option<SpiderIPPool>, listed: Listed, denied: Option<Denial>) {
+        let answer = HookAnswer::Judged { listed: Arc::new(listed), denied: denied.map(Arc::new) };
+        self.answers(old, new, answer);
+    }
+
+    /// A webhook of a replica of the controller answers a request about a pool.
+    pub(super) fn answers(&mut self, old: Option<SpiderIPPool>, new: Option<SpiderIPPool>, answer: HookAnswer) {
+        let (kind, key) = (self.registry.id::<SpiderIPPool>(), new.as_ref().or(old.as_ref()).map(ObjectKey::of));
+        let object = |pool: Option<SpiderIPPool>| pool.map(|pool| Arc::new(pool) as Obj);
+        let note = HookNote { kind, key, old: object(old), new: object(new), settings: AdmissionSettings::default(), answer };
         self.event(EventKind::Note { process: self.replicas[0], note: &note });
     }
 
@@ -494,7 +509,15 @@ impl Stage {
         self.del_asked(&pod, &uid);
         self.say(
             self.agent,
-            IpamNote::DelEnded { pod, uid, container: container.clone(), nic: nic.clone(), ok, conflicts: 0, exhausted: false },
+            IpamNote::DelEnded {
+                pod,
+                uid,
+                container: container.clone(),
+                nic: nic.clone(),
+                outcome: ok.then_some(DelOutcome::Released),
+                conflicts: 0,
+                exhausted: false,
+            },
         );
         self.node(PodNote::DelDone { sandbox: container, nic, failed: !ok });
     }

@@ -203,6 +203,7 @@ mod tests {
     use std::time::Duration;
 
     use ipam_spiderpool::PoolIPAllocation;
+    use ipam_spiderpool::ipam::DelOutcome;
     use kube_machinery::ObjectKey;
     use kube_machinery::api::Verb;
     use serde_json::json;
@@ -305,7 +306,18 @@ mod tests {
         let mut stage = Stage::new();
         for (conflicts, exhausted) in [(0, false), (2, false), (5, true)] {
             let (pod, nic) = ("ns/a".into(), "eth0".into());
-            stage.note(4, IpamNote::DelEnded { pod, uid: "a".into(), container: "a".into(), nic, ok: !exhausted, conflicts, exhausted });
+            stage.note(
+                4,
+                IpamNote::DelEnded {
+                    pod,
+                    uid: "a".into(),
+                    container: "a".into(),
+                    nic,
+                    outcome: (!exhausted).then_some(DelOutcome::Released),
+                    conflicts,
+                    exhausted,
+                },
+            );
         }
         let counts = stage.meter.finish().counts;
         assert_eq!((counts.releases, counts.other_conflicts, counts.other_exhausted), (3, 7, 1));

@@ -9,7 +9,10 @@
 //! Nothing here calls what it judges: annotations, tiers, rules, ranks and capacity are read anew, as plainly as they are told.
 //! Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its own. Claims
 //! ask at the moment of the decision, on the state that was decided on; text is made only of what differs.
+//!
+//! [`admission`] does the same for what webhooks say of a write.
 
+pub mod admission;
 mod answer;
 mod capacity;
 mod labels;

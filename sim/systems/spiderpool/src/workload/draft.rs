@@ -1,6 +1,7 @@
 //! A cluster with Spiderpool with values that may be open, and what people do with it.
 
 mod cluster;
+mod manifests;
 mod mistakes;
 mod operations;
 mod rules;
@@ -38,6 +39,7 @@ use super::trace::{COLUMNS, Taken, TraceRows};
 use crate::Operation;
 
 pub use cluster::Families;
+pub use manifests::ManifestFlaw;
 pub use mistakes::WishMistake;
 pub use operations::PoolChange;
 pub use rules::PoolRule;
@@ -193,6 +195,11 @@ pub struct SpiderDraft {
     pub subnet_changes: Choice<u32>,
     /// What people do to the subnet of each such change; they take it back after `changed_for`.
     pub subnet_change: Choice<SubnetChange>,
+    /// How often people apply a manifest of a pool, a subnet or a reservation, and another one of the same object after `changed_for`: that of
+    /// the cluster, which they are to have again, or one that nothing in the cluster needs, which they delete in the end.
+    pub manifests: Choice<u32>,
+    /// What is odd about each such manifest; some have two of these.
+    pub manifest: Choice<ManifestFlaw>,
     /// How often people drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
     pub drains: Choice<u32>,
     /// How many applications of several pods have a disruption budget: `minAvailable` or `maxUnavailable`, a number or a percentage. Each
@@ -303,6 +310,8 @@ impl Default for SpiderDraft {
             overlapping: Choice::Is(0),
             subnet_changes: Choice::Is(0),
             subnet_change: Choice::Is(SubnetChange::Exclude),
+            manifests: Choice::Is(0),
+            manifest: Choice::Is(ManifestFlaw::None),
             drains: Choice::Is(0),
             budgeted: probability(0.0),
             changed_for: Choice::Between(secs(5), secs(30)),
@@ -367,6 +376,7 @@ impl Draft for SpiderDraft {
         let mended = if self.mistaken.get() > 0.0 { 2 + most(&self.replicas) } else { 0 };
         let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand + mended)
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes) + most(&self.drains))
+            + 3 * most(&self.manifests)
             + most(&self.leaked)
             + most(&self.overlapping);
         for (key, what, value, limit) in [
@@ -484,6 +494,11 @@ impl Draft for SpiderDraft {
             }
         }
         // Drawn for those only who ask for it: what others draw stays as it was.
+        if *self.manifests.bounds().1 > 0 && !versions.is_empty() {
+            for _ in 0..self.manifests.draw(draw) {
+                drawn.manifest(draw);
+            }
+        }
         if *self.drains.bounds().1 > 0 {
             for _ in 0..self.drains.draw(draw) {
                 drawn.drain(draw, &names, plan.nodes);

@@ -21,7 +21,7 @@ use kube_sim::kinds::KindId;
 use kube_sim::object::{Obj, typed};
 use kube_sim::rt::ProcessId;
 
-use super::hook_note::HookNote;
+use super::hook_note::{HookAnswer, HookNote};
 use super::plan::SpiderPlan;
 use super::site::{ApiClient, Site};
 use super::subnets::admission::settings;
@@ -85,7 +85,7 @@ pub(super) async fn beside<T>(
         let settings = site.plan.admission_settings(&site.agent_settings(&policy).select);
         let hooks = Arc::new(Webhook::start(client, env, settings, policy));
         hooks.synced().await;
-        service.serve(process, handler(cluster, process, hooks), cluster.rt.now());
+        service.serve(process, handler(cluster, process, hooks, settings), cluster.rt.now());
         std::future::pending::<()>().await;
     };
     let done = match race(work, serve).await {
@@ -97,49 +97,53 @@ pub(super) async fn beside<T>(
 }
 
 /// What a replica does with a call.
-fn handler(cluster: &Arc<Cluster>, process: ProcessId, hooks: Arc<Hooks>) -> Handler {
+fn handler(cluster: &Arc<Cluster>, process: ProcessId, hooks: Arc<Hooks>, settings: AdmissionSettings) -> Handler {
     let kinds: [KindId; 2] = [cluster.registry.id::<SpiderIPPool>(), cluster.registry.id::<SpiderSubnet>()];
     let cluster = Arc::downgrade(cluster);
     Arc::new(move |review| {
         let (hooks, cluster) = (hooks.clone(), cluster.clone());
         Box::pin(async move {
-            let update = match &review {
-                Review { mutating: false, kind, key: Some(key), object: Some(new), old: Some(old), .. } => {
-                    Some(HookNote { kind: *kind, key: key.clone(), old: old.clone(), new: new.clone(), denied: None })
-                }
-                _ => None,
-            };
-            let verdict = match kinds.iter().position(|kind| *kind == review.kind) {
+            let Review { kind, key, object, old, .. } = &review;
+            let (kind, key, old, new) = (*kind, key.clone(), old.clone(), object.clone());
+            let (verdict, answer) = match kinds.iter().position(|of| *of == kind) {
                 Some(0) => answer::<SpiderIPPool>(&hooks, review).await,
                 Some(_) => answer::<SpiderSubnet>(&hooks, review).await,
                 None => answer::<SpiderReservedIP>(&hooks, review).await,
             };
-            // Who cannot list what exists has judged nothing.
-            let is_judged = verdict.as_ref().err().is_none_or(|denial| denial.code < 500);
-            if let (Some(update), Some(cluster), true) = (update, cluster.upgrade(), is_judged) {
-                let denied = verdict.as_ref().err().map(|denial| denial.message.as_str().into());
-                cluster.note(process, &HookNote { denied, ..update });
+            if let (Some(answer), Some(cluster)) = (answer, cluster.upgrade()) {
+                cluster.note(process, &HookNote { kind, key, old, new, settings, answer });
             }
             verdict
         })
     })
 }
 
-async fn answer<K: Admitted>(hooks: &Hooks, review: Review) -> Verdict {
+/// The verdict, and what there is to tell of it: nothing by whoever cannot list what exists, and so has judged nothing.
+async fn answer<K: Admitted>(hooks: &Hooks, review: Review) -> (Verdict, Option<HookAnswer>) {
     let Review { mutating, key, object, old, .. } = review;
     let (object, old) = (object.map(typed::<K>), old.map(typed::<K>));
     let request = match (&object, &old) {
         (Some(new), Some(old)) => Request::Update { old, new },
         (Some(new), None) => Request::Create(new),
         (None, Some(old)) => Request::Delete(old),
-        (None, None) => return Ok(None),
+        (None, None) => return (Ok(None), None),
     };
     if mutating {
-        let defaulted = hooks.mutate(&request).filter(|defaulted| object.as_ref() != Some(defaulted));
-        return Ok(defaulted.map(|defaulted| defaulted as Obj));
+        let subnets = hooks.subnets_for_defaults();
+        let Some(defaulted) = hooks.mutate(&request, &subnets) else { return (Ok(None), None) };
+        let changed = object.as_ref() != Some(&defaulted);
+        let answer = HookAnswer::Defaulted { defaulted: defaulted.clone() as Obj, subnets };
+        return (Ok(changed.then_some(defaulted as Obj)), Some(answer));
     }
-    hooks.validate(&request).await.map(|()| None).map_err(|denial| {
+    let refused = |denial: &ipam_spiderpool::admission::Denial| {
         let status = denial.to_status::<K>(key.as_ref().map_or("", |key| key.name()));
         Denial { code: status.code, reason: Some(status.reason), message: status.message() }
-    })
+    };
+    let listed = match hooks.list_for(&request).await {
+        Ok(listed) => Arc::new(listed),
+        Err(denial) => return (Err(refused(&denial)), None),
+    };
+    let denied = hooks.validate(&request, &listed).err().map(Arc::new);
+    let verdict = denied.as_deref().map(refused).map_or(Ok(None), Err);
+    (verdict, Some(HookAnswer::Judged { listed, denied }))
 }

@@ -21,6 +21,7 @@ mod hook_note;
 mod hooks;
 mod lifecycle;
 mod machines;
+mod manifests;
 mod network;
 mod note;
 mod operator;
@@ -65,9 +66,10 @@ use crate::Operation;
 pub use adopt::Adopted;
 pub use budget::PodCount;
 pub use closed_loop::ClosedLoop;
-pub use draft::{Families, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
-pub use hook_note::HookNote;
+pub use draft::{Families, ManifestFlaw, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
+pub use hook_note::{HookAnswer, HookNote};
 pub use lifecycle::NodeLifecycle;
+pub use manifests::{ApplyManifest, Manifest, ReservationPlan};
 pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DrainNode,
@@ -161,7 +163,7 @@ impl Work for SpiderPlan {
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, \
                  `create-pool`, `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, \
-                 `garble-records`, `reserve`, `unreserve`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`, \
+                 `garble-records`, `reserve`, `unreserve`, `apply-manifest`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`, \
                  `label-node`, `label-namespace`, `drain-node`, `uncordon-node`",
             )
         };
@@ -180,6 +182,7 @@ impl Work for SpiderPlan {
             Operation::EditSubnet(op) => check_edit(op),
             Operation::Reserve(op) => op.ips.iter().try_for_each(|range| spelling::check_range(range)),
             Operation::EditRecord(op) => plan::check_record(op),
+            Operation::ApplyManifest(op) => manifests::check_manifest(op),
             Operation::GarbleRecords(_) => Ok(()),
             Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             Operation::ScaleApp(_)

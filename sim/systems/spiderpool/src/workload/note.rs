@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_reports::{Seconds, human};
+use ipam_spiderpool::ipam::DelOutcome;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
 use ipam_spiderpool::{IPAllocationDetail, SpiderIPPool};
@@ -115,8 +116,8 @@ pub enum IpamNote {
         container: Arc<str>,
         /// The NIC of the call, as in [`IpamNote::DelBegun`].
         nic: Arc<str>,
-        /// Whether it succeeded, also by having nothing to do.
-        ok: bool,
+        /// What it did, also by having nothing to do; unset = it failed.
+        outcome: Option<DelOutcome>,
         /// How many writes met a conflict.
         conflicts: u32,
         /// Whether it gave up a pool after all attempts.
@@ -309,8 +310,8 @@ impl Note for IpamNote {
             IpamNote::DelBegun { pod, container, nic, .. } => {
                 Some(Step::invoke("release", key(container, nic), vec![pod.to_string(), nic.to_string(), container.to_string()]))
             }
-            IpamNote::DelEnded { container, nic, ok: true, .. } => Some(Step::ok("release", key(container, nic), ())),
-            IpamNote::DelEnded { container, nic, ok: false, .. } => {
+            IpamNote::DelEnded { container, nic, outcome: Some(_), .. } => Some(Step::ok("release", key(container, nic), ())),
+            IpamNote::DelEnded { container, nic, outcome: None, .. } => {
                 Some(Step::failed("release", key(container, nic), false, "the agent could not release them"))
             }
             _ => None,
@@ -337,7 +338,7 @@ impl IpamNote {
                 request(4, container, nic) ^ given.rotate_left(9)
             }
             IpamNote::DelBegun { container, nic, .. } => request(5, container, nic),
-            IpamNote::DelEnded { container, nic, ok, .. } => request(6, container, nic) ^ u64::from(*ok),
+            IpamNote::DelEnded { container, nic, outcome, .. } => request(6, container, nic) ^ u64::from(outcome.is_some()),
             IpamNote::ReleaseBegun { uid, cause, what, .. } => {
                 what.iter().fold(text(7, uid) ^ *cause as u64, |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
             }
@@ -391,8 +392,8 @@ impl fmt::Display for IpamNote {
                 write!(f, "gives {pod} nothing for {nic}: {refusal} after {} ({})", time(*took), plural(*conflicts))
             }
             IpamNote::DelBegun { pod, nic, container, .. } => write!(f, "CNI DEL {nic} of {pod} (sandbox {container})"),
-            IpamNote::DelEnded { pod, nic, ok: true, .. } => write!(f, "CNI DEL done: {nic} of {pod}"),
-            IpamNote::DelEnded { pod, nic, ok: false, .. } => write!(f, "cannot release {nic} of {pod}"),
+            IpamNote::DelEnded { pod, nic, outcome: Some(_), .. } => write!(f, "CNI DEL done: {nic} of {pod}"),
+            IpamNote::DelEnded { pod, nic, outcome: None, .. } => write!(f, "cannot release {nic} of {pod}"),
             IpamNote::ReleaseBegun { pod, what, cause, .. } => {
                 f.write_str("releases")?;
                 let mut before = " ";

@@ -80,7 +80,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
 }
 
 /// Whether a webhook said no.
-fn is_denied(error: &ApiError) -> bool {
+pub(super) fn is_denied(error: &ApiError) -> bool {
     matches!(error, ApiError::Status(status) if status.text.starts_with("admission webhook"))
 }
 
@@ -106,6 +106,7 @@ fn subject(op: &Operation) -> Option<String> {
         Operation::GarbleRecords(op) => Some(format!("records of {}", op.pool)),
         Operation::Reserve(op) => Some(format!("reserved {}", op.name)),
         Operation::Unreserve(op) => Some(format!("reserved {}", op.name)),
+        Operation::ApplyManifest(op) => Some(op.manifest.subject()),
         Operation::SetSettings(_) => Some("settings".to_owned()),
         Operation::CreateNamespace(op) => Some(format!("namespace {}", op.namespace)),
         Operation::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
@@ -154,6 +155,7 @@ impl Operator {
             Operation::Unreserve(op) => {
                 ignore_not_found(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
             }
+            Operation::ApplyManifest(op) => self.apply_manifest(op).await,
             Operation::CreateNamespace(op) => {
                 let metadata = ObjectMeta { name: Some(op.namespace.clone()), ..ObjectMeta::default() };
                 self.create(Namespace { metadata, ..Namespace::default() }, number).await

@@ -17,6 +17,7 @@ use sim_harness::workload::{InvalidValue, Misnamed};
 
 use super::SpiderDraft;
 use super::apps::{APP, app_label};
+use super::manifests::Manifest;
 use super::ops::NAMESPACE;
 use crate::Operation;
 
@@ -105,6 +106,11 @@ impl There {
             Operation::CreatePool(op) => drop(self.pools.insert(op.pool.name.clone())),
             Operation::CreateSubnet(op) => drop(self.subnets.insert(op.subnet.name.clone())),
             Operation::Reserve(op) => drop(self.reserved.insert(op.name.clone())),
+            Operation::ApplyManifest(op) => match &*op.manifest {
+                Manifest::SpiderIPPool(pool) => drop(self.pools.insert(pool.name.clone())),
+                Manifest::SpiderSubnet(subnet) => drop(self.subnets.insert(subnet.name.clone())),
+                Manifest::SpiderReservedIP(reservation) => drop(self.reserved.insert(reservation.name.clone())),
+            },
             Operation::CreateNamespace(op) => drop(self.namespaces.insert(op.namespace.clone())),
             _ => {}
         }

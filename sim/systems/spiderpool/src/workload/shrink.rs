@@ -9,6 +9,7 @@ use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
 use super::closed_loop::ClosedLoop;
+use super::manifests::Manifest;
 use super::ops::{AppKind, ApplyApp, Cascade, DrainNode, EditPool, EditStatefulSet, PoolPlan, RollOutApp, UncordonNode};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
@@ -128,6 +129,7 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
             Operation::EditSubnet(op) => op.subnet == pool,
             Operation::DeleteSubnet(op) => op.subnet == pool,
             Operation::CreateSubnet(op) => op.subnet.name == pool,
+            Operation::ApplyManifest(op) => op.manifest.name() == pool,
             _ => false,
         })
 }
@@ -265,6 +267,18 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
                 |written: &&SubnetPlan| written.name == *subnet && ips.as_ref().is_none_or(|ips| Some(ips) == written.spec.ips.as_ref());
             let serves = exclude.iter().all(Vec::is_empty) && (ips.is_none() || subnets_of(plan, ops).any(|written| whole(&written)));
             subnets.insert(subnet, serves);
+            true
+        }
+        Operation::ApplyManifest(op) => {
+            match &*op.manifest {
+                Manifest::SpiderIPPool(pool) if plan.pools.iter().any(|there| there.name == pool.name) => {
+                    pools.insert(&pool.name, plan.pools.contains(pool));
+                }
+                Manifest::SpiderSubnet(subnet) if plan.subnets.iter().any(|there| there.name == subnet.name) => {
+                    subnets.insert(&subnet.name, plan.subnets.contains(subnet));
+                }
+                _ => {}
+            }
             true
         }
         Operation::DrainNode(op) => {

@@ -99,7 +99,7 @@ impl Observer for TraceObserver {
                 uid: request.pod_uid.clone(),
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
-                ok: result.is_ok(),
+                outcome: result.ok(),
                 conflicts: effort.conflicts,
                 exhausted: effort.exhausted > 0,
             },

@@ -127,6 +127,20 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AskingAgainGivesTheSameAddress)),
     },
     ClaimDef {
+        name: "answers-leave-no-strays",
+        kind: Kind::Always,
+        about: "whoever draws an address for a NIC takes back what else is known to be recorded for that NIC",
+        reference: Some("A S15"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AnswersLeaveNoStrays::default())),
+    },
+    ClaimDef {
+        name: "deletes-leave-nothing-behind",
+        kind: Kind::Always,
+        about: "a DEL that gave back what a pod had leaves nothing that is known to be recorded for it",
+        reference: Some("A §7.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::DeletesLeaveNothingBehind::default())),
+    },
+    ClaimDef {
         name: "deletes-touch-nobody-else",
         kind: Kind::Always,
         about: "a DEL releases addresses of the UID that it names and of no other",

@@ -78,6 +78,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AnnotationsOfOthersStay)),
     },
     ClaimDef {
+        name: "admission-follows-the-rules",
+        kind: Kind::Always,
+        about: "what a webhook fills in, admits and refuses is what an independent reading of the rules says",
+        reference: Some("A §9"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AdmissionFollowsTheRules)),
+    },
+    ClaimDef {
         name: "updates-are-judged-by-what-they-change",
         kind: Kind::Always,
         about: "no webhook refuses an update for what the object was like before it",

@@ -2,6 +2,7 @@
 //!
 //! Sets of addresses are intervals throughout: what a claim costs does not depend on how many addresses a subnet has.
 
+mod admission_follows_the_rules;
 mod annotations_of_others_stay;
 mod auto_pools_are_what_is_set_aside;
 mod auto_pools_stay_within_what_is_set_aside;
@@ -28,6 +29,7 @@ use ipam_spiderpool::select::is_auto_pool;
 
 use super::view::{Subnet, View};
 
+pub(crate) use admission_follows_the_rules::AdmissionFollowsTheRules;
 pub(crate) use annotations_of_others_stay::AnnotationsOfOthersStay;
 pub(crate) use auto_pools_are_what_is_set_aside::AutoPoolsAreWhatIsSetAside;
 pub(crate) use auto_pools_stay_within_what_is_set_aside::AutoPoolsStayWithinWhatIsSetAside;

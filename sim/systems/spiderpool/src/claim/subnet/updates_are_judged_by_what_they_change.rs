@@ -7,7 +7,6 @@ use kube_sim::object::Obj;
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
-use crate::workload::HookNote;
 
 /// No webhook refuses an update that leaves the addresses of a pool or a subnet as they are, or a reservation, and none of an object that
 /// is being deleted whose spec stays.
@@ -23,15 +22,14 @@ impl IpamClaim for UpdatesAreJudgedByWhatTheyChange {
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Hook(by, note) = seen else { return };
-        if !is_harmless(note) {
-            return;
-        }
+        let Some((old, new, denied)) = note.update().filter(|(old, new, _)| is_harmless(old, new)) else { return };
         findings.exercised();
-        if let Some(why) = &note.denied {
+        if let Some(why) = denied {
             findings.violated(|| {
-                let ends = if ends(note.old.meta()) { ", which is being deleted," } else { "" };
+                let ends = if ends(old.meta()) { ", which is being deleted," } else { "" };
+                let name = new.meta().name.as_deref().unwrap_or_default();
                 vec![
-                    format!("an update of {}{ends} is refused that changes none of its addresses", note.key),
+                    format!("an update of {name}{ends} is refused that changes none of its addresses"),
                     format!("{} says: {why}", view.name(*by)),
                 ]
             });
@@ -44,7 +42,7 @@ fn ends(meta: &ObjectMeta) -> bool {
 }
 
 /// Whether the update changes nothing that could do harm.
-fn is_harmless(HookNote { old, new, .. }: &HookNote) -> bool {
+fn is_harmless(old: &Obj, new: &Obj) -> bool {
     if let Some((old, new)) = both::<SpiderIPPool>(old, new) {
         let (was, is) = (&old.spec, &new.spec);
         let same_addresses = was.ip_version == is.ip_version

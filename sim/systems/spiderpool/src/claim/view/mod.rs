@@ -75,7 +75,7 @@ pub(super) use nodes::Nodes;
 pub(super) use places::Places;
 pub(super) use pod_state::{grace, has_ended, has_ips, has_stopped, of_containers};
 pub(super) use pods::{Place, Pod, Pods};
-pub(super) use pools::{Pool, PoolChange, Pools, listed, records_of, total};
+pub(super) use pools::{Holder, Pool, PoolChange, Pools, listed, records_of, total};
 pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
 pub(super) use sandboxes::{Sandbox, Sandboxes};

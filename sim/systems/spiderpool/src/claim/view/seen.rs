@@ -115,6 +115,8 @@ impl EventMask {
     pub(in super::super) const CHOICE: EventMask = EventMask(1 << 6);
     /// [`Seen::Ipam`]: requests to release, and releases for whatever reason.
     pub(in super::super) const RELEASE: EventMask = EventMask(1 << 7);
+    /// [`Seen::Ipam`]: a request for addresses is taken on, or waits for its pools.
+    pub(in super::super) const ASKED: EventMask = EventMask(1 << 8);
     /// What kubelets say of sandboxes and their NICs ([`Seen::Pod`]).
     pub(in super::super) const POD: EventMask = EventMask(1 << 9);
     /// What replicas of the controller say of reclaim ([`Seen::Reclaim`]).

@@ -1,0 +1,97 @@
+//! A S15: whoever draws an address for a NIC takes back what the NIC had besides.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_spiderpool::ranges::IpVersion;
+use kube_machinery::FxHashMap;
+use kube_sim::rt::ProcessId;
+
+use super::view::{EventMask, Holder, Seen, Shown, View};
+use super::{Findings, IpamClaim, violated};
+use crate::workload::{How, IpamNote};
+
+/// The agent, the sandbox and the NIC of an ADD.
+type Attachment = (ProcessId, Arc<str>, Arc<str>);
+
+/// A request that is answered from the pools leaves the NICs that it is about no other record of the same family that its agent had surely
+/// been shown when it was asked: nobody will ever answer on that address, and only reclaim would find it, once the pod is gone.
+///
+/// It counts what a pool shows that the agent knew as it was last written, and what names the NIC. Broken by
+/// `partial-failure-keeps-records`.
+#[derive(Default)]
+pub(crate) struct AnswersLeaveNoStrays {
+    /// The ADDs that are under way, with what was known to be recorded for the pod when the last of them began.
+    open: FxHashMap<Attachment, Vec<(Arc<str>, IpAddr)>>,
+}
+
+impl IpamClaim for AnswersLeaveNoStrays {
+    fn event_mask(&self) -> EventMask {
+        EventMask::ASKED.and(EventMask::ANSWER)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Ipam(by, IpamNote::AddBegun { uid, container, nic, .. }) => {
+                let shown = view.agents.shown(by, Shown::Pools);
+                let is_known = |(pool, _): &&(Arc<str>, IpAddr)| view.pools.revision(pool) <= shown;
+                let known = view.pools.of_uid(uid).iter().filter(is_known).cloned().collect();
+                self.open.insert((by, container.clone(), nic.clone()), known);
+            }
+            Seen::Ipam(by, IpamNote::AddEnded { pod, uid, container, nic, result, how, .. }) => {
+                let known = self.open.remove(&(by, container.clone(), nic.clone())).unwrap_or_default();
+                let (Ok(given), How::Fresh) = (result, how) else { return };
+                // What was answered may be what was known.
+                let is_given = |address: IpAddr| given.iter().any(|given| given.address == address);
+                let others = known.iter().filter(|(_, address)| !is_given(*address));
+                for (pool, address) in others {
+                    let of_pod = |holder: &&Holder| holder.pool == *pool && *holder.record.pod_uid == **uid && *holder.record.pod == **pod;
+                    let Some(holder) = view.pools.holders(*address).find(of_pod) else { continue };
+                    let of_nic = |nic: &str| holder.record.interface.as_deref() == Some(nic);
+                    let same =
+                        |given: &&crate::workload::Given| of_nic(&given.nic) && IpVersion::of(given.address) == IpVersion::of(*address);
+                    let Some(given) = given.iter().find(same) else { continue };
+                    let by_hand = view.changes.touched(*address);
+                    violated(findings, by_hand, || {
+                        let (by, whose) = (view.name(by), view.pod_of(uid));
+                        vec![
+                            format!("{by} gives {} of {whose} {}, and leaves it {address} of pool {pool}", given.nic, given.address),
+                            view.story_of(pool, *address),
+                        ]
+                    });
+                }
+                findings.exercised();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderIPPool;
+
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "answers-leave-no-strays";
+
+    #[test]
+    fn another_record_of_the_nic_that_the_agent_knew_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            let agent = stage.agent;
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record_for(agent, "p", "10.0.0.1", "a", "eth0");
+            stage.record_for(agent, "p", "10.0.0.2", "a", "eth0");
+            stage.ask("ns/a", "a", "eth0");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true), "the agent was not shown it");
+            stage.deliver::<SpiderIPPool>(agent);
+            stage.ask("ns/a", "a", "net1");
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.3")]);
+            assert_eq!(stage.excuses(), [], "another NIC");
+            stage.ask("ns/a", "a", "eth0");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

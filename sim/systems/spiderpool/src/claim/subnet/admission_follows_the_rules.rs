@@ -1,0 +1,131 @@
+//! A §9: what the webhooks fill in, admit and refuse.
+
+use std::fmt;
+
+use ipam_spiderpool::admission::Denial;
+use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_sim::object::Obj;
+
+use super::super::view::{EventMask, Seen, View};
+use super::super::{Findings, IpamClaim};
+use crate::oracle::admission::{self, Broken, Ruling};
+use crate::workload::{HookAnswer, HookNote};
+
+/// What a webhook fills in, and whether it admits a request, is what an [independent reading of the rules](crate::oracle::admission) says of
+/// what the replica had seen for it; and a refusal names a field that breaks a rule.
+///
+/// Exact. It says nothing of requests about which a replica could not list what exists, and asks for no more than one of several broken
+/// rules: the first that is named. Broken by each switch that changes the rules, such as `update-judged-whole`.
+pub(crate) struct AdmissionFollowsTheRules;
+
+impl IpamClaim for AdmissionFollowsTheRules {
+    fn event_mask(&self) -> EventMask {
+        EventMask::HOOK
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Hook(by, note) = seen else { return };
+        findings.exercised();
+        let wrong = match &note.answer {
+            HookAnswer::Defaulted { .. } => defaults(note),
+            HookAnswer::Judged { denied, .. } => {
+                ruling(note).and_then(|ruling| difference(&ruling, denied.as_deref(), note.new.as_ref().or(note.old.as_ref())))
+            }
+        };
+        if let Some(wrong) = wrong {
+            findings.violated(|| vec![format!("{} {note}", view.name(*by)), wrong]);
+        }
+    }
+}
+
+/// As one of the objects that the webhooks know; `None` = it is of another type.
+fn typed<K: 'static>(object: &Option<Obj>) -> Option<&K> {
+    object.as_ref()?.as_any().downcast_ref()
+}
+
+/// Both, if one of them is of this type.
+fn both<K: 'static>(note: &HookNote) -> Option<(Option<&K>, Option<&K>)> {
+    let both = (typed(&note.old), typed(&note.new));
+    (both.0.is_some() || both.1.is_some()).then_some(both)
+}
+
+/// What the rules say of the request.
+fn ruling(note: &HookNote) -> Option<Ruling> {
+    let HookAnswer::Judged { listed, .. } = &note.answer else { return None };
+    if let Some((old, new)) = both::<SpiderIPPool>(note) {
+        return Some(admission::pool(old, new, listed, &note.settings));
+    }
+    if let Some((old, new)) = both::<SpiderSubnet>(note) {
+        return Some(admission::subnet(old, new, listed, &note.settings));
+    }
+    let (old, new) = both::<SpiderReservedIP>(note)?;
+    Some(admission::reserved_ip(old, new, &note.settings))
+}
+
+/// What is wrong with a verdict, if anything is.
+fn difference(ruling: &Ruling, denied: Option<&Denial>, object: Option<&Obj>) -> Option<String> {
+    match (ruling, denied) {
+        (Ruling::Admitted, None)
+        | (Ruling::AlreadyExists, Some(Denial::AlreadyExists))
+        | (Ruling::Forbidden, Some(Denial::Forbidden(_))) => None,
+        (Ruling::Invalid(broken), Some(Denial::Invalid(violations))) => {
+            let is_broken = |violation: &ipam_spiderpool::admission::Violation| {
+                broken.contains(&Broken { field: violation.field.to_string(), fault: violation.fault })
+            };
+            // Rules that come after it may not be asked of what cannot be read.
+            let other = violations.first().filter(|first| !is_broken(first))?;
+            Some(format!("{} keeps the rules ({:?}): they refuse {}", other.field, other.fault, Fields(broken.iter())))
+        }
+        (Ruling::Admitted, Some(_)) => Some(format!("the rules admit it: {}", Spec(object))),
+        (Ruling::AlreadyExists, _) => Some("the rules refuse it, as the name is taken".to_owned()),
+        (Ruling::Forbidden, _) => Some("the rules forbid it".to_owned()),
+        (Ruling::Invalid(broken), _) => Some(format!("the rules refuse {}: {}", Fields(broken.iter()), Spec(object))),
+    }
+}
+
+/// What is wrong with the defaults, if anything is.
+fn defaults(note: &HookNote) -> Option<String> {
+    let HookAnswer::Defaulted { defaulted, subnets } = &note.answer else { return None };
+    fn other<K: PartialEq + serde::Serialize + 'static>(defaulted: &Obj, expected: &K) -> Option<String> {
+        let defaulted = defaulted.as_any().downcast_ref::<K>()?;
+        let text = |object: &K| serde_json::to_string(object).unwrap_or_default();
+        (defaulted != expected).then(|| format!("by the rules it is {}, not {}", text(expected), text(defaulted)))
+    }
+    if let Some(pool) = typed::<SpiderIPPool>(&note.new) {
+        return other(defaulted, &admission::pool_defaults(pool, subnets, &note.settings));
+    }
+    if let Some(subnet) = typed::<SpiderSubnet>(&note.new) {
+        return other(defaulted, &admission::subnet_defaults(subnet));
+    }
+    other(defaulted, &admission::reserved_ip_defaults(typed::<SpiderReservedIP>(&note.new)?))
+}
+
+/// Fields that break rules.
+struct Fields<I>(I);
+
+impl<'a, I: Iterator<Item = &'a Broken> + Clone> fmt::Display for Fields<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, broken) in self.0.clone().enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            write!(f, "{comma}{} ({:?})", broken.field, broken.fault)?;
+        }
+        Ok(())
+    }
+}
+
+/// The spec of an object, as it is written.
+struct Spec<'a>(Option<&'a Obj>);
+
+impl fmt::Display for Spec<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(object) = self.0.map(|object| object.as_any()) else { return Ok(()) };
+        let spec = if let Some(pool) = object.downcast_ref::<SpiderIPPool>() {
+            serde_json::to_string(&pool.spec)
+        } else if let Some(subnet) = object.downcast_ref::<SpiderSubnet>() {
+            serde_json::to_string(&subnet.spec)
+        } else {
+            serde_json::to_string(&object.downcast_ref::<SpiderReservedIP>().map(|reserved| &reserved.spec))
+        };
+        f.write_str(&spec.unwrap_or_default())
+    }
+}

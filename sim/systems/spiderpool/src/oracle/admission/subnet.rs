@@ -1,0 +1,103 @@
+//! The rules for subnets (A §9.2).
+
+use ipam_spiderpool::admission::{AdmissionSettings, Fault, Listed};
+use ipam_spiderpool::owner_label::subnet_of;
+use ipam_spiderpool::ranges::{IpSet, parse_range};
+use ipam_spiderpool::select::is_auto_pool;
+use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderIPPool, SpiderSubnet};
+use kube_machinery::InvalidText;
+
+use super::block::{Block, Change, addresses_of};
+use super::stored::stored_subnet;
+use super::{Found, Ruling, ruling_of_deletion, ruling_of_terminating};
+
+/// What the rules say of a write of a subnet. `old`: as stored, `None` for a creation; `new`: as it would be stored, defaults filled in,
+/// `None` for a deletion.
+pub fn subnet(old: Option<&SpiderSubnet>, new: Option<&SpiderSubnet>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
+    let old = old.map(stored_subnet);
+    let Some(new) = new.map(stored_subnet) else {
+        return ruling_of_deletion(settings, old.is_some_and(|old| is_in_use(&old)));
+    };
+    let terminating = old.as_ref().and_then(|old| ruling_of_terminating(&new.metadata, old.spec == new.spec));
+    if let Some(ruling) = terminating {
+        return ruling;
+    }
+    let (block, old_block) = (Block::from(&new.spec), old.as_ref().map(|old| Block::from(&old.spec)));
+    let mut found = Found::default();
+    block.judge_cidr(old_block.as_ref(), settings, &mut found);
+    if old.is_none() {
+        if found.is_empty() && live.subnets.iter().any(|subnet| subnet.metadata.name == new.metadata.name) {
+            return Ruling::AlreadyExists;
+        }
+        judge_neighbours(&block, live, &mut found);
+    }
+    if block.judge_ranges(old_block.as_ref(), false, &mut found) {
+        match &old {
+            None => judge_pools_within(&block, live, &mut found),
+            Some(old) => judge_gone(old, &Change::between(old_block.as_ref(), &block).gone, live, &mut found),
+        }
+    }
+    block.judge_gateway(old_block.as_ref(), &mut found);
+    block.judge_routes(old_block.as_ref(), &mut found);
+    found.ruling()
+}
+
+/// What is set aside, by the name of the pool.
+pub(super) fn pre_allocations(subnet: &SpiderSubnet) -> Result<Vec<(&String, &PoolIPPreAllocation)>, InvalidText> {
+    let Some(status) = &subnet.status else { return Ok(Vec::new()) };
+    Ok(status.controlled_ippools.parse()?.iter().collect())
+}
+
+/// Whether an address is set aside, or may be, or is counted.
+fn is_in_use(subnet: &SpiderSubnet) -> bool {
+    let is_counted = subnet.status.as_ref().is_some_and(|status| status.allocated_ip_count.unwrap_or(0) > 0);
+    is_counted || pre_allocations(subnet).map_or(true, |entries| entries.iter().any(|(_, entry)| !entry.ips.is_empty()))
+}
+
+/// The CIDR shares no address with that of another subnet, nor with a different one of a pool.
+fn judge_neighbours(block: &Block, live: &Listed, found: &mut Found) {
+    let is_beside = |other: &Block, same_is_fine| other.family() == block.family() && other.overlaps(block, same_is_fine);
+    let subnets = live.subnets.iter().any(|subnet| is_beside(&Block::from(&subnet.spec), false));
+    if subnets || live.pools.iter().any(|pool| is_beside(&Block::from(&pool.spec), true)) {
+        found.add("spec.subnet", Fault::Invalid);
+    }
+}
+
+/// A pool of the same CIDR that was there before has addresses of the subnet only.
+fn judge_pools_within(block: &Block, live: &Listed, found: &mut Found) {
+    let addresses = block.addresses();
+    let mut pools = live.pools.iter().map(|pool| Block::from(&pool.spec));
+    if pools.any(|pool| pool.subnet == block.subnet && pool.family() == block.family() && !addresses.contains_all(&pool.addresses())) {
+        found.add("spec.ips", Fault::Invalid);
+    }
+}
+
+/// An address that is set aside stays, and so does one that an auto pool of the subnet has, whether or not the status says so (D §1.2).
+fn judge_gone(old: &SpiderSubnet, gone: &IpSet, live: &Listed, found: &mut Found) {
+    if gone.is_empty() {
+        return;
+    }
+    let is_own = |pool: &SpiderIPPool| {
+        is_auto_pool(pool)
+            && (pool.spec.subnet == old.spec.subnet || subnet_of(pool).is_some() && subnet_of(pool) == old.metadata.name.as_deref())
+    };
+    let mut own = live.pools.iter().filter(|pool| is_own(pool));
+    if own.any(|pool| Block::from(&pool.spec).addresses().first_shared(gone).is_some()) {
+        found.add("spec.ips", Fault::Forbidden);
+    }
+    let family = Block::from(&old.spec).family().unwrap_or_default();
+    let Ok(entries) = pre_allocations(old) else { return unreadable(found) };
+    let texts: Vec<&String> = entries.into_iter().flat_map(|(_, entry)| &entry.ips).collect();
+    if texts.iter().any(|text| parse_range(text, family, &Policy::hardened()).is_err()) {
+        unreadable(found);
+    }
+    if addresses_of(texts, family).first_shared(gone).is_some() {
+        found.add("spec.ips", Fault::Forbidden);
+    }
+}
+
+/// Nobody knows what is set aside.
+pub(super) fn unreadable(found: &mut Found) {
+    found.add("spec.ips", Fault::Internal);
+    found.add("status.controlledIPPools", Fault::Internal);
+}

@@ -1,0 +1,108 @@
+//! Manifests that people apply, right ones and wrong ones: what admission lets pass and what it refuses (A §9).
+
+use ipam_spiderpool::{ReservedIPSpec, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_machinery::{ApiError, ClientExt, Object, ObjectKey};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_harness::workload::InvalidValue;
+
+use super::operator::{Operator, is_denied};
+use super::ops::PoolPlan;
+use super::spelling::check_name;
+use super::subnets::admission::subnet_object;
+use super::subnets::ops::SubnetPlan;
+
+/// A reservation as people write it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReservationPlan {
+    /// Name of the SpiderReservedIP, unique in the cluster.
+    pub name: String,
+    /// What a SpiderReservedIP says, with the names of its manifest.
+    pub spec: ReservedIPSpec,
+}
+
+/// An object as people write it, which need not be right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+pub enum Manifest {
+    /// A SpiderIPPool.
+    SpiderIPPool(PoolPlan),
+    /// A SpiderSubnet.
+    SpiderSubnet(SubnetPlan),
+    /// A SpiderReservedIP.
+    SpiderReservedIP(ReservationPlan),
+}
+
+impl Manifest {
+    /// The name of the object.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::SpiderIPPool(pool) => &pool.name,
+            Self::SpiderSubnet(subnet) => &subnet.name,
+            Self::SpiderReservedIP(reservation) => &reservation.name,
+        }
+    }
+
+    /// What an operation on it is about, as those about the same object are told that have no manifest.
+    pub(super) fn subject(&self) -> String {
+        match self {
+            Self::SpiderIPPool(pool) => format!("pool {}", pool.name),
+            Self::SpiderSubnet(subnet) => format!("subnet {}", subnet.name),
+            Self::SpiderReservedIP(reservation) => format!("reserved {}", reservation.name),
+        }
+    }
+}
+
+/// Somebody applies a manifest: creates the object, or gives the one of its name this spec. Webhooks may refuse it, and should if it is
+/// wrong (A §9).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApplyManifest {
+    /// The object, of which people wrote the name and the spec.
+    pub manifest: Box<Manifest>,
+    /// Whether they try again for two minutes while it is refused; else they leave it at that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insists: bool,
+}
+
+/// The object can have its name. Whatever its spec says can be written.
+pub(super) fn check_manifest(op: &ApplyManifest) -> Result<(), InvalidValue> {
+    check_name(op.manifest.name())
+}
+
+impl Operator {
+    /// Applies a manifest, once.
+    pub(super) async fn apply_manifest(&self, op: &ApplyManifest) -> Result<(), ApiError> {
+        let applied = match &*op.manifest {
+            Manifest::SpiderIPPool(pool) => {
+                let mut object = SpiderIPPool { spec: pool.spec.clone(), ..SpiderIPPool::default() };
+                object.metadata.name = Some(pool.name.clone());
+                self.apply(object, |there, object| there.spec = object.spec).await
+            }
+            Manifest::SpiderSubnet(subnet) => {
+                self.apply(subnet_object(subnet), |there, object: SpiderSubnet| there.spec = object.spec).await
+            }
+            Manifest::SpiderReservedIP(reservation) => {
+                let mut object = SpiderReservedIP { spec: reservation.spec.clone(), ..SpiderReservedIP::default() };
+                object.metadata.name = Some(reservation.name.clone());
+                self.apply(object, |there, object| there.spec = object.spec).await
+            }
+        };
+        match applied {
+            Err(error) if !op.insists && is_denied(&error) => Ok(()),
+            applied => applied,
+        }
+    }
+
+    /// Creates an object, or writes its spec over that of the one that has its name.
+    async fn apply<K: Object>(&self, object: K, set_spec: impl FnOnce(&mut K, K)) -> Result<(), ApiError> {
+        let there = match self.client.get::<K>(&ObjectKey::of(&object)).await {
+            Err(error) if error.is_not_found() => return self.client.create::<K>(object).await.map(drop),
+            there => there?,
+        };
+        let mut there = K::clone(&there);
+        set_spec(&mut there, object);
+        self.client.update::<K>(there).await.map(drop)
+    }
+}

@@ -11,11 +11,12 @@ use kube_sim::trace::{EventKind, Interest};
 
 use super::{Claim, Context, observing};
 
-/// Nobody makes himself the holder of a lease before he may have seen it for as long as it lasts, by his own clock, without a renewal, unless
-/// its holder has given it back (K §4.6).
+/// Nobody makes himself the holder of a lease before he may have seen it for as long as it lasts, by his own clock, without a renewal,
+/// unless its holder has given it back (K §4.6).
 ///
-/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. It does not
-/// see leases that somebody has written who is neither the holder nor becomes it: such a write can bring back what a candidate saw before.
+/// Exact: a candidate cannot have seen a renewal before it was written, and has to wait from then on, however fast its clock runs. It does
+/// not see leases that somebody has written who is neither the holder nor becomes it: such a write can bring back what a candidate saw
+/// before.
 pub(super) fn leases_last(context: &Context<'_>) -> Box<dyn Claim> {
     let (rt, lease) = (context.rt.clone(), context.registry.id::<Lease>());
     let mut leases: BTreeMap<ObjectKey, Seen> = BTreeMap::new();

@@ -17,8 +17,9 @@ type Attachment = (ProcessId, Arc<str>, Arc<str>);
 /// When a DEL has given back what all NICs of a pod had, or has found no endpoint of it, nothing is recorded for the pod that its agent had
 /// surely been shown when it was asked. Reclaim would find it, a scan later; until then nobody else can have the address.
 ///
-/// It counts what a pool shows that the agent knew as it was last written. It does not see DELs that leave something to those of other NICs,
-/// nor those of a StatefulSet's or a VM's pod without an endpoint, whose addresses may be kept. Broken by `partial-failure-keeps-records`.
+/// It counts what a pool shows that the agent knew as it was last written. It does not see DELs that leave something to those of other
+/// NICs, nor those of a StatefulSet's or a VM's pod without an endpoint, whose addresses may be kept. Broken by
+/// `partial-failure-keeps-records`.
 #[derive(Default)]
 pub(crate) struct DeletesLeaveNothingBehind {
     /// The DELs that are under way, with what was known to be recorded for the pod when the last of them began.

@@ -195,8 +195,8 @@ pub struct SpiderDraft {
     pub subnet_changes: Choice<u32>,
     /// What people do to the subnet of each such change; they take it back after `changed_for`.
     pub subnet_change: Choice<SubnetChange>,
-    /// How often people apply a manifest of a pool, a subnet or a reservation, and another one of the same object after `changed_for`: that of
-    /// the cluster, which they are to have again, or one that nothing in the cluster needs, which they delete in the end.
+    /// How often people apply a manifest of a pool, a subnet or a reservation, and another one of the same object after `changed_for`: that
+    /// of the cluster, which they are to have again, or one that nothing in the cluster needs, which they delete in the end.
     pub manifests: Choice<u32>,
     /// What is odd about each such manifest; some have two of these.
     pub manifest: Choice<ManifestFlaw>,

@@ -25,7 +25,7 @@ pub struct HookNote {
     pub new: Option<Obj>,
     /// The cluster's settings that the replica goes by.
     pub settings: AdmissionSettings,
-    /// What it answered.
+    /// What the replica answered, and what it had seen when it did.
     pub answer: HookAnswer,
 }
 

@@ -26,11 +26,11 @@ pub struct ReservationPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum Manifest {
-    /// A SpiderIPPool.
-    SpiderIPPool(PoolPlan),
-    /// A SpiderSubnet.
+    /// A SpiderIPPool: its name, and the spec as people write it.
+    SpiderIPPool(Box<PoolPlan>),
+    /// A SpiderSubnet: its name, and the spec as people write it.
     SpiderSubnet(SubnetPlan),
-    /// A SpiderReservedIP.
+    /// A SpiderReservedIP: its name, and the spec as people write it.
     SpiderReservedIP(ReservationPlan),
 }
 

@@ -163,8 +163,8 @@ impl Work for SpiderPlan {
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `edit-stateful-set`, `delete-app`, `delete-pod-of`, `migrate-vm`, \
                  `create-pool`, `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, \
-                 `garble-records`, `reserve`, `unreserve`, `apply-manifest`, `create-namespace`, `annotate-namespace`, `delete-namespace`, `set-settings`, \
-                 `label-node`, `label-namespace`, `drain-node`, `uncordon-node`",
+                 `garble-records`, `reserve`, `unreserve`, `apply-manifest`, `create-namespace`, `annotate-namespace`, `delete-namespace`, \
+                 `set-settings`, `label-node`, `label-namespace`, `drain-node`, `uncordon-node`",
             )
         };
         match op.get().ok_or_else(invalid)? {

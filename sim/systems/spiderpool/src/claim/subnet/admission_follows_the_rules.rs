@@ -11,11 +11,11 @@ use super::super::{Findings, IpamClaim};
 use crate::oracle::admission::{self, Broken, Ruling};
 use crate::workload::{HookAnswer, HookNote};
 
-/// What a webhook fills in, and whether it admits a request, is what an [independent reading of the rules](crate::oracle::admission) says of
-/// what the replica had seen for it; and a refusal names a field that breaks a rule.
+/// What a webhook fills in, and whether it admits a request, is what an [independent reading of the rules](crate::oracle::admission) says
+/// of what the replica had seen for it; and a refusal names a field that breaks a rule.
 ///
 /// Exact. It says nothing of requests about which a replica could not list what exists, and asks for no more than one of several broken
-/// rules: the first that is named. Broken by each switch that changes the rules, such as `update-judged-whole`.
+/// rules: the first that is named. Broken by `upstream-ranges`.
 pub(crate) struct AdmissionFollowsTheRules;
 
 impl IpamClaim for AdmissionFollowsTheRules {

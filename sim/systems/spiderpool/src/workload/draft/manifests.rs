@@ -177,18 +177,21 @@ impl Manifest {
     fn fields(&mut self) -> Fields<'_> {
         let family = |subnet: &str| if subnet.contains(':') { IpVersion::V6 } else { IpVersion::V4 };
         match self {
-            Self::SpiderIPPool(PoolPlan { spec, .. }) => Fields {
-                family: family(&spec.subnet),
-                version: &mut spec.ip_version,
-                ips: &mut spec.ips,
-                more: Some(More {
-                    subnet: &mut spec.subnet,
-                    exclude: &mut spec.exclude_ips,
-                    gateway: &mut spec.gateway,
-                    routes: &mut spec.routes,
-                }),
-                affinity: Some(&mut spec.pod_affinity),
-            },
+            Self::SpiderIPPool(pool) => {
+                let spec = &mut pool.spec;
+                Fields {
+                    family: family(&spec.subnet),
+                    version: &mut spec.ip_version,
+                    ips: &mut spec.ips,
+                    more: Some(More {
+                        subnet: &mut spec.subnet,
+                        exclude: &mut spec.exclude_ips,
+                        gateway: &mut spec.gateway,
+                        routes: &mut spec.routes,
+                    }),
+                    affinity: Some(&mut spec.pod_affinity),
+                }
+            }
             Self::SpiderSubnet(SubnetPlan { spec, .. }) => Fields {
                 family: family(&spec.subnet),
                 version: &mut spec.ip_version,
@@ -314,7 +317,7 @@ fn own(draw: &mut Draw, family: IpVersion, size: u32) -> Manifest {
         }
         _ => {
             let spec = IPPoolSpec { subnet: cidr, ips: Some(vec![range]), gateway: Some(gateway), ..IPPoolSpec::default() };
-            Manifest::SpiderIPPool(PoolPlan { name, spec })
+            Manifest::SpiderIPPool(Box::new(PoolPlan { name, spec }))
         }
     }
 }
@@ -340,7 +343,7 @@ impl Drawn<'_> {
         let own = own(draw, family, size);
         let taken = self.pools.iter().find(|pool| pool.spec.ip_version == Some(family.number()));
         let taken = taken.and_then(|pool| pool.spec.ips.as_ref()?.first().cloned());
-        let pools = self.pools.iter().cloned().map(Manifest::SpiderIPPool);
+        let pools = self.pools.iter().cloned().map(Box::new).map(Manifest::SpiderIPPool);
         let mut theirs: Vec<Manifest> = pools.chain(self.subnets.iter().cloned().map(Manifest::SpiderSubnet)).collect();
         let cluster = of_cluster && !theirs.is_empty();
         let right = if cluster { theirs.swap_remove(sim_config::draw::below(which, theirs.len() as u64) as usize) } else { own };

@@ -5,7 +5,7 @@ use super::{Findings, IpamClaim};
 
 /// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
 ///
-/// Broken by a writer that does not count. What the setting for the most records allows is not known here.
+/// Broken by a writer that does not count.
 pub(crate) struct CountsEqualRecords;
 
 impl IpamClaim for CountsEqualRecords {

@@ -17,6 +17,7 @@ mod answer;
 mod capacity;
 mod labels;
 mod network;
+mod pattern;
 mod reuse;
 mod subnets;
 mod text;

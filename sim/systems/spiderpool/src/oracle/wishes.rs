@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::names::{
     ANNOTATION_DEFAULT_IPV4_IPPOOL, ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED, ANNOTATION_DEFAULT_IPV6_IPPOOL,
     ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED, ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_ROUTES, ANNOTATION_SUBNET,
     ANNOTATION_SUBNETS,
 };
 use ipam_spiderpool::ranges::check_route_of_any_version;
-use ipam_spiderpool::{SpiderIPPool, wildcard_match};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
 use super::Asked;
 use super::answer::{Answer, Candidate, Family, Nic};
+use super::pattern;
 use super::text::{Item, item, items, texts};
 
 /// The names and patterns of both families for one NIC.
@@ -170,7 +171,7 @@ impl Asked<'_> {
             let known = known.get_or_insert_with(|| self.pools_of(version));
             for pool in known.iter() {
                 let name = pool.metadata.name.as_deref().unwrap_or_default();
-                if !wildcard_match(element, name).map_err(|_| "bad-wildcard")? {
+                if !pattern::matches(element, name).map_err(|()| "bad-wildcard")? {
                     continue;
                 }
                 if self.policy.wildcard_duplicates_fail || named.iter().all(|candidate| candidate.name() != name) {

@@ -127,6 +127,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AskingAgainGivesTheSameAddress)),
     },
     ClaimDef {
+        name: "pools-keep-to-their-maximum",
+        kind: Kind::Always,
+        about: "no agent leaves a pool with more records than SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS",
+        reference: Some("A §5.4"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolsKeepToTheirMaximum)),
+    },
+    ClaimDef {
         name: "answers-leave-no-strays",
         kind: Kind::Always,
         about: "whoever draws an address for a NIC takes back what else is known to be recorded for that NIC",

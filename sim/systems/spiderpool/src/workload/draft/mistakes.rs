@@ -42,8 +42,14 @@ pub enum WishMistake {
     BadRoute,
     /// An auto pool is asked for, of no subnet. Where none is asked for, this is no mistake.
     NoSubnet,
+    /// An auto pool is asked for, of one family from a subnet that has no name.
+    NamelessSubnet,
     /// `ippool-ip-number` is no number, where an auto pool is asked for.
     BadIpNumber,
+    /// `ippool-ip-number` has two signs, where an auto pool is asked for.
+    DoubledSign,
+    /// `ippool-ip-number` is less than nothing, where an auto pool is asked for.
+    NegativeIpNumber,
     /// `ippool-reclaim` is neither true nor false, where an auto pool is asked for.
     BadReclaim,
     /// Pods of a kind that Spiderpool does not know ask for an auto pool and say no number. Other kinds make no mistake.
@@ -87,6 +93,8 @@ impl WishMistake {
             Self::CutOffRoutes => (names::ANNOTATION_ROUTES, r#"[{"dst": "10.0.0.0/8""#.to_owned()),
             Self::BadRoute => (names::ANNOTATION_ROUTES, json!([{"dst": "10.0.0.0/8", "gw": "10.0.0"}]).to_string()),
             Self::BadIpNumber => (names::ANNOTATION_IPPOOL_IP_NUMBER, "many".to_owned()),
+            Self::DoubledSign => (names::ANNOTATION_IPPOOL_IP_NUMBER, "++1".to_owned()),
+            Self::NegativeIpNumber => (names::ANNOTATION_IPPOOL_IP_NUMBER, "-1".to_owned()),
             Self::BadReclaim => (names::ANNOTATION_IPPOOL_RECLAIM, "maybe".to_owned()),
             Self::NoNumber if kind == AppKind::CloneSet => {
                 annotations.remove(names::ANNOTATION_IPPOOL_IP_NUMBER);
@@ -100,6 +108,21 @@ impl WishMistake {
                 Some(key) => (key, json!({}).to_string()),
                 None => return,
             },
+            Self::NamelessSubnet => {
+                let named = |(place, wished): (usize, &Wished)| {
+                    let name = if place == 0 { "" } else { wished.pools.first().map_or("", String::as_str) };
+                    (format!("ipv{}", wished.version.number()), json!([name]))
+                };
+                let mut item: serde_json::Map<String, Value> = wished.iter().enumerate().map(named).collect();
+                match asks {
+                    Some(key @ names::ANNOTATION_SUBNETS) => {
+                        item.insert("interface".to_owned(), json!("eth0"));
+                        (key, json!([item]).to_string())
+                    }
+                    Some(key) => (key, Value::Object(item).to_string()),
+                    None => return,
+                }
+            }
             Self::NoNumber | Self::NoWorkload => return,
         };
         if key == names::ANNOTATION_IPPOOL {
@@ -182,7 +205,10 @@ mod tests {
         for (mistake, class) in [
             (WishMistake::CutOff, "malformed-annotation"),
             (WishMistake::NoSubnet, "subnet-invalid"),
+            (WishMistake::NamelessSubnet, "subnet-invalid"),
             (WishMistake::BadIpNumber, "subnet-bad-ip-number"),
+            (WishMistake::DoubledSign, "subnet-bad-ip-number"),
+            (WishMistake::NegativeIpNumber, "subnet-bad-ip-number"),
             (WishMistake::BadReclaim, "subnet-bad-reclaim"),
         ] {
             assert_eq!(refused(mistaken(mistake, AppKind::Deployment, PoolWish::Subnet)), Some(class), "{mistake:?}");

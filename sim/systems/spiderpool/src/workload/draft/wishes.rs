@@ -25,6 +25,8 @@ pub enum PoolWish {
     Ippool,
     /// The annotation `ippool` names pools by a pattern.
     Wildcard,
+    /// The annotation `ippool` names pools by patterns with classes: all but the first, then it.
+    WildcardClass,
     /// The annotation `ippools` names pools for each NIC.
     Ippools,
     /// The annotation `ippools` names pools for each NIC, in the order of the NICs and without their names.
@@ -95,6 +97,14 @@ pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTree
                 })
                 .collect();
             (names::ANNOTATION_IPPOOL, serde_json::Value::Object(one_nic(&patterns)).to_string())
+        }
+        PoolWish::WildcardClass => {
+            let of = |wished: &Wished| {
+                let (stem, number) = wished.pools.first().and_then(|pool| pool.rsplit_once('-')).unwrap_or(("v4", "0"));
+                let patterns = [format!("{stem}-[^{number}]"), format!("{stem}-[*{number}]"), format!("{stem}-[0-9]"), format!("{stem}-?")];
+                Wished { version: wished.version, pools: patterns.into() }
+            };
+            (names::ANNOTATION_IPPOOL, serde_json::Value::Object(one_nic(&wished.iter().map(of).collect::<Vec<_>>())).to_string())
         }
         PoolWish::Ippools => (names::ANNOTATION_IPPOOLS, each_nic(true)),
         PoolWish::Nameless => (names::ANNOTATION_IPPOOLS, each_nic(false)),

@@ -129,3 +129,63 @@ impl fmt::Display for Spec<'_> {
         f.write_str(&spec.unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ipam_spiderpool::admission::{Listed, Violation};
+    use serde_json::json;
+
+    use super::super::super::testing::on_stage;
+    use super::*;
+
+    fn pool(first: &str, last: &str) -> SpiderIPPool {
+        let spec = json!({"ipVersion": 4, "subnet": "10.0.0.0/24", "ips": [format!("{first}-{last}")]});
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a_verdict_is_that_of_the_rules_and_a_refusal_names_what_breaks_them() {
+        let invalid = |field: &'static str| Some(Denial::Invalid(vec![Violation::invalid(field, "it is wrong")]));
+        let (right, reversed) = (pool("10.0.0.1", "10.0.0.9"), pool("10.0.0.9", "10.0.0.1"));
+        for (pool, denied, wrong) in [
+            (&right, None, None),
+            (&reversed, invalid("spec.ips[0]"), None),
+            (&right, Some(Denial::AlreadyExists), Some("the rules admit it: ")),
+            (&reversed, None, Some("the rules refuse spec.ips")),
+            (&reversed, invalid("spec.gateway"), Some("spec.gateway keeps the rules")),
+        ] {
+            on_stage("admission-follows-the-rules", |stage| {
+                stage.judges_beside(None, Some(pool.clone()), Listed::default(), denied.clone());
+                assert!(stage.exercised());
+                let detail = stage.detail();
+                assert_eq!(detail.get(1).map(|line| line.starts_with(wrong.unwrap_or("-"))), wrong.map(|_| true), "{detail:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_told_before_anything_else() {
+        let taken = || Listed { pools: vec![Arc::new(pool("10.0.0.1", "10.0.0.9"))], subnets: Vec::new() };
+        for (denied, found) in [(Some(Denial::AlreadyExists), vec![]), (None, vec![None])] {
+            on_stage("admission-follows-the-rules", |stage| {
+                stage.judges_beside(None, Some(pool("10.0.0.20", "10.0.0.29")), taken(), denied);
+                assert_eq!(stage.excuses(), found);
+            });
+        }
+    }
+
+    #[test]
+    fn an_object_without_its_defaults_is_a_violation() {
+        let asked = pool("10.0.0.1", "10.0.0.9");
+        let filled = admission::pool_defaults(&asked, &[], &ipam_spiderpool::admission::AdmissionSettings::default());
+        for (defaulted, found) in [(filled, vec![]), (asked.clone(), vec![None])] {
+            on_stage("admission-follows-the-rules", |stage| {
+                let answer = HookAnswer::Defaulted { defaulted: Arc::new(defaulted), subnets: Vec::new() };
+                stage.answers(None, Some(asked.clone()), answer);
+                assert_eq!(stage.excuses(), found);
+            });
+        }
+    }
+}

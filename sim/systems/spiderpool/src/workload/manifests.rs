@@ -54,8 +54,8 @@ impl Manifest {
     }
 }
 
-/// Somebody applies a manifest: creates the object, or gives the one of its name this spec. Webhooks may refuse it, and should if it is
-/// wrong (A §9).
+/// Somebody applies a manifest: creates the object, or replaces the whole spec of the one of its name, as `kubectl replace` does. Webhooks
+/// may refuse it, and should if it is wrong (A §9).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyManifest {

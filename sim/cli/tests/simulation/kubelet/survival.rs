@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube_machinery::api::DeleteOptions;
 use kube_sim::fault::{CrashAtWrite, FaultKind, Partition, Pause, Target};
+use kube_sim::node::SandboxState;
 use kube_sim::rt::ProcessState;
 use kube_sim::testbed::grace;
 use serde_json::json;
@@ -60,6 +61,9 @@ fn a_pod_has_its_whole_life_wherever_the_kubelet_crashes_in_it() {
             while stage.stored("web").is_some() {
                 let now = stage.bed.rt.now();
                 assert!(now.as_secs_f64() < 100.0, "step {step}: {:?}", stage.plugin.story());
+                let sandboxes = stage.runtime.sandboxes();
+                let mut ready = sandboxes.iter().filter(|sandbox| sandbox.state == SandboxState::Ready);
+                assert!(ready.all(|sandbox| sandbox.addresses.len() == 2), "step {step}: what loses its network is not ready (K §5.2)");
                 if !crashed && now >= crash_at {
                     crashed = true;
                     stage.crash(3 * SECOND);

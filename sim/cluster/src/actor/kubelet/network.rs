@@ -66,7 +66,12 @@ impl<C: Cni> Kubelet<C> {
     pub(super) async fn stop_sandbox(&self, number: SandboxNumber) -> bool {
         let Some(sandbox) = self.runtime.get(number) else { return true };
         // Whoever called the plugin is not there any more: the kubelet crashed, or it killed the plugin.
-        if let Some(position) = self.runtime.with(number, |kept| kept.adding.take()).flatten() {
+        let adding = self.runtime.with(number, |kept| {
+            // Its container is stopped before its network goes: nothing runs in it again, though the kubelet may crash before it is gone.
+            kept.state = SandboxState::Dead;
+            kept.adding.take()
+        });
+        if let Some(position) = adding.flatten() {
             self.add_failed(&sandbox.id, &sandbox.nics[position], &CniError::Killed);
         }
         let mut failed = false;

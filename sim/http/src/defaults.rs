@@ -131,7 +131,6 @@ fn template(spec: &mut Map<String, Value>) {
 fn stateful_set(fields: &mut Map<String, Value>) {
     if let Some(spec) = child(fields, "spec") {
         template(spec);
-        default(spec, "replicas", json!(1));
         default(spec, "podManagementPolicy", json!("OrderedReady"));
         default(spec, "updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}));
         default(spec, "revisionHistoryLimit", json!(10));
@@ -142,7 +141,6 @@ fn stateful_set(fields: &mut Map<String, Value>) {
 fn deployment(fields: &mut Map<String, Value>) {
     if let Some(spec) = child(fields, "spec") {
         template(spec);
-        default(spec, "replicas", json!(1));
         default(spec, "strategy", json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}));
         default(spec, "revisionHistoryLimit", json!(10));
         default(spec, "progressDeadlineSeconds", json!(600));

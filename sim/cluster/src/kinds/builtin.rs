@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::batch::v1::{CronJob, Job, JobSpec};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodCondition, PodStatus, PodTemplateSpec,
@@ -268,13 +268,6 @@ impl Stored for Lease {
     }
 }
 
-/// Defaulting gives each namespace its name as a label, at each write again (K157): selectors find it by that.
-fn label_with_name(namespace: &mut Namespace) {
-    if let Some(name) = namespace.metadata.name.clone() {
-        namespace.metadata.labels.get_or_insert_default().insert("kubernetes.io/metadata.name".to_owned(), name);
-    }
-}
-
 impl Stored for Namespace {
     const NAMESPACED: bool = false;
     const HAS_GENERATION: bool = false;
@@ -283,15 +276,20 @@ impl Stored for Namespace {
 
     status_subresource!(initial: Some(NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() }));
 
+    /// Each namespace has its name as a label: selectors find it by that.
+    fn fill_defaults(&mut self) {
+        if let Some(name) = self.metadata.name.clone() {
+            self.metadata.labels.get_or_insert_default().insert("kubernetes.io/metadata.name".to_owned(), name);
+        }
+    }
+
     /// A namespace is kept by its own finalizer until its content is gone (K §1.3).
     fn on_create(&mut self) {
         self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
-        label_with_name(self);
     }
 
     fn keep(&mut self, stored: &Self) {
         self.spec.clone_from(&stored.spec);
-        label_with_name(self);
     }
 
     fn validate(&self) -> Vec<Cause> {
@@ -364,11 +362,24 @@ pub(super) fn count(number: Option<i32>) -> u64 {
     number.map_or(u64::MAX, |number| number as u64)
 }
 
+/// A Job that says nothing of its pods is for one; one that says how many are to complete has one at a time (K206).
+fn fill_job(job: &mut JobSpec) {
+    if job.completions.is_none() && job.parallelism.is_none() {
+        job.completions = Some(1);
+    }
+    job.parallelism.get_or_insert(1);
+}
+
 /// What a user asks for and what a controller says of it; templates are told apart by the images of their containers.
 macro_rules! workload {
-    ($($kind:ty, $object:ident, $template:expr, [$($number:expr),*];)*) => {$(
+    ($($kind:ty, $object:ident, $template:expr, $defaults:expr, [$($number:expr),*];)*) => {$(
         impl Stored for $kind {
             status_subresource!(initial: None);
+
+            fn fill_defaults(&mut self) {
+                let fill: fn(&mut Self) = $defaults;
+                fill(self);
+            }
 
             fn content(&self) -> u64 {
                 let $object = (&self.spec, self.status.as_ref());
@@ -381,37 +392,37 @@ macro_rules! workload {
     )*};
 }
 workload! {
-    StatefulSet, of, Some(&of.0.template), [
+    StatefulSet, of, Some(&of.0.template), |it| _ = it.spec.replicas.get_or_insert(1), [
         count(of.0.replicas),
         of.1.map_or(0, |status| status.replicas as u64),
         count(of.1.and_then(|status| status.ready_replicas)),
         count(of.1.and_then(|status| status.updated_replicas))
     ];
-    ReplicaSet, of, of.0.template.as_ref(), [
+    ReplicaSet, of, of.0.template.as_ref(), |it| _ = it.spec.replicas.get_or_insert(1), [
         count(of.0.replicas),
         of.1.map_or(0, |status| status.replicas as u64),
         count(of.1.and_then(|status| status.ready_replicas)),
         count(of.1.and_then(|status| status.available_replicas))
     ];
-    Deployment, of, Some(&of.0.template), [
+    Deployment, of, Some(&of.0.template), |it| _ = it.spec.replicas.get_or_insert(1), [
         count(of.0.replicas),
         count(of.1.and_then(|status| status.replicas)),
         count(of.1.and_then(|status| status.ready_replicas)),
         count(of.1.and_then(|status| status.updated_replicas))
     ];
-    DaemonSet, of, Some(&of.0.template), [
+    DaemonSet, of, Some(&of.0.template), |_| {}, [
         of.1.map_or(0, |status| status.current_number_scheduled as u64),
         of.1.map_or(0, |status| status.desired_number_scheduled as u64),
         of.1.map_or(0, |status| status.number_ready as u64),
         count(of.1.and_then(|status| status.updated_number_scheduled))
     ];
-    Job, of, of.0.as_ref().map(|spec| &spec.template), [
+    Job, of, of.0.as_ref().map(|spec| &spec.template), |it| it.spec.iter_mut().for_each(fill_job), [
         count(of.1.and_then(|status| status.active)),
         count(of.1.and_then(|status| status.succeeded)),
         count(of.1.and_then(|status| status.failed)),
         of.1.and_then(|status| status.conditions.as_ref()).map_or(0, |conditions| conditions.len() as u64)
     ];
-    CronJob, of, of.0.job_template.spec.as_ref().map(|spec| &spec.template), [
+    CronJob, of, of.0.job_template.spec.as_ref().map(|spec| &spec.template), |_| {}, [
         u64::from(of.0.suspend == Some(true)),
         of.1.and_then(|status| status.active.as_ref()).map_or(0, |active| active.len() as u64)
     ];

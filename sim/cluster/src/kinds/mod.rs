@@ -147,6 +147,9 @@ pub trait Stored<By = ()>: Object {
         let _ = stored;
     }
 
+    /// Fills in what a write of the object leaves out and the server never stores without, in a create as in an update (K157, K206).
+    fn fill_defaults(&mut self) {}
+
     /// Sets what the server itself adds to a new object.
     fn on_create(&mut self) {}
 
@@ -226,6 +229,7 @@ pub struct TypeDef {
     pub(crate) default_grace_seconds: fn(&dyn AnyObject) -> i64,
     pub(crate) deletes_at_once: fn(&dyn AnyObject) -> bool,
     pub(crate) keep: fn(&mut dyn AnyObject, &dyn AnyObject),
+    pub(crate) fill_defaults: fn(&mut dyn AnyObject),
     pub(crate) on_create: fn(&mut dyn AnyObject),
     pub(crate) on_deletion: fn(&mut dyn AnyObject),
     pub(crate) is_held: fn(&dyn AnyObject) -> bool,
@@ -290,6 +294,7 @@ impl TypeDef {
             default_grace_seconds: |object| typed_ref::<K>(object).default_grace_seconds(),
             deletes_at_once: |object| typed_ref::<K>(object).deletes_at_once(),
             keep: |object, stored| typed_mut::<K>(object).keep(typed_ref(stored)),
+            fill_defaults: |object| typed_mut::<K>(object).fill_defaults(),
             on_create: |object| typed_mut::<K>(object).on_create(),
             on_deletion: |object| typed_mut::<K>(object).on_deletion(),
             is_held: |object| typed_ref::<K>(object).is_held(),

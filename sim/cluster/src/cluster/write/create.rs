@@ -94,6 +94,7 @@ pub(crate) fn prepare_create(
     if def.has_status && !def.keeps_status_on_create {
         (def.reset_status)(object);
     }
+    (def.fill_defaults)(object);
     (def.on_create)(object);
     let mut causes = validate_name(def.kind, &key, object.meta());
     causes.extend(validate_meta(def.custom, object.meta()));
@@ -108,6 +109,7 @@ pub(crate) fn prepare_create(
 pub(crate) fn preload(def: &TypeDef, object: &mut Obj, now: Timestamp, names: &mut Draw) -> ObjectKey {
     let fresh = object.meta().uid.is_none();
     let target = make_mut(object);
+    (def.fill_defaults)(target);
     if fresh {
         let meta = target.meta_mut();
         meta.uid = Some(new_uid(names));

@@ -69,6 +69,7 @@ pub(crate) fn prepare_update(
     let of_status = subresource == Some(Subresource::Status);
     let mut of_change = restore_meta(object.meta_mut(), stored, !of_status, !of_status || def.graceful);
     if main {
+        (def.fill_defaults)(object);
         (def.keep)(object, &**current);
     }
     if def.has_status && !of_status {

@@ -134,6 +134,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolsKeepToTheirMaximum)),
     },
     ClaimDef {
+        name: "free-addresses-are-found",
+        kind: Kind::Always,
+        about: "no request is refused as if a pool were used up that has had free addresses all the time",
+        reference: Some("A §5.4"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::FreeAddressesAreFound)),
+    },
+    ClaimDef {
         name: "answers-leave-no-strays",
         kind: Kind::Always,
         about: "whoever draws an address for a NIC takes back what else is known to be recorded for that NIC",

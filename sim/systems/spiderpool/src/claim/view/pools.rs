@@ -31,13 +31,27 @@ pub(in super::super) struct Pool {
     pub(in super::super) changed: u64,
     /// `addresses` as they were from a revision on, the present ones last.
     eras: Vec<(u64, Option<Arc<IpSet>>)>,
+    /// How many `addresses` there are.
+    size: u128,
+    /// Since when it has had more addresses than records, with the same spec; `None` = it has not, or is being deleted.
+    roomy_since: Option<SimTime>,
 }
+
+/// So many addresses of a pool are nobody's: its gateway, and that of its subnet.
+const GATEWAYS: u128 = 2;
 
 impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
         let addresses = addresses_of(&object.spec);
         let records = records_of(&object).cloned().unwrap_or_default();
-        Self { eras: vec![(0, addresses.clone())], addresses, records, hidden: Vec::new(), object, changed: 0 }
+        let size = size_of(addresses.as_deref());
+        Self { eras: vec![(0, addresses.clone())], addresses, records, hidden: Vec::new(), object, changed: 0, size, roomy_since: None }
+    }
+
+    /// Takes in whether it has a free address from now on; `anew`: its spec is another one.
+    fn see_room(&mut self, at: SimTime, anew: bool) {
+        let has_room = self.size > self.records.len() as u128 + GATEWAYS && !self.is_terminating();
+        self.roomy_since = self.roomy_since.filter(|_| !anew).or(Some(at)).filter(|_| has_room);
     }
 
     /// Whether whoever was shown everything up to a revision, and maybe more, can have known it without an address.
@@ -110,6 +124,16 @@ impl Pool {
 }
 
 impl View {
+    /// Whether a pool had a free address at every moment since `began`, whatever of its state somebody read meanwhile. `None` where that is
+    /// not to be told: where addresses were ever reserved, shared with another pool or unreadable, or where it may not have a record for each.
+    pub(in super::super) fn has_had_room(&self, name: &str, began: SimTime) -> Option<bool> {
+        let pool = self.pools.get(name)?;
+        let addresses = pool.addresses.as_deref()?;
+        let is_its_own = || !self.reservations.ever_met(addresses) && self.pools.overlaps.with(name).next().is_none();
+        let is_known = pool.size <= self.terms.select.max_allocated_ips.into() && !pool.may_have_hidden(None, began, self.at);
+        (is_known && is_its_own()).then(|| pool.roomy_since.is_some_and(|since| since < began))
+    }
+
     /// Whether people hid a record while the last request for its pod looked, which was answered with something else. Nobody takes back a
     /// record of a pod that lives (G P-6): it ends with the pod, or with the next request.
     pub(in super::super) fn is_hidden_since_answered(&self, name: &str, address: IpAddr, uid: &str) -> bool {
@@ -139,6 +163,10 @@ pub(in super::super) fn listed(spec: &IPPoolSpec) -> Option<IpSet> {
 fn addresses_of(spec: &IPPoolSpec) -> Option<Arc<IpSet>> {
     let addresses = PoolAddresses::of(spec, &IpSet::default(), &Policy::hardened()).ok()?;
     Some(Arc::new(addresses.included().iter().copied().collect::<IpSet>()))
+}
+
+fn size_of(addresses: Option<&IpSet>) -> u128 {
+    addresses.into_iter().flat_map(IpSet::ranges).map(|range: IpRange| range.count()).fold(0, u128::saturating_add)
 }
 
 /// What a pool says apart from its ranges.
@@ -287,6 +315,7 @@ impl Pools {
         }
         let mut pool = Pool::new(object);
         pool.see_text(SimTime::ZERO);
+        pool.see_room(SimTime::ZERO, true);
         if let Some(addresses) = &pool.addresses {
             self.overlaps.begin(&name, addresses);
         }
@@ -321,6 +350,7 @@ impl Pools {
         if let Some(pool) = self.by_name.get_mut(&name) {
             pool.records = new;
             pool.see_text(said.at);
+            pool.see_room(said.at, moved || pool.changed == revision);
         }
         PoolChange {
             said,
@@ -356,6 +386,7 @@ impl Pools {
         if !same_ranges {
             let before = pool.addresses.take().unwrap_or_else(none);
             pool.addresses = addresses_of(new);
+            pool.size = size_of(pool.addresses.as_deref());
             pool.eras.push((revision, pool.addresses.clone()));
             self.overlaps.change(name, &before, pool.addresses.as_deref().unwrap_or(&none()));
         }
@@ -403,6 +434,6 @@ pub(in super::super) fn total(pool: &Pool) -> Option<i64> {
     let spec = &pool.object.spec;
     let (ips, excluded) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
     CheckedRanges::parse(&spec.subnet, ips, excluded, &Policy::hardened()).ok()?;
-    let count: u128 = pool.addresses.as_ref()?.ranges().map(|range: IpRange| range.count()).fold(0, u128::saturating_add);
-    Some(count.min(i64::MAX as u128) as i64)
+    pool.addresses.as_ref()?;
+    Some(pool.size.min(i64::MAX as u128) as i64)
 }

@@ -43,6 +43,11 @@ impl Reservations {
         })
     }
 
+    /// Whether one of these addresses is reserved, or ever was.
+    pub(in super::super) fn ever_met(&self, addresses: &IpSet) -> bool {
+        self.by_name.values().flatten().any(|era| !era.set.intersection(addresses).is_empty())
+    }
+
     /// All that is reserved now. Linear: for whoever judges the end of a run.
     pub(in super::super) fn now(&self) -> IpSet {
         let sets = self.by_name.values().filter_map(|eras| eras.last());

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use crate::repository::{Finding, Repository};
-use crate::source::{self, Part};
+use crate::source;
 
 /// Every `select!` that does not begin with `biased;`.
 pub fn check(repository: &Repository) -> Vec<Finding> {
@@ -11,13 +11,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files_of(&["rs"]) {
         // Comments between the brace and `biased` do not matter.
-        let mut text = String::with_capacity(file.text.len());
-        for (part, range) in source::parts(&file.text) {
-            match part {
-                Part::Code => text.push_str(&file.text[range]),
-                _ => text.extend(file.text[range].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' })),
-            }
-        }
+        let text = source::code(&file.text);
         for found in select.find_iter(&text) {
             if !found.as_str().contains("_biased") && !text[found.end()..].starts_with("biased;") {
                 let message = "`select!` polls in a random order; begin it with `biased;`, most urgent branch first";

@@ -39,6 +39,18 @@ pub fn parts(text: &str) -> Vec<(Part, Range<usize>)> {
     parts
 }
 
+/// The code of Rust text; blanks stand where comments and literals are, so that everything keeps its place.
+pub fn code(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    for (part, range) in parts(text) {
+        match part {
+            Part::Code => code.push_str(&text[range]),
+            _ => code.extend(text[range].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' })),
+        }
+    }
+    code
+}
+
 fn push(parts: &mut Vec<(Part, Range<usize>)>, text: &str, part: Part, range: Range<usize>) {
     // Comments with nothing but blanks between them belong together.
     if part == Part::Comment

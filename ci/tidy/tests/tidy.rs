@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use tidy::{Finding, Repository, circles, citations, deviations, held, leftovers, length, links, selects, short_docs, width, words};
+use tidy::{
+    Finding, Repository, circles, citations, deviations, held, leftovers, length, links, selects, short_docs, switches, width, words,
+};
 
 static REPOSITORY: LazyLock<Repository> = LazyLock::new(|| Repository::read(&Repository::root()));
 
@@ -26,6 +28,11 @@ fn every_citation_has_its_place_in_the_reference() {
 #[test]
 fn every_deviation_is_described() {
     none(deviations::check(&REPOSITORY));
+}
+
+#[test]
+fn no_function_reads_many_switches() {
+    none(switches::check(&REPOSITORY));
 }
 
 #[test]

@@ -246,6 +246,7 @@ pub(super) fn reown(
 ) -> Result<Decision<Vec<Fate>>, PoolError> {
     let mut records = records(pool)?;
     let policy = new_owner.policy;
+    let by_nic = !policy.one_record_per_pod;
     if let Some(beside) = new_owner.beside {
         let is_taken_over = |ip: IpAddr| reused.iter().any(|reused_ip| reused_ip.ip == ip);
         let has_another =
@@ -262,7 +263,7 @@ pub(super) fn reown(
     let mut usable = None;
     let (mut kept, mut changed, mut added) = (Vec::with_capacity(reused.len()), false, false);
     for ReusedIp { ip, nic } in reused {
-        let interface = (!policy.one_record_per_pod).then(|| nic.clone());
+        let interface = by_nic.then(|| nic.clone());
         let new = PoolIPAllocation { interface, pod: new_owner.key.to_owned(), pod_uid: new_owner.uid.to_owned() };
         match records.get(*ip) {
             Some(known) if known.pod != new_owner.key && !policy.reown_ignores_owner => {
@@ -272,15 +273,13 @@ pub(super) fn reown(
                 kept.push(Fate::OfAnotherPod);
             }
             // Another NIC of this very pod has it.
-            Some(known) if !policy.one_record_per_pod && known.pod_uid == new_owner.uid && is_of_another_nic(known, nic) => {
-                kept.push(Fate::OfAnotherNic)
-            }
+            Some(known) if by_nic && known.pod_uid == new_owner.uid && is_of_another_nic(known, nic) => kept.push(Fate::OfAnotherNic),
             Some(known) if new_owner.gone.is_some_and(|gone| known.pod_uid != gone && known.pod_uid != new_owner.uid) => {
                 kept.push(Fate::Of(known.pod_uid.clone()));
             }
             Some(known) => {
                 let is_own = known.pod_uid == new_owner.uid;
-                if !is_own || (!policy.one_record_per_pod && *known != new) {
+                if !is_own || (by_nic && *known != new) {
                     records.insert(*ip, new);
                     changed = true;
                 }

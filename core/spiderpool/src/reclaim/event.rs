@@ -187,7 +187,13 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
     {
         return Ok(meaning);
     }
-    Ok(match candidate {
+    Ok(meaning(candidate, pod, keeper, key, it))
+}
+
+/// What is to be done about a pod that may have lost its right, and whose addresses nobody keeps.
+fn meaning(candidate: Candidate, pod: &Pod, keeper: Keeper, key: ObjectKey, it: &Circumstances<'_>) -> Meaning {
+    let policy = &it.policy.reclaim;
+    match candidate {
         Candidate::Deleted => {
             let kept_back = (!policy.force_delete_frees_at_once).then(|| end_of_grace(pod, it.now, it.settings, it.policy)).flatten();
             let row = if kept_back.is_some() { Row::DeletedInGrace } else { Row::Deleted };
@@ -196,7 +202,7 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
         }
         Candidate::Terminating => {
             if let Some(meaning) = node_forbids(pod, it, Row::TerminatingNodeUnknown, Row::TerminatingNodeOff) {
-                return Ok(meaning);
+                return meaning;
             }
             match Term::of_terminating(pod, it.settings, it.policy) {
                 Some(term) => enter(pod, keeper, key, Tracing::Terminating, term, it.now, Row::Terminating),
@@ -205,7 +211,7 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
         }
         Candidate::Ended(tracing) => {
             if let Some(meaning) = node_forbids(pod, it, Row::EndedNodeUnknown, Row::EndedNodeOff) {
-                return Ok(meaning);
+                return meaning;
             }
             let term = match Term::of_ended(pod, it.settings, it.policy) {
                 Err(_) if !policy.ended_without_times_lost => Ok(Term::of_ended_unseen(pod, it.now, it.settings, it.policy)),
@@ -217,7 +223,7 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
                 Err(false) => Meaning::Lost(Row::EndedNoGrace),
             }
         }
-    })
+    }
 }
 
 /// I-3 to I-5: whether a StatefulSet or a VM keeps the addresses of the pod.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::event::Circumstances;
-use super::pod_state::{Owner, Stop, has_ips, state};
+use super::pod_state::{Owner, State, Stop, has_ips, state};
 use super::question::{Answer, Answers, Question, keeper_of, key_of};
 use super::row::Row;
 use super::view::{RecordView, Seen, key_of_record};
@@ -118,8 +118,7 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
     {
         return without_pod(record, it, answers);
     }
-    let is_static = keeper != Keeper::Nobody;
-    if policy.node_asked_first && !is_static && it.node_of(pod).permits(it.settings).is_none() {
+    if policy.node_asked_first && keeper == Keeper::Nobody && it.node_of(pod).permits(it.settings).is_none() {
         return Ok(Verdict::keep(Row::NodeUnreadable));
     }
     let mut owner = Owner { pod, keeper, record, it };
@@ -127,8 +126,19 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         Ok(state) => state,
         Err(row) => return Ok(Verdict::keep(row)),
     };
+    let verdict = match of_record(&mut owner, &state, answers)? {
+        Ok(verdict) => of_endpoint(&mut owner, &state, verdict, answers)?,
+        Err(row) => Err(row),
+    };
+    Ok(verdict.unwrap_or_else(|row| Verdict { track: state.track, ..Verdict::keep(row) }))
+}
+
+/// Stage 3: what is to be done about the record. An error is a row by which everything stays.
+fn of_record(owner: &mut Owner<'_, '_>, state: &State, answers: &mut Answers<'_>) -> Result<Result<Verdict, Row>, Stop> {
+    let Owner { pod, keeper, record, it } = *owner;
+    let policy = &it.policy.reclaim;
+    let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let mut verdict = Verdict { track: state.track, at: state.at, ..Verdict::keep(state.row) };
-    // Stage 3.
     if record.uid == pod_uid {
         verdict.release = state.ends;
         if policy.half_written_endpoint_frees && is_half_written(record, pod_uid) {
@@ -138,7 +148,7 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         verdict.row = Row::InUse;
     } else if let Some(until) = it.may_run_until(record.uid) {
         (verdict.row, verdict.at) = (Row::MayStillRun, Some(until));
-    } else if !is_static {
+    } else if keeper == Keeper::Nobody {
         (verdict.release, verdict.row) = (true, Row::OtherPod);
     } else if has_ips(pod) {
         (verdict.release, verdict.row) = (true, Row::OtherPodServes);
@@ -150,20 +160,32 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         (verdict.release, verdict.row) = match owner.ask(answers)? {
             Answer::Invalid => (true, Row::OtherPodNotKept),
             Answer::Valid => (false, Row::OtherPodInherits),
-            Answer::Failed => return Ok(Verdict { track: state.track, ..Verdict::keep(Row::OtherPodUnreadable) }),
+            Answer::Failed => return Ok(Err(Row::OtherPodUnreadable)),
         };
     }
-    // Stage 4.
-    let Seen::There(endpoint) = record.endpoint else { return Ok(verdict) };
+    Ok(Ok(verdict))
+}
+
+/// Stage 4: what is to be done about the endpoint besides. An error is a row by which everything stays.
+fn of_endpoint(
+    owner: &mut Owner<'_, '_>,
+    state: &State,
+    mut verdict: Verdict,
+    answers: &mut Answers<'_>,
+) -> Result<Result<Verdict, Row>, Stop> {
+    let Owner { pod, keeper, record, it } = *owner;
+    let policy = &it.policy.reclaim;
+    let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let Seen::There(endpoint) = record.endpoint else { return Ok(Ok(verdict)) };
     if uid_of(endpoint) == pod_uid {
         verdict.endpoint = state.ends;
         verdict.endpoint_row = state.ends.then_some(Row::EndpointGoes);
-        return Ok(verdict);
+        return Ok(Ok(verdict));
     }
     if it.may_run_until(uid_of(endpoint)).is_some() || (!policy.address_in_use_freed && addresses(endpoint).any(|ip| answers_on(pod, ip))) {
-        return Ok(verdict);
+        return Ok(Ok(verdict));
     }
-    let (goes, row) = if !is_static {
+    let (goes, row) = if keeper == Keeper::Nobody {
         verdict.release |= policy.scan_trusts_cached_endpoint;
         match keeper_of_endpoint(endpoint, it) {
             Keeper::Nobody => (true, Row::EndpointOfOther),
@@ -182,7 +204,7 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         match owner.ask(answers)? {
             Answer::Invalid => (true, Row::EndpointNotKept),
             Answer::Valid => (false, Row::EndpointInherited),
-            Answer::Failed => return Ok(Verdict { track: state.track, ..Verdict::keep(Row::EndpointOwnerUnreadable) }),
+            Answer::Failed => return Ok(Err(Row::EndpointOwnerUnreadable)),
         }
     };
     if goes && row == Row::EndpointOfOther && verdict.release && record.uid == pod_uid && !state.ends {
@@ -190,7 +212,7 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
     }
     verdict.endpoint = goes;
     verdict.endpoint_row = Some(row);
-    Ok(verdict)
+    Ok(Ok(verdict))
 }
 
 /// Whether an endpoint is of a pod that had no place of a StatefulSet or VM, by all it says, and goes with that pod: whatever has the name

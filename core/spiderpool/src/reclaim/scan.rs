@@ -77,21 +77,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     async fn scan_all(&self, scan: &Scan<'_>) {
         let policy = &self.config.policy.reclaim;
         // With a census it turns out after the walk whether anything is to be swept at all.
-        let census =
-            self.caches.endpoint_census().filter(|_| !policy.orphan_endpoint_kept || !self.config.settings.clean_outdated_endpoints);
-        let endpoints = if census.is_some() { Ok(vec![]) } else { self.caches.endpoints() };
-        if endpoints.is_err() {
-            scan.count(|counts| counts.incomplete = true);
-            if policy.one_list_error_ends_scan {
-                return;
+        let (keeps_orphans, cleans) = (policy.orphan_endpoint_kept, self.config.settings.clean_outdated_endpoints);
+        let census = self.caches.endpoint_census().filter(|_| !(keeps_orphans && cleans));
+        let ends = |failed: bool| {
+            if failed {
+                scan.count(|counts| counts.incomplete = true);
             }
+            failed && policy.one_list_error_ends_scan
+        };
+        let endpoints = if census.is_some() { Ok(vec![]) } else { self.caches.endpoints() };
+        if ends(endpoints.is_err()) {
+            return;
         }
         let pools = self.caches.pools();
-        if pools.is_err() {
-            scan.count(|counts| counts.incomplete = true);
-            if policy.one_list_error_ends_scan {
-                return;
-            }
+        if ends(pools.is_err()) {
+            return;
         }
         let all_known = pools.is_ok();
         let pools: Vec<Arc<SpiderIPPool>> = pools.unwrap_or_default();
@@ -104,21 +104,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         } else {
             self.walk(scan, &walked).await;
         }
-        if policy.orphan_endpoint_kept {
-            if self.config.settings.clean_outdated_endpoints {
-                let led = std::mem::take(&mut *scan.led.lock().unwrap());
-                let endpoints = endpoints.unwrap_or_default();
-                let mut counts = ScanCounts::default();
-                self.sweep_outdated(
-                    endpoints
-                        .iter()
-                        .filter(|endpoint| !led.contains(&Digest::<SpiderEndpoint>::hash_of(ObjectKey::of(&***endpoint).as_str()))),
-                    &mut counts,
-                )
-                .await;
-                scan.count(|all| (all.swept, all.failed) = (counts.swept, all.failed + counts.failed));
-            }
-        } else {
+        if !keeps_orphans {
             let led = std::mem::take(&mut *scan.led.lock().unwrap());
             if census == Some((led.len(), 0)) {
                 return;
@@ -126,6 +112,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             let endpoints = if census.is_some() { self.caches.endpoints() } else { endpoints };
             // Without the pools nothing is known of what records lead to; what is marked is known to go.
             self.sweep(scan, &endpoints.unwrap_or_default(), all_known.then_some(&led)).await;
+        } else if cleans {
+            let led = std::mem::take(&mut *scan.led.lock().unwrap());
+            let endpoints = endpoints.unwrap_or_default();
+            let is_led =
+                |endpoint: &Arc<SpiderEndpoint>| led.contains(&Digest::<SpiderEndpoint>::hash_of(ObjectKey::of(&**endpoint).as_str()));
+            let mut counts = ScanCounts::default();
+            self.sweep_outdated(endpoints.iter().filter(|endpoint| !is_led(endpoint)), &mut counts).await;
+            scan.count(|all| (all.swept, all.failed) = (counts.swept, all.failed + counts.failed));
         }
     }
 

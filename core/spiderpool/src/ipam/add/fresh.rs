@@ -372,7 +372,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(self.op.take_back(&self.key, &self.uid, Cause::Superseded, strays).await?)
     }
 
-    /// Standard mode. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes nothing.
+    /// Standard mode: draws what no endpoint has for the pod, and writes its own.
     pub(super) async fn fresh(
         &mut self,
         base: Option<&SpiderEndpoint>,
@@ -384,61 +384,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let has = |place: usize, nic: &str, family: IpVersion| self.has(&static_reuse, place, nic, family);
         let selection = self.selection(&has).await?;
         self.confirm().await?;
-        let mut avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
-        self.forgets_conflicts = false;
-        let mut allocated = loop {
-            let mut allocations = self.allocations(&selection, &static_reuse, ledger);
-            self.leave_strays(&allocations, base, &static_reuse, &mut ledger.recorded).await?;
-            let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
-            let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
-            let refused = self.refused(base, &static_reuse, &ledger.recorded);
-            let allocated = match self.allocate_all(&mut allocations, &avoided, named.as_deref(), &refused, ledger).await {
-                // Who answered on those addresses may be gone: the probe that follows tells. All begin anew, so that each has its turn.
-                Err(Setback::Failed(IpamError::NotAllocated(failures)))
-                    if !avoided.is_empty() && failures.are_used_out() && !policy.conflict_avoided_forever =>
-                {
-                    avoided.clear();
-                    self.forgets_conflicts = true;
-                    continue;
-                }
-                result => result?,
-            };
-            let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
-            static_reuse.untaken = false;
-            let beside = self.stays_beside(base, &ledger.recorded);
-            self.leave_strays_of_kept(&static_reuse.kept, beside.as_deref()).await?;
-            let lost = self.reown_all(&static_reuse.kept, uid_of(base), beside.as_deref()).await?;
-            if lost.is_empty() {
-                break allocated;
-            }
-            // What was allocated is found again by its record.
-            static_reuse.lose(lost, entries(base));
-        };
+        let mut allocated = self.draw(&selection, base, &mut static_reuse, ledger).await?;
         add_routes(&mut allocated, &selection.routes);
-
-        let agent = self.op.agent;
-        let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
         if let Some(base) = base {
             self.leave_nics(&mut static_reuse, entries(base));
         }
-        let allocates_for = |place: usize, entry: &IPAllocationDetail| {
-            let nic = self.nic_of(place, entry);
-            selection.nics.iter().any(|selected| selected.nic == nic)
-        };
-        let (kept, unfinished) = static_reuse.entries(self.nameless, allocates_for);
-        let mut new = details(&allocated, self.nameless, clean);
-        if self.nameless && policy.nameless_entry_lost {
-            first_is_eth0(&mut new);
-        }
-        let mut ips = match base {
-            None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
-            _ if self.nameless && !policy.nameless_entry_lost => by_place(kept, new),
-            _ => by_name(kept, new, !policy.answer_not_as_stored),
-        };
-        if self.nameless && !policy.answer_not_as_stored {
-            // A predecessor may have had its NICs in another order, and more of them.
-            name_entry(&mut ips, &self.request.nic, select::nics(&self.pod).as_deref());
-        }
+        let (ips, unfinished) = self.assemble(&selection, &allocated, base, &static_reuse);
         let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,
             Err(setback) => {
@@ -457,6 +408,80 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(AddAnswer { ips, routes, how: How::Fresh });
         }
         Ok(self.answer_of(&written, How::Fresh))
+    }
+
+    /// Draws the addresses that are missing. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes
+    /// nothing.
+    async fn draw(
+        &mut self,
+        selection: &Selection,
+        base: Option<&SpiderEndpoint>,
+        static_reuse: &mut StaticReuse,
+        ledger: &mut Ledger,
+    ) -> Result<Vec<AllocatedIp>, Setback> {
+        let policy = *self.policy();
+        let mut avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
+        self.forgets_conflicts = false;
+        loop {
+            let mut allocations = self.allocations(selection, static_reuse, ledger);
+            self.leave_strays(&allocations, base, static_reuse, &mut ledger.recorded).await?;
+            let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
+            let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
+            let refused = self.refused(base, static_reuse, &ledger.recorded);
+            let allocated = match self.allocate_all(&mut allocations, &avoided, named.as_deref(), &refused, ledger).await {
+                // Who answered on those addresses may be gone: the probe that follows tells. All begin anew, so that each has its turn.
+                Err(Setback::Failed(IpamError::NotAllocated(failures)))
+                    if !avoided.is_empty() && failures.are_used_out() && !policy.conflict_avoided_forever =>
+                {
+                    avoided.clear();
+                    self.forgets_conflicts = true;
+                    continue;
+                }
+                result => result?,
+            };
+            let Some(base) = base.filter(|_| static_reuse.untaken) else { return Ok(allocated) };
+            static_reuse.untaken = false;
+            let beside = self.stays_beside(base, &ledger.recorded);
+            self.leave_strays_of_kept(&static_reuse.kept, beside.as_deref()).await?;
+            let lost = self.reown_all(&static_reuse.kept, uid_of(base), beside.as_deref()).await?;
+            if lost.is_empty() {
+                return Ok(allocated);
+            }
+            // What was allocated is found again by its record.
+            static_reuse.lose(lost, entries(base));
+        }
+    }
+
+    /// The entries that the endpoint is to have, and the NICs that still lack an address.
+    fn assemble(
+        &self,
+        selection: &Selection,
+        allocated: &[AllocatedIp],
+        base: Option<&SpiderEndpoint>,
+        static_reuse: &StaticReuse,
+    ) -> (Vec<IPAllocationDetail>, Vec<String>) {
+        let policy = *self.policy();
+        let agent = self.op.agent;
+        let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
+        let allocates_for = |place: usize, entry: &IPAllocationDetail| {
+            let nic = self.nic_of(place, entry);
+            selection.nics.iter().any(|selected| selected.nic == nic)
+        };
+        let (kept, unfinished) = static_reuse.entries(self.nameless, allocates_for);
+        let mut new = details(allocated, self.nameless, clean);
+        if self.nameless && policy.nameless_entry_lost {
+            first_is_eth0(&mut new);
+        }
+        let mut ips = match base {
+            None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
+            _ if self.nameless && !policy.nameless_entry_lost => by_place(kept, new),
+            _ => by_name(kept, new, !policy.answer_not_as_stored),
+        };
+        if self.nameless && !policy.answer_not_as_stored {
+            // A predecessor may have had its NICs in another order, and more of them.
+            name_entry(&mut ips, &self.request.nic, select::nics(&self.pod).as_deref());
+        }
+        (ips, unfinished)
     }
 
     /// A A9 to A A12.

@@ -300,6 +300,27 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
+    /// Whether an endpoint that somebody has marked for deletion is ended, and made anew if the pod needs one.
+    pub(super) fn ends(&self, endpoint: &SpiderEndpoint) -> bool {
+        let policy = self.policy();
+        is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint
+    }
+
+    /// Ends an endpoint that somebody has marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its
+    /// records go first, with its DEL.
+    async fn end_terminating(&mut self, known: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
+        let own = self.ownership(known) == EndpointOwnership::Own;
+        // Otherwise this pod may be the predecessor, and the endpoint that of a pod whose sandbox still runs.
+        self.confirm().await?;
+        self.end(known).await?;
+        // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
+        if own && !static_reuse.untaken && !self.policy().unrecorded_answer {
+            let lost = self.reown_all(&static_reuse.kept, uid_of(known), None).await?;
+            static_reuse.lose(lost, entries(known));
+        }
+        Ok(())
+    }
+
     /// One look at the endpoint, and what follows from it.
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
@@ -356,17 +377,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             other => other,
         };
         let base = match base {
-            Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
-                // Kubernetes' garbage collector marks it, too, once the pod is gone: then its records go first, with its DEL.
-                let own = self.ownership(&known) == EndpointOwnership::Own;
-                // Otherwise this pod may be the predecessor, and the endpoint that of a pod whose sandbox still runs.
-                self.confirm().await?;
-                self.end(&known).await?;
-                // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
-                if own && !static_reuse.untaken && !policy.unrecorded_answer {
-                    let lost = self.reown_all(&static_reuse.kept, uid_of(&known), None).await?;
-                    static_reuse.lose(lost, entries(&known));
-                }
+            Some(known) if self.ends(&known) => {
+                self.end_terminating(&known, &mut static_reuse).await?;
                 None
             }
             base => base,

@@ -13,7 +13,7 @@ use super::static_reuse::{StaticReuse, name_entry, permits};
 use crate::ipam::allocated_ip::{Stored, stored};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{EndpointOwnership, entries, is_terminating, is_unfinished, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, entries, is_unfinished, uid_of};
 use crate::ipam::error::{IpamError, PoolError, of_pool};
 use crate::ipam::failure_cache::Suspect;
 use crate::ipam::observer::{Cause, Observer, Step};
@@ -172,48 +172,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Option<AddAnswer>, Setback> {
         let policy = *self.policy();
         let own = self.ownership(endpoint) == EndpointOwnership::Own;
-        // Only in nameless mode an entry gets its name from who asks (A §2.4): any other answer would lack the NIC.
-        let gives_names = self.nameless || policy.static_reuse_skips_filter;
-        let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty());
         let known = entries(endpoint);
-        // What is left of an unfinished entry was nobody's answer yet, and a pool that is being deleted by now gives it to nobody (A §3).
-        // The pods of a VM's live migration may both be alive.
-        let leaves = own && self.keeper == Keeper::StatefulSet && !policy.static_reuse_skips_filter;
-        for (place, entry) in known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface)) {
-            static_reuse.incomplete.insert(place);
-            let going = stored(entry).filter(|at| leaves && self.is_going(at.pool));
-            static_reuse.given_up.extend(going.map(|at| (place, at.family)));
-        }
+        self.leave_unfinished(endpoint, static_reuse);
         static_reuse.keep(known);
         if !policy.one_record_per_pod {
             static_reuse.part(known);
         }
-        if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
+        if !known.iter().any(|entry| self.serves(entry)) && (own || policy.late_endpoint_create_fails) {
             return Ok(None);
         }
         if !self.endpoint_is_live && !policy.unrecorded_answer {
             self.check_endpoint(endpoint).await?;
             self.endpoint_is_live = true;
         }
-        let avoided = crate::ipam::endpoints::avoided(endpoint);
-        if !policy.conflict_returns_same_address && !avoided.is_empty() {
-            for (place, entry) in std::mem::take(&mut static_reuse.kept) {
-                for at in stored(&entry).filter(|at| avoided.contains(&at.address.addr())) {
-                    static_reuse.replace(place, at.family);
-                }
-            }
-            static_reuse.keep(known);
-        }
-        // An entry that needs another address serves nobody yet. It gets one now if this ADD is for all NICs (A §2.4).
-        let annotations = self.pod.metadata.annotations.as_ref();
-        let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
-        let reborn = own && is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
-        let answers = |static_reuse: &StaticReuse| {
-            let whole = !for_all || static_reuse.incomplete.is_empty();
-            let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !static_reuse.incomplete.contains(place);
-            whole && !reborn && static_reuse.kept.iter().any(serving)
-        };
-        if !own && !answers(static_reuse) {
+        self.exchange_avoided(endpoint, static_reuse);
+        if !own && !self.answers(endpoint, static_reuse) {
             static_reuse.untaken = true;
             return Ok(None);
         }
@@ -228,25 +201,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint), beside.as_deref()).await?;
             static_reuse.lose(lost, known);
         }
-        if !answers(static_reuse) {
+        if !self.answers(endpoint, static_reuse) {
             return Ok(None);
         }
-        self.leave_nics(static_reuse, known);
-        let (kept, unfinished) = static_reuse.entries(self.nameless, |_, _| false);
-        let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
-        if self.nameless {
-            name_entry(&mut ips, &self.request.nic, None);
-        }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
-        let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
-        let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
-        let written = if changed {
-            self.write(Some(endpoint), ips, &unfinished, policy.late_endpoint_create_fails).await?
-        } else if self.made_records {
-            self.keep_named(endpoint, &static_reuse.kept, ips, &unfinished).await?
-        } else {
-            Arc::new(endpoint.clone())
-        };
+        let written = self.write_reused(endpoint, static_reuse).await?;
         self.release_given_up(endpoint, static_reuse, entries(&written)).await;
         // The two pods of a VM's live migration may ask at the same time, and each takes over what the other one has just made its own.
         // Whoever changes something looks once more, so that endpoint and records are left to the same pod.
@@ -254,6 +213,72 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
         }
         Ok(Some(self.answer_of(&written, how)))
+    }
+
+    /// Whether an entry is for the NIC of the request. Only in nameless mode an entry gets its name from who asks (A §2.4): any other
+    /// answer would lack the NIC.
+    fn serves(&self, entry: &IPAllocationDetail) -> bool {
+        let gives_names = self.nameless || self.policy().static_reuse_skips_filter;
+        *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty())
+    }
+
+    /// Whether what is kept of an endpoint answers the request. An entry that needs another address serves nobody yet; it gets one now if
+    /// this ADD is for all NICs (A §2.4).
+    fn answers(&self, endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> bool {
+        let annotations = self.pod.metadata.annotations.as_ref();
+        let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
+        let reborn = self.ownership(endpoint) == EndpointOwnership::Own && self.ends(endpoint);
+        let whole = !for_all || static_reuse.incomplete.is_empty();
+        let serving = |(place, entry): &(usize, IPAllocationDetail)| self.serves(entry) && !static_reuse.incomplete.contains(place);
+        whole && !reborn && static_reuse.kept.iter().any(serving)
+    }
+
+    /// What is left of an unfinished entry was nobody's answer yet, and a pool that is being deleted by now gives it to nobody (A §3). But
+    /// the pods of a VM's live migration may both be alive.
+    fn leave_unfinished(&self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) {
+        let own = self.ownership(endpoint) == EndpointOwnership::Own;
+        let leaves = own && self.keeper == Keeper::StatefulSet && !self.policy().static_reuse_skips_filter;
+        let known = entries(endpoint).iter().enumerate();
+        for (place, entry) in known.filter(|(_, entry)| is_unfinished(endpoint, &entry.interface)) {
+            static_reuse.incomplete.insert(place);
+            let going = stored(entry).filter(|at| leaves && self.is_going(at.pool));
+            static_reuse.given_up.extend(going.map(|at| (place, at.family)));
+        }
+    }
+
+    /// Addresses on which somebody else answered are exchanged for others.
+    fn exchange_avoided(&self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) {
+        let avoided = crate::ipam::endpoints::avoided(endpoint);
+        if self.policy().conflict_returns_same_address || avoided.is_empty() {
+            return;
+        }
+        for (place, entry) in std::mem::take(&mut static_reuse.kept) {
+            for at in stored(&entry).filter(|at| avoided.contains(&at.address.addr())) {
+                static_reuse.replace(place, at.family);
+            }
+        }
+        static_reuse.keep(entries(endpoint));
+    }
+
+    /// Writes the endpoint as it is with what is kept of it, if that is not what is there.
+    async fn write_reused(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Arc<SpiderEndpoint>, Setback> {
+        let known = entries(endpoint);
+        self.leave_nics(static_reuse, known);
+        let (kept, unfinished) = static_reuse.entries(self.nameless, |_, _| false);
+        let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
+        if self.nameless {
+            name_entry(&mut ips, &self.request.nic, None);
+        }
+        let own = self.ownership(endpoint) == EndpointOwnership::Own;
+        let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
+        let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
+        if changed {
+            self.write(Some(endpoint), ips, &unfinished, self.policy().late_endpoint_create_fails).await
+        } else if self.made_records {
+            self.keep_named(endpoint, &static_reuse.kept, ips, &unfinished).await
+        } else {
+            Ok(Arc::new(endpoint.clone()))
+        }
     }
 
     /// What the cache shows of the endpoint is so still: its addresses may have been taken back meanwhile.

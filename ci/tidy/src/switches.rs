@@ -1,0 +1,48 @@
+//! Where a function of the systems under test reads many switches between the hardened and upstream's behaviour, nobody sees either.
+
+use regex::Regex;
+
+use crate::repository::{Finding, Repository};
+use crate::source;
+
+/// So many switches a function may read.
+const MOST: usize = 5;
+
+/// Every function of `core` that reads more than five deviations. Tests, and the oracles beside them, may.
+pub fn check(repository: &Repository) -> Vec<Finding> {
+    let function = Regex::new(r"(?m)^ *(?:pub(?:\([a-z: ]+\))? )?(?:async )?fn (\w+)").expect("a constant");
+    let switch = Regex::new(r"\bpolicy(?:\(\))?\s*(?:\.\s*reclaim\s*)?\.\s*([a-z_]+)\b").expect("a constant");
+    let mut findings = Vec::new();
+    for file in repository.files_of(&["rs"]).filter(|file| file.path.starts_with("core/") && !file.path.contains("test")) {
+        let code = source::code(&file.text);
+        let end = code.find("#[cfg(test)]").unwrap_or(code.len());
+        let functions: Vec<_> = function.captures_iter(&code[..end]).collect();
+        let ends = functions.iter().skip(1).map(|next| next.get(0).expect("all of it").start()).chain([end]);
+        for (found, end) in functions.iter().zip(ends) {
+            let name = found.get(1).expect("it is not optional");
+            let reads = switch.captures_iter(&code[name.end()..end]).filter(|read| &read[1] != "reclaim").count();
+            if reads > MOST {
+                let message =
+                    format!("`{}` reads {reads} switches; give what is upstream's, or a step of it, a function of its own", name.as_str());
+                findings.push(file.finding(name.start(), message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_that_reads_six_switches_is_found() {
+        let read = "    if policy.reclaim.a && self.policy().b || !policy\n        .c {}\n";
+        let of = |times: usize| format!("impl A {{\n    pub(super) async fn b() {{\n{}    }}\n}}\n", read.repeat(times));
+        let found = |path: &str, text: &str| check(&Repository::of(&[(path, text)])).iter().map(Finding::to_string).collect::<Vec<_>>();
+        assert_eq!(found("core/a.rs", &of(1)), [""; 0]);
+        assert!(found("core/a.rs", &of(2))[0].starts_with("core/a.rs:2:25: `b` reads 6 switches"), "{:?}", found("core/a.rs", &of(2)));
+        assert_eq!(found("sim/a.rs", &of(2)), [""; 0]);
+        assert_eq!(found("core/a.rs", &format!("#[cfg(test)]\nmod tests {{\n{}}}\n", of(2))), [""; 0]);
+    }
+}

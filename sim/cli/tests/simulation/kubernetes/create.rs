@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use ipam_spiderpool::{PoolIPAllocation, PoolIPAllocations, SpiderIPPool};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube_machinery::api::{Call, DeleteOptions, Dry, Patch, Verb};
@@ -234,6 +236,31 @@ fn k157_a_namespace_has_its_name_as_a_label_whatever_its_writers_say() {
         assert_eq!(labels(&patched), json!({"kubernetes.io/metadata.name": "shop"}));
         let there = client.get::<Namespace>(&ObjectKey::cluster("default")).await.unwrap();
         assert_eq!(labels(&there), json!({"kubernetes.io/metadata.name": "default"}));
+    });
+}
+
+#[test]
+fn k206_a_write_that_does_not_say_for_how_many_pods_is_for_one() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": []}});
+        let set = |replicas| {
+            let spec = json!({"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template});
+            from_json::<Deployment>(json!({"metadata": {"name": "a", "namespace": "default"}, "spec": spec}))
+        };
+        let stored = |set: &Deployment| set.spec.replicas;
+        assert_eq!(stored(&client.create(set(json!(null))).await.unwrap()), Some(1));
+        assert_eq!(stored(&client.update(set(json!(0))).await.unwrap()), Some(0));
+        assert_eq!(stored(&client.update(set(json!(null))).await.unwrap()), Some(1), "whatever was stored before");
+        for (sent, parallelism, completions) in
+            [(json!({}), Some(1), Some(1)), (json!({"completions": 3}), Some(1), Some(3)), (json!({"parallelism": 2}), Some(2), None)]
+        {
+            let mut spec = json!({"template": template});
+            spec.as_object_mut().unwrap().extend(sent.as_object().unwrap().clone());
+            let job = from_json::<Job>(json!({"metadata": {"generateName": "j-", "namespace": "default"}, "spec": spec}));
+            let spec = client.create(job).await.unwrap().spec.clone().unwrap();
+            assert_eq!((spec.parallelism, spec.completions), (parallelism, completions), "{sent}");
+        }
     });
 }
 

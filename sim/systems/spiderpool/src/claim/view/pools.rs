@@ -124,8 +124,9 @@ impl Pool {
 }
 
 impl View {
-    /// Whether a pool had a free address at every moment since `began`, whatever of its state somebody read meanwhile. `None` where that is
-    /// not to be told: where addresses were ever reserved, shared with another pool or unreadable, or where it may not have a record for each.
+    /// Whether a pool had a free address at every moment since `began`, whatever of its state somebody read meanwhile. `None` where that
+    /// is not to be told: where addresses were ever reserved, shared with another pool or unreadable, or where it may not have a record
+    /// for each.
     pub(in super::super) fn has_had_room(&self, name: &str, began: SimTime) -> Option<bool> {
         let pool = self.pools.get(name)?;
         let addresses = pool.addresses.as_deref()?;

@@ -21,8 +21,8 @@ type Known = (Arc<str>, IpAddr, Arc<str>);
 /// A request that is answered from the pools leaves the NICs that it is about no other record of the same family that its agent had surely
 /// been shown when it was asked: nobody will ever answer on that address, and only reclaim would find it, once the pod is gone.
 ///
-/// It counts what a pool shows that the agent knew as it was last written, and what names the NIC. Broken by
-/// `partial-failure-keeps-records`.
+/// It counts what a pool shows that the agent knew as it was last written, and what names the NIC; not what people made unreadable for a
+/// while. Broken by `partial-failure-keeps-records`.
 #[derive(Default)]
 pub(crate) struct AnswersLeaveNoStrays {
     /// The ADDs that are under way, with what was known to be recorded for the pod when the last of them began.
@@ -38,7 +38,8 @@ impl IpamClaim for AnswersLeaveNoStrays {
         match *seen {
             Seen::Ipam(by, IpamNote::AddBegun { pod, uid, container, nic, .. }) => {
                 let shown = view.agents.shown(by, Shown::Pools);
-                let is_known = |(pool, _): &&(Arc<str>, IpAddr)| view.pools.revision(pool) <= shown;
+                let is_readable = |pool: &str| view.pools.get(pool).is_some_and(|pool| pool.garbled_until(view.at) != Some(view.at));
+                let is_known = |(pool, _): &&(Arc<str>, IpAddr)| view.pools.revision(pool) <= shown && is_readable(pool);
                 let known = |(pool, address): &(Arc<str>, IpAddr)| {
                     let nic = record(view, pool, *address, uid, pod)?.interface.as_deref()?;
                     Some((pool.clone(), *address, nic.into()))
@@ -81,6 +82,7 @@ fn record<'a>(view: &'a View, pool: &Arc<str>, address: IpAddr, uid: &str, pod: 
 #[cfg(test)]
 mod tests {
     use ipam_spiderpool::SpiderIPPool;
+    use kube_machinery::json_text::JsonText;
 
     use super::super::testing::on_stage;
 
@@ -104,5 +106,26 @@ mod tests {
             stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
             assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });
+    }
+
+    #[test]
+    fn what_people_have_made_unreadable_is_not_known() {
+        for (readable, excuses) in [(true, vec![None]), (false, vec![])] {
+            on_stage(CLAIM, |stage| {
+                let agent = stage.agent;
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.record_for(agent, "p", "10.0.0.1", "a", "eth0");
+                if !readable {
+                    stage.change_pool(stage.person, "p", |pool| {
+                        pool.status.get_or_insert_default().allocated_ips = JsonText::verbatim("{".to_owned());
+                    });
+                }
+                stage.deliver::<SpiderIPPool>(agent);
+                stage.ask("ns/a", "a", "eth0");
+                stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "10.0.1.1")]);
+                assert_eq!(stage.excuses(), excuses);
+            });
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_spiderpool::ranges::IpVersion;
 use kube_machinery::FxHashMap;
 
-use super::view::{EventMask, Seen, Shown, Tried, View};
+use super::view::{EventMask, Pod, Seen, Shown, Tried, View};
 use super::{Findings, IpamClaim};
 use crate::oracle::Opinion;
 use crate::workload::{InOrder, IpamNote};
@@ -19,8 +19,8 @@ use crate::workload::{InOrder, IpamNote};
 /// goes first whose write by an earlier request of the pod may have been carried out, or what was to take it back may not have been (D
 /// §1.2), and one to which an earlier life of the agent had sent a record that came while the request waited for its turn (K §2.13).
 ///
-/// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
-/// requests for one pod at a time.
+/// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, or that a
+/// predecessor of the same place had and that was made over, nor two requests for one pod at a time.
 #[derive(Default)]
 pub(crate) struct BetterPoolsComeFirst {
     /// The records that were sent by a life of an agent which had ended when they came, and the moments at which they did.
@@ -67,7 +67,13 @@ impl IpamClaim for BetterPoolsComeFirst {
                     let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
                     asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
                 };
-                let has_reason = || exchanged() || doubted() || is_left_behind();
+                let inherited = || {
+                    let name = view.pods.get(uid).and_then(Pod::static_name);
+                    name.is_some_and(|name| {
+                        view.ledger.kept(name).iter().any(|before| before.uid != *uid && before.given.address == *address)
+                    })
+                };
+                let has_reason = || exchanged() || doubted() || is_left_behind() || inherited();
                 if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !has_reason()) {
                     findings.violated(|| {
                         let shown = view.agents.shown(process, Shown::Pools);
@@ -126,6 +132,28 @@ mod tests {
             stage.try_pool("a", "q", Ok("10.0.0.1"));
             assert_eq!(stage.excuses(), []);
             stage.try_pool("a", "q", Ok("10.0.0.2"));
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn what_a_predecessor_of_the_place_had_is_made_over_and_not_chosen() {
+        on_stage("better-pools-come-first", |stage| {
+            for pool in ["p", "q"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.stateful_set("ns/web", 1);
+            stage.static_pod("ns/web-0", "old");
+            stage.add("ns/web-0", "old", &[("eth0", "q", "10.0.0.1")]);
+            stage.pod_gone("ns/web-0");
+            stage.static_pod("ns/web-0", "new");
+            stage.ask("ns/web-0", "new", "eth0");
+            stage.select("new", Opinion::Agrees, &["p", "q"], 0);
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/web-0", "new");
+            stage.try_pool("new", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), []);
+            stage.record(stage.agent, "q", "10.0.0.2", "ns/web-0", "new");
+            stage.try_pool("new", "q", Ok("10.0.0.2"));
             assert_eq!(stage.excuses(), [None]);
         });
     }

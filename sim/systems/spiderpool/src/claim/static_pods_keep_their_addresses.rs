@@ -94,8 +94,12 @@ fn had_to_be_kept(view: &View, (uid, pod): (&str, &Pod), before: &Answer, shown:
 
 /// Whether a pod of the place between the two may have given the address up, because it was not to have it.
 fn was_given_up_between(view: &View, pod: &Pod, before: &Answer, shown: &ShownUpTo) -> bool {
-    let predecessor = view.pods.get(&before.uid);
-    predecessor.is_some_and(|predecessor| view.pods.between(predecessor, pod).any(|other| view.may_have_changed(before, other, shown)))
+    let Some(predecessor) = view.pods.get(&before.uid) else { return false };
+    view.pods.between(predecessor, pod).any(|other| {
+        // Whoever served that one may have been shown less.
+        let uid = other.object.metadata.uid.as_deref().unwrap_or_default();
+        view.may_have_changed(before, other, &view.agents.least_shown_for(uid, shown))
+    })
 }
 
 /// Whether the rules still permitted an address when it was told. An ADD that is asked again is answered with what its first try recorded,
@@ -118,7 +122,7 @@ mod tests {
 
     use super::super::BY_HAND;
     use super::super::testing::{Stage, on_stage};
-    use crate::workload::Cause;
+    use crate::workload::{Cause, IpamNote};
 
     const CLAIM: &str = "static-pods-keep-their-addresses";
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -278,6 +282,23 @@ mod tests {
                     });
                 },
                 |stage| assert_eq!(stage.excuses(), excuses, "{pool}"),
+            );
+        }
+    }
+
+    #[test]
+    fn an_agent_that_knew_less_and_served_a_pod_between_the_two_may_have_given_the_address_up() {
+        for (served, excuses) in [(false, vec![None]), (true, vec![])] {
+            after_a_change_that_is_over(
+                |stage| {
+                    stage.pod_gone("ns/web-1");
+                    stage.static_pod("ns/web-1", "between");
+                    if served {
+                        let (pod, uid, container, nic) = ("ns/web-1".into(), "between".into(), "between".into(), "eth0".into());
+                        stage.say(stage.other_agent, IpamNote::AddBegun { pod, uid, container, nic });
+                    }
+                },
+                |stage| assert_eq!(stage.excuses(), excuses, "{served}"),
             );
         }
     }

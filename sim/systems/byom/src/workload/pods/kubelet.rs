@@ -205,6 +205,10 @@ impl Kubelet {
 
     /// Ends a sandbox: whatever StopVM says, it is gone afterwards.
     async fn stop(&self, sandbox: &Arc<str>, kept: &Kept) {
+        // It does not run the pod again, though the kubelet may crash before it is gone.
+        if let Some(kept) = self.node().sandboxes.lock().get_mut(sandbox) {
+            kept.ready = false;
+        }
         self.say(PoolNote::Ended { id: kept.id.clone(), pod: kept.pod.as_str().into() });
         let connection = Some(kept.connection.clone()).filter(|connection| !connection.is_closed()).or_else(|| self.node().connect());
         if let Some(connection) = connection {

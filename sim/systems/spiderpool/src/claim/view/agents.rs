@@ -137,6 +137,13 @@ impl Agents {
         self.processes.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
     }
 
+    /// For each type the least that any process can have been shown before it was asked for addresses of a pod, if that is less than
+    /// `shown`.
+    pub(in super::super) fn least_shown_for(&self, uid: &str, shown: &ShownUpTo) -> ShownUpTo {
+        let served = self.processes.values().filter_map(|process| process.shown_to_adds.get(uid));
+        served.fold(*shown, |least, shown| std::array::from_fn(|what| least[what].min(shown[what])))
+    }
+
     /// For each type the least that the ADDs of a process for some pods can have been shown; what it has been shown now, if there are none.
     pub(super) fn least_shown_to_adds(&self, process: ProcessId, is_one: impl Fn(&str) -> bool) -> ShownUpTo {
         let Some(process) = self.processes.get(&process) else { return ShownUpTo::default() };

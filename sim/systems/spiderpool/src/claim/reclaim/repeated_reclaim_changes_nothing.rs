@@ -64,13 +64,15 @@ fn changes_nothing(change: &PoolChange) -> bool {
     let (Some(before), Some(after)) = (&change.before, &change.after) else { return false };
     let [old, new] = [before, after].map(|object| {
         let metadata = &object.metadata;
-        (&metadata.finalizers, &metadata.deletion_timestamp, &metadata.labels, &metadata.annotations)
+        (&metadata.finalizers, &metadata.deletion_timestamp, &metadata.labels, &metadata.annotations, &metadata.owner_references)
     });
     change.edits.is_empty() && before.spec == after.spec && before.status == after.status && old == new
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
     use super::super::super::testing::{Stage, on_stage};
 
     const CLAIM: &str = "repeated-reclaim-changes-nothing";
@@ -130,6 +132,8 @@ mod tests {
             set_up(stage);
             stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
             assert_eq!(stage.excuses(), []);
+            stage.change_pool(stage.replicas[0], "p", |pool| pool.metadata.owner_references = Some(vec![OwnerReference::default()]));
+            assert_eq!(stage.excuses(), [], "another owner is a change");
             stage.change_pool(stage.replicas[0], "p", |_| {});
             assert_eq!(stage.excuses(), [None]);
             stage.mark(stage.replicas[0], "ns/a");

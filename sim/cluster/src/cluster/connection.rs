@@ -71,7 +71,7 @@ struct Line {
     /// When its handshake is over; `None` = it is yet to be dialled.
     ready_at: Option<SimTime>,
     /// The servers that do not answer what keeps connections alive, in whichever direction it is lost, and since when. Over HTTP/2 it is
-    /// the one that the connection leads to.
+    /// those that the connection and the ones before it lead to, on which requests may still be.
     silent: Vec<(usize, SimTime)>,
     /// Why the one before broke.
     broke: Option<TransportError>,
@@ -169,7 +169,7 @@ impl Connection {
     /// It leads to server `number` from the next request on.
     pub fn lead_to(&self, number: usize) {
         self.server.store(number, Ordering::Relaxed);
-        self.line.lock().silent.clear();
+        self.line.lock().is_heard(number);
     }
 
     /// A new connection to server `number` takes its place; what is on the present one goes on, as after a GOAWAY.
@@ -195,6 +195,10 @@ impl Line {
     fn silent_since(&self, server: usize) -> Option<SimTime> {
         self.silent.iter().find(|(silent, _)| *silent == server).map(|&(_, since)| since)
     }
+
+    fn is_heard(&mut self, server: usize) {
+        self.silent.retain(|(silent, _)| *silent != server);
+    }
 }
 
 impl State {
@@ -211,17 +215,19 @@ impl State {
             let Connection { transport, line, .. } = &**connection;
             let leads_to = connection.server();
             let mut line = line.lock();
-            for (number, server) in servers.iter().enumerate().filter(|&(number, _)| number == leads_to || !transport.multiplexes()) {
+            for (number, server) in servers.iter().enumerate() {
                 let silent = server.paused && transport.pings() || net.blocks(client, server.process) || net.blocks(server.process, client);
+                // Over HTTP/2 nothing is on the present connection before it is dialled. What leads elsewhere is one before it.
+                let is_used = number != leads_to || line.ready_at.is_some() || !transport.multiplexes();
                 match line.silent_since(number) {
-                    None if silent && (line.ready_at.is_some() || !transport.multiplexes()) => {
+                    None if silent && is_used => {
                         line.silent.push((number, now));
                         // Who waits for an answer will not wait longer than the connection lasts.
                         exchanges.wake(client);
                     }
                     // Found dead meanwhile, although nobody has needed it since: it stays what it is until then.
                     Some(since) if !silent && (now < transport.dead_at(since) || !transport.multiplexes()) => {
-                        line.silent.retain(|(silent, _)| *silent != number);
+                        line.is_heard(number);
                     }
                     _ => {}
                 }
@@ -338,7 +344,8 @@ impl SimClient {
                     let mut line = self.connection.line.lock();
                     line.ready_at = Some(now + shakes);
                     if to.paused && self.connection.transport.pings() {
-                        line.silent = vec![(server, now)];
+                        line.is_heard(server);
+                        line.silent.push((server, now));
                     }
                 }
                 shakes

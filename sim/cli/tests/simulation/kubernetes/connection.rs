@@ -157,6 +157,32 @@ fn k160_a_connection_that_is_found_dead_ends_all_that_is_on_it_45_seconds_after_
     }
 }
 
+/// After a GOAWAY the requests of the connection before wait for its server, which is cut off for good meanwhile.
+#[test]
+fn k160_what_is_left_on_the_connection_before_ends_when_that_one_is_found_dead() {
+    for seed in SEEDS {
+        Testbed::run(seed, async |bed| {
+            let client = bed.client_on("client", 0);
+            trouble(&bed, &client, &[], InjectedFault::Slow { by: secs(20) });
+            let slow = {
+                let client = client.clone();
+                start(&bed, &client.clone(), async move { create(&client, "slow", None).await })
+            };
+            bed.wait(secs(1)).await;
+            calm(&bed);
+            bed.cluster.move_connection(client.process(), 1);
+            let began = bed.rt.now();
+            cut_between(&bed, Side::Any, Side::Only(vec![bed.cluster.server_process(0)]), Duration::MAX);
+            cut_from(&bed, Side::Only(vec![bed.cluster.server_process(0)]), Duration::MAX);
+            assert_eq!(create(&client, "a", None).await, Ok(()), "the connection after it is not concerned");
+            assert_eq!(slow.await.unwrap(), Err(TransportError::ConnectionLost.into()));
+            let took = bed.rt.now().since(began);
+            assert!(took >= secs(45) && took < secs(46), "{took:?}");
+            assert_eq!(create(&client, "b", None).await, Ok(()));
+        });
+    }
+}
+
 #[test]
 fn k160_a_reset_ends_all_that_is_on_the_connection_and_nothing_on_those_of_others() {
     for seed in SEEDS {

@@ -16,16 +16,17 @@ use kube_machinery::api::{DeleteOptions, Patch, Preconditions};
 use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
 use kube_machinery::latest;
 use kube_machinery::race::{Either, race};
+use kube_machinery::transparent::{Policy, Transparent};
 use kube_machinery::workqueue::WorkQueue;
 use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
-use kube_sim::cluster::Cluster;
+use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::super::PoolNote;
-use super::site::{ApiClient, Kept, ShimCall, Site};
+use super::site::{Kept, ShimCall, Site};
 
 /// Between two attempts to start a sandbox, at most; at least a tenth of it.
 const RETRY: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ struct Kubelet {
     number: usize,
     process: ProcessId,
     env: SimEnv,
-    client: ApiClient,
+    client: Transparent<SimClient, SimEnv>,
     pods: StoreReader<Pod>,
     queue: WorkQueue<ObjectKey, SimEnv>,
     /// Changes with every change of a pod.
@@ -55,7 +56,8 @@ enum Started {
 /// The life of the kubelet of node `number`.
 pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, process: ProcessId) {
     let env = site.env(&cluster, process);
-    let client = site.client(&cluster, process, &env);
+    // A part of Kubernetes has client-go's client, whatever the adaptors are made of.
+    let client = Transparent::new(SimClient::new(&cluster, process), env.clone(), Policy::ClientGo);
     let selector = format!("spec.nodeName={}", site.nodes[number].name);
     let options = InformerOptions::<Pod> { field_selector: Some(selector), ..InformerOptions::default() };
     let informer = Informer::start(client.clone(), env.clone(), options);

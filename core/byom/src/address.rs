@@ -1,6 +1,7 @@
 //! An address of a VM, as somebody wrote it and as it is meant.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -73,6 +74,12 @@ impl PartialEq for Address {
 }
 
 impl Eq for Address {}
+
+impl Hash for Address {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text().hash(state);
+    }
+}
 
 impl From<IpAddr> for Address {
     fn from(ip: IpAddr) -> Self {

@@ -79,7 +79,7 @@ pub enum Answer {
 }
 
 /// What recovery found and left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Recovered {
     /// Records of this node. They are kept, like all others.
     pub own: usize,

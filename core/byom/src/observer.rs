@@ -38,6 +38,20 @@ pub enum Releaser {
     Successor,
 }
 
+impl Releaser {
+    /// Who releases, in half a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Releaser::Stop => "StopVM",
+            Releaser::CleanUp => "clean-up of a failed start",
+            Releaser::RollBack => "roll-back of a failed start",
+            Releaser::Controller => "PeerPod controller",
+            Releaser::Reclaim => "no live owner",
+            Releaser::Successor => "next sandbox of the pod",
+        }
+    }
+}
+
 /// How far a start of a VM came that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StartStep {

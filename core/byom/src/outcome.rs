@@ -19,7 +19,7 @@ impl Context {
 }
 
 /// What an operation took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Effort {
     /// Gets of the ConfigMap.
     pub reads: u32,

@@ -2,6 +2,7 @@
 //!
 //! Not for hash tables and not against somebody who looks for collisions.
 
+use std::hash::{Hash, Hasher};
 use std::{fmt, io};
 
 /// A hash on the way. Each step costs a multiplication per eight bytes.
@@ -64,6 +65,49 @@ impl WordHash {
     }
 }
 
+/// The hash of a value with everything that its [`Hash`] heeds, beginning with `kind`, which tells values of different types apart.
+pub fn of(kind: &str, value: &impl Hash) -> u64 {
+    let mut hash = WordHash::new().text(kind);
+    value.hash(&mut hash);
+    Hasher::finish(&hash)
+}
+
+/// Numbers count as words whatever their width, so that `usize` is the same on every platform.
+impl Hasher for WordHash {
+    fn finish(&self) -> u64 {
+        Self::finish(*self)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        *self = self.bytes(bytes);
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        *self = self.word(word);
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        self.write_u64((word >> 64) as u64);
+        self.write_u64(word as u64);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
 /// Counts and hashes the bytes written to it. How they are split into pieces counts as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measure {
@@ -118,5 +162,22 @@ mod tests {
     fn the_hash_is_that_of_every_release() {
         assert_eq!(WordHash::new().finish(), 0xf52a_15e9_a9b5_e89b);
         assert_eq!(WordHash::new().word(1).text("allocation-state").finish(), 0xee93_51fc_e0ac_b311);
+        assert_eq!(of("pool", &(1_usize, "ready", [1_u8, 2], None::<u16>)), 0x16c3_c3d7_ea5c_599a);
+    }
+
+    #[test]
+    fn what_a_value_has_and_of_which_kind_it_is_counts_and_how_wide_its_numbers_are_does_not() {
+        assert_eq!(of("pool", &7_usize), of("pool", &7_u32));
+        let all = [
+            of("pool", &7_u32),
+            of("pod", &7_u32),
+            of("pool", &8_u32),
+            of("pool", &(7_u32, false)),
+            of("pool", &1_u128),
+            of("pool", &(1_u128 << 64)),
+        ];
+        for (index, hash) in all.iter().enumerate() {
+            assert!(!all[..index].contains(hash), "{index}");
+        }
     }
 }

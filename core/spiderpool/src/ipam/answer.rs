@@ -60,6 +60,17 @@ pub enum How {
     Reowned,
 }
 
+impl How {
+    /// Where the addresses come from, in half a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            How::Fresh => "from the pools",
+            How::Existing => "its own already",
+            How::Reowned => "its predecessor's",
+        }
+    }
+}
+
 /// What a DEL did (A §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DelOutcome {

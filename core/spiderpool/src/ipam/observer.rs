@@ -43,8 +43,22 @@ pub enum Cause {
     Superseded,
 }
 
+impl Cause {
+    /// Why, in half a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Cause::Del => "DEL",
+            Cause::PoolChange => "its pools changed",
+            Cause::Conflict => "somebody else answers on it",
+            Cause::RollBack => "the request failed",
+            Cause::Marked => "a predecessor left them",
+            Cause::Superseded => "another one took its place",
+        }
+    }
+}
+
 /// What an operation took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Effort {
     /// Requests that read an object or a list, whatever came of them.
     pub reads: u32,

@@ -70,7 +70,7 @@ pub enum Dropped {
 }
 
 /// What a scan came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScanCounts {
     /// Pools that were looked into.
     pub pools: u64,
@@ -228,7 +228,7 @@ pub enum Step<'a> {
 }
 
 /// One record that is to go.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// The name of the pool that has the record.
     pub pool: Arc<str>,

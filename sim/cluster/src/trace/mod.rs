@@ -19,7 +19,7 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::rt::ProcessId;
 
-pub use note::{Counted, Note, ToShared};
+pub use note::{Counted, Note, ToShared, Unhashed};
 pub use step::Step;
 
 /// A change in the life of a process.

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fmt::{self, Write};
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use kube_machinery::word_hash::Measure;
@@ -13,8 +15,8 @@ use super::step::Step;
 ///
 /// Its [`Display`](fmt::Display) is a line of the trace without time and actor.
 pub trait Note: Any + fmt::Debug + fmt::Display + ToShared + Send + Sync {
-    /// What of the note enters the digest. Different notes should have different words. The default is a hash of its text, which takes as
-    /// long as to write that: for vocabularies of which a run says little.
+    /// What of the note enters the digest. Different notes should have different words: [`word_hash::of`](kube_machinery::word_hash::of) makes one of all that the note
+    /// has. The default is a hash of its text, which takes as long as to write that: for vocabularies of which a run says little.
     fn word(&self) -> u64 {
         let mut text = Measure::default();
         // A note that cannot be written down fails a recording, too; it counts as far as it comes.
@@ -35,6 +37,22 @@ pub trait Note: Any + fmt::Debug + fmt::Display + ToShared + Send + Sync {
     /// That an operation of the actor begins or ends, for histories that outside checkers read.
     fn step(&self) -> Option<Step> {
         None
+    }
+}
+
+/// What a note has for claims beyond its [word](Note::word): it follows from the rest of the note, or has no hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unhashed<T>(pub T);
+
+impl<T> Hash for Unhashed<T> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl<T> Deref for Unhashed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
     }
 }
 

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Call, Reply, Request};
 use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
 use kube_machinery::transparent::Transparent;
-use kube_machinery::{ApiError, Client, Env, ObjectKey};
+use kube_machinery::{ApiError, Client, Env, ObjectKey, word_hash};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_harness::prelude::*;
@@ -180,7 +180,7 @@ impl Work for CounterPlan {
 }
 
 /// What a client of the counter says it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CounterNote {
     /// The counter was incremented, and the increment acknowledged.
     Counted {
@@ -195,11 +195,7 @@ pub enum CounterNote {
 
 impl Note for CounterNote {
     fn word(&self) -> u64 {
-        match self {
-            CounterNote::Counted { value } => value << 2,
-            CounterNote::LeftOpen => 1,
-            CounterNote::RetriesExhausted => 2,
-        }
+        word_hash::of("counter", self)
     }
 
     fn counts_as(&self) -> Option<Counted> {

@@ -7,7 +7,7 @@ use kube_sim::rt::ProcessId;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::{Failure, PoolNote, ReleasedBy, short};
+use crate::workload::{Failure, PoolNote, Releaser, short};
 
 /// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
 /// reason or its time was up.
@@ -34,7 +34,7 @@ impl PoolClaim for ConflictsAreRetried {
             PoolNote::Refused { id, why, effort, took } => (id, effort, *why, *took),
             PoolNote::ReleaseEnded { id, by, failure: Some(failure), effort, took } => {
                 // It has what is left of the time of the call that it is a part of.
-                let of_call = view.ledger.asked_since(*process).filter(|_| *by == ReleasedBy::Successor);
+                let of_call = view.ledger.asked_since(*process).filter(|_| *by == Releaser::Successor);
                 (id, effort, *failure, of_call.map_or(*took, |asked| view.at.since(asked).max(*took)))
             }
             _ => return,
@@ -120,11 +120,11 @@ pub(super) mod tests {
     fn a_release_that_only_came_second_may_not_fail_in_time() {
         // Who releases, for how many seconds before it begins the call waits that it is a part of, how long it takes, and what is said.
         for (by, before, seconds, excuses) in [
-            (ReleasedBy::Stop, 0, 1, &[None][..]),
-            (ReleasedBy::Stop, 0, 30, &[]),
-            (ReleasedBy::Successor, 0, 1, &[None]),
-            (ReleasedBy::Successor, 29, 1, &[]),
-            (ReleasedBy::Stop, 29, 1, &[None]),
+            (Releaser::Stop, 0, 1, &[None][..]),
+            (Releaser::Stop, 0, 30, &[]),
+            (Releaser::Successor, 0, 1, &[None]),
+            (Releaser::Successor, 29, 1, &[]),
+            (Releaser::Stop, 29, 1, &[None]),
         ] {
             on_stage("conflicts-are-retried", |stage| {
                 let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");

@@ -5,7 +5,7 @@ use kube_sim::trace::Outcome;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::{Failure, PoolNote, ReleasedBy};
+use crate::workload::{Failure, PoolNote, Releaser};
 
 /// What a single event shows.
 #[derive(Clone, Copy)]
@@ -33,9 +33,9 @@ impl PoolClaim for Coverage {
             (Coverage::ACreateRaceHappens, Seen::Wrote(outcome)) => matches!(outcome, Outcome::Http(_, Reason::AlreadyExists)),
             (Coverage::AVmRefuses, Seen::Note(_, PoolNote::ReleaseEnded { failure, .. })) => *failure == Some(Failure::HeldByAnother),
             (Coverage::ALeakIsReclaimed, Seen::Note(_, PoolNote::ReleaseEnded { id, failure: None, .. })) => {
-                view.ledger.get(id).and_then(|sandbox| sandbox.release).is_some_and(|release| release.way == ReleasedBy::Reclaim)
+                view.ledger.get(id).and_then(|sandbox| sandbox.release).is_some_and(|release| release.way == Releaser::Reclaim)
             }
-            (Coverage::ASuccessorReleases, Seen::Note(_, PoolNote::ReleaseBegun { by, .. })) => *by == ReleasedBy::Successor,
+            (Coverage::ASuccessorReleases, Seen::Note(_, PoolNote::ReleaseBegun { by, .. })) => *by == Releaser::Successor,
             (Coverage::AllocateIsIdempotent, Seen::Note(_, PoolNote::Allocated { effort, .. })) => effort.writes == 0,
             (Coverage::ADeadVmIsSkipped, Seen::Note(_, PoolNote::Allocated { effort, .. })) => effort.probes > 1 && view.vms.any_broken(),
             _ => false,
@@ -95,7 +95,7 @@ mod tests {
         });
         on_stage("a-leak-is-reclaimed", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
-            stage.note(adaptor, PoolNote::ReleaseBegun { id: "a".into(), by: ReleasedBy::Reclaim });
+            stage.note(adaptor, PoolNote::ReleaseBegun { id: "a".into(), by: Releaser::Reclaim });
             stage.release_fails(adaptor, "a", Failure::OutOfTime);
             assert!(!stage.held());
             stage.released(adaptor, "a");
@@ -105,7 +105,7 @@ mod tests {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
             stage.release(adaptor, "a");
             assert!(!stage.held());
-            stage.note(adaptor, PoolNote::ReleaseBegun { id: "b".into(), by: ReleasedBy::Successor });
+            stage.note(adaptor, PoolNote::ReleaseBegun { id: "b".into(), by: Releaser::Successor });
             assert!(stage.held());
         });
     }

@@ -10,7 +10,7 @@ use sim_config::time::SimTime;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::{Failure, PoolNote, ReleasedBy, short};
+use crate::workload::{Failure, PoolNote, Releaser, short};
 
 /// How long an operation may take: `OperationTimeout`.
 const BUDGET: Duration = Duration::from_secs(30);
@@ -37,11 +37,11 @@ pub(crate) struct PoolOperationsEndInTime {
 impl PoolOperationsEndInTime {
     fn keep_open(&mut self, process: ProcessId, note: &PoolNote, view: &View, findings: &mut Findings) {
         match note {
-            PoolNote::ReleaseBegun { id, by: ReleasedBy::Stop | ReleasedBy::CleanUp } => {
+            PoolNote::ReleaseBegun { id, by: Releaser::Stop | Releaser::CleanUp | Releaser::RollBack } => {
                 self.open.entry((process, id.clone())).or_default().push(view.at);
                 findings.expect_by(view.at + BY_ANY_CLOCK);
             }
-            PoolNote::ReleaseEnded { id, by: ReleasedBy::Stop | ReleasedBy::CleanUp, .. } => {
+            PoolNote::ReleaseEnded { id, by: Releaser::Stop | Releaser::CleanUp | Releaser::RollBack, .. } => {
                 let Entry::Occupied(mut open) = self.open.entry((process, id.clone())) else { return };
                 open.get_mut().remove(0);
                 if open.get().is_empty() {
@@ -65,7 +65,7 @@ impl PoolClaim for PoolOperationsEndInTime {
         };
         findings.exercised();
         if let PoolNote::ReleaseEnded { by, failure: Some(Failure::OutOfTime), .. } = note
-            && *by != ReleasedBy::Successor
+            && *by != Releaser::Successor
             && took + SLACK < BUDGET
         {
             findings.violated(|| {
@@ -142,7 +142,7 @@ mod tests {
         stage.note(process, PoolNote::Refused { id: "a".into(), why: Failure::OutOfTime, effort: Effort::default(), took });
     }
 
-    fn released(stage: &mut Stage, process: ProcessId, by: ReleasedBy, failure: Option<Failure>, seconds: u64) {
+    fn released(stage: &mut Stage, process: ProcessId, by: Releaser, failure: Option<Failure>, seconds: u64) {
         let (effort, took) = (Effort::default(), Duration::from_secs(seconds));
         stage.note(process, PoolNote::ReleaseEnded { id: "a".into(), by, failure, effort, took });
     }
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(stage.excuses(), []);
             refused(stage, adaptor, 32);
             assert_eq!(stage.excuses(), [None]);
-            released(stage, adaptor, ReleasedBy::Stop, None, 60);
+            released(stage, adaptor, Releaser::Stop, None, 60);
             assert_eq!(stage.excuses(), [None, None]);
         });
     }
@@ -164,11 +164,11 @@ mod tests {
     fn who_gives_up_for_want_of_time_has_had_his_time() {
         on_stage(CLAIM, |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
-            released(stage, adaptor, ReleasedBy::Stop, Some(Failure::OutOfTime), 30);
-            released(stage, adaptor, ReleasedBy::Stop, Some(Failure::HeldByAnother), 2);
-            released(stage, adaptor, ReleasedBy::Successor, Some(Failure::OutOfTime), 2);
+            released(stage, adaptor, Releaser::Stop, Some(Failure::OutOfTime), 30);
+            released(stage, adaptor, Releaser::Stop, Some(Failure::HeldByAnother), 2);
+            released(stage, adaptor, Releaser::Successor, Some(Failure::OutOfTime), 2);
             assert_eq!(stage.excuses(), []);
-            released(stage, adaptor, ReleasedBy::Controller, Some(Failure::OutOfTime), 2);
+            released(stage, adaptor, Releaser::Controller, Some(Failure::OutOfTime), 2);
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "adaptor-0 has no time left to release a after 2s");
         });

@@ -71,7 +71,7 @@ mod tests {
     use super::super::BY_HAND;
 
     use super::super::testing::{Stage, give_back, on_stage};
-    use crate::workload::{PoolNote, ReleasedBy, VmChange};
+    use crate::workload::{PoolNote, Releaser, VmChange};
 
     const CLAIM: &str = "releases-touch-nobody-else";
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn nobody_releases_a_sandbox_that_runs_a_wanted_pod() {
-        for by in [ReleasedBy::Stop, ReleasedBy::CleanUp, ReleasedBy::Successor, ReleasedBy::Controller, ReleasedBy::Reclaim] {
+        for by in [Releaser::Stop, Releaser::CleanUp, Releaser::Successor, Releaser::Controller, Releaser::Reclaim] {
             on_stage(CLAIM, |stage| {
                 let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
                 let pod = || "ns/pod".into();

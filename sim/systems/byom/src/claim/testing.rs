@@ -14,14 +14,14 @@ use kube_machinery::{InvalidText, JsonText, TextForm};
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::{Event, EventKind, Outcome, ProcessChange};
+use kube_sim::trace::{Event, EventKind, Outcome, ProcessChange, Unhashed};
 use sim_config::time::SimTime;
 use sim_harness::claim::{Claims, find};
 use sim_harness::workload::OutOfReach;
 
 use super::View;
 use super::group::PoolGroup;
-use crate::workload::{Failure, PoolNote, ReleasedBy, VmChange};
+use crate::workload::{Failure, PoolNote, Releaser, VmChange};
 
 /// The claim under test, and the pool that it sees.
 pub(super) struct Stage {
@@ -117,14 +117,14 @@ impl Stage {
         if self.config.pool().is_empty() {
             self.config = config.clone();
         }
-        self.note(process, PoolNote::Configured { setting: setting.into(), config });
+        self.note(process, PoolNote::Configured { setting: setting.into(), config: Unhashed(config) });
         process
     }
 
     /// A process says what it is configured with.
     pub(super) fn configured(&mut self, process: ProcessId, setting: &str, addresses: &[&str]) {
         let config = PoolConfig::new(addresses.iter().copied().map(Address::new));
-        self.note(process, PoolNote::Configured { setting: setting.into(), config });
+        self.note(process, PoolNote::Configured { setting: setting.into(), config: Unhashed(config) });
     }
 
     /// A process says something.
@@ -178,12 +178,12 @@ impl Stage {
     }
 
     pub(super) fn release(&mut self, process: ProcessId, id: &str) {
-        self.note(process, PoolNote::ReleaseBegun { id: id.into(), by: ReleasedBy::Stop });
+        self.note(process, PoolNote::ReleaseBegun { id: id.into(), by: Releaser::Stop });
     }
 
     fn release_ended(&mut self, process: ProcessId, id: &str, failure: Option<Failure>) {
         let (effort, took) = (Effort::default(), Duration::from_millis(20));
-        self.note(process, PoolNote::ReleaseEnded { id: id.into(), by: ReleasedBy::Stop, failure, effort, took });
+        self.note(process, PoolNote::ReleaseEnded { id: id.into(), by: Releaser::Stop, failure, effort, took });
     }
 
     pub(super) fn released(&mut self, process: ProcessId, id: &str) {

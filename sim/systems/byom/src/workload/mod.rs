@@ -8,8 +8,9 @@ use ipam_byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy};
 use kube_machinery::ObjectKey;
 use sim_harness::deviation::DeviationName;
 
+pub use ipam_byom::Releaser;
 pub(crate) use note::short;
-pub use note::{Failure, PoolNote, ReleasedBy, VmChange};
+pub use note::{Failure, PoolNote, VmChange};
 
 /// Where the document of a pool is kept.
 pub fn pool_key() -> ObjectKey {

@@ -10,21 +10,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_byom::{Address, Effort, PoolConfig, Recovered};
+use ipam_byom::{Address, Effort, PoolConfig, Recovered, Releaser};
 use ipam_reports::{Seconds, human};
+use kube_machinery::word_hash;
 use kube_sim::trace::entity::{About, Entity};
-use kube_sim::trace::{Note, Step};
+use kube_sim::trace::{Note, Step, Unhashed};
 
 /// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
 /// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub enum PoolNote {
     /// A process started with this configuration. It counts until the process crashes or is stopped.
     Configured {
         /// `VM_POOL_IPS` as it is set.
         setting: Arc<str>,
         /// What the process makes of it.
-        config: PoolConfig,
+        config: Unhashed<PoolConfig>,
     },
     /// A process started that has another pool than the one that claims judge. What it says is none of theirs.
     OfOtherPool {
@@ -99,14 +100,14 @@ pub enum PoolNote {
         /// The allocation ID on whose behalf it is, which need not be recorded any more.
         id: Arc<str>,
         /// Which of the ways to a release it is.
-        by: ReleasedBy,
+        by: Releaser,
     },
     /// A release ended. With success the record is gone for good.
     ReleaseEnded {
         /// The allocation ID, as when it began.
         id: Arc<str>,
         /// Who released it, as when it began.
-        by: ReleasedBy,
+        by: Releaser,
         /// Nothing, or why it failed.
         failure: Option<Failure>,
         /// Requests, conflicts, probes and waits of the release.
@@ -143,24 +144,8 @@ impl PoolNote {
     }
 }
 
-/// On which way a record is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ReleasedBy {
-    /// StopVM of an adaptor (B X3), or the end of a round in the closed loop of a burst.
-    Stop,
-    /// The clean-up of a failed start (B S5, C1, C2).
-    CleanUp,
-    /// The PeerPod controller (B P2).
-    Controller,
-    /// The comparison of records with live owners.
-    Reclaim,
-    /// The next sandbox of the same pod, because the pool is full.
-    Successor,
-}
-
 /// What happens to a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum VmChange {
     /// It took the user data of an allocation. `tenant`: whose data it already had since its last boot. `going_down`: it will lose them,
     /// because it is about to boot.
@@ -188,8 +173,7 @@ pub enum VmChange {
 }
 
 /// Why an operation on the pool failed: the kinds of [`ipam_byom::PoolError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The state of the pool is unknown.
     Reading,
@@ -257,7 +241,7 @@ impl Note for PoolNote {
     }
 
     fn word(&self) -> u64 {
-        self.own_word() << 2 | 3
+        word_hash::of("pool", self)
     }
 
     fn step(&self) -> Option<Step> {
@@ -274,41 +258,6 @@ impl Note for PoolNote {
             PoolNote::RecoverEnded { result: Ok(_), .. } => Some(Step::ok("recover", "", ())),
             PoolNote::RecoverEnded { result: Err(why), .. } => Some(Step::failed("recover", "", why.is_certain(), why.to_string())),
             _ => None,
-        }
-    }
-}
-
-impl PoolNote {
-    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
-    fn own_word(&self) -> u64 {
-        let text = |tag: u64, text: &str| {
-            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
-        };
-        match self {
-            PoolNote::Configured { setting, .. } => text(1, setting),
-            PoolNote::OfOtherPool { setting } => text(15, setting),
-            PoolNote::Wanted { pod, .. } => text(2, pod),
-            PoolNote::Unwanted { pod } => text(3, pod),
-            PoolNote::Asked { id } => text(4, id),
-            PoolNote::Allocated { id, address, .. } => text(5, id) ^ text(0, address.text()).rotate_left(17),
-            PoolNote::Refused { id, why, .. } => text(6, id) ^ *why as u64,
-            PoolNote::Told { id, address } => text(7, id) ^ text(0, address.text()).rotate_left(17),
-            PoolNote::Running { id, .. } => text(8, id),
-            PoolNote::Ended { id, .. } => text(9, id),
-            PoolNote::ReleaseBegun { id, by } => text(10, id) ^ *by as u64,
-            PoolNote::ReleaseEnded { id, failure, .. } => text(11, id) ^ failure.map_or(0, |failure| 1 + failure as u64),
-            PoolNote::RecoverBegun => 12 << 56,
-            PoolNote::RecoverEnded { result, .. } => 13 << 56 ^ result.as_ref().map_or(1, |recovered| 2 + recovered.in_use as u64),
-            PoolNote::Vm { address, change } => {
-                let change = match change {
-                    VmChange::Given { id, .. } => text(1, id),
-                    VmChange::Rebooting { fence, .. } => text(2, fence.as_deref().unwrap_or("")),
-                    VmChange::Booted => 3,
-                    VmChange::Broken => 4,
-                    VmChange::Mended => 5,
-                };
-                text(14, address.text()) ^ change.rotate_left(23)
-            }
         }
     }
 }
@@ -352,7 +301,7 @@ impl fmt::Display for PoolNote {
             PoolNote::Told { id, address } => write!(f, "tells {} its address {address}", short(id)),
             PoolNote::Running { id, pod, .. } => write!(f, "runs pod {pod} as {}", short(id)),
             PoolNote::Ended { id, pod } => write!(f, "ends {} of pod {pod}", short(id)),
-            PoolNote::ReleaseBegun { id, by } => write!(f, "releases {} ({})", short(id), by.text()),
+            PoolNote::ReleaseBegun { id, by } => write!(f, "releases {} ({})", short(id), by.sentence()),
             PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {} in {}", short(id), time(*took)),
             PoolNote::ReleaseEnded { id, failure: Some(failure), took, .. } => {
                 write!(f, "cannot release {}: {failure} after {}", short(id), time(*took))
@@ -381,19 +330,6 @@ impl fmt::Display for PoolNote {
                 VmChange::Broken => write!(f, "VM {address} does not answer any more"),
                 VmChange::Mended => write!(f, "VM {address} answers again"),
             },
-        }
-    }
-}
-
-impl ReleasedBy {
-    /// Who releases, in half a sentence.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            ReleasedBy::Stop => "StopVM",
-            ReleasedBy::CleanUp => "clean-up of a failed start",
-            ReleasedBy::Controller => "PeerPod controller",
-            ReleasedBy::Reclaim => "no live owner",
-            ReleasedBy::Successor => "next sandbox of the pod",
         }
     }
 }

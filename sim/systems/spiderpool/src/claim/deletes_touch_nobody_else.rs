@@ -96,7 +96,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             stage.del_asked("ns/a", "a");
             stage.release("ns/a", "a", Cause::Del, WHAT);
-            stage.release("ns/a", "b", Cause::Predecessor, WHAT);
+            stage.release("ns/a", "b", Cause::Marked, WHAT);
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.release("ns/a", "b", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None]);

@@ -60,8 +60,12 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
                 if let Some(wrong) = not_justified(view, process, uid, asked, *cause, what, is_given_back) {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
-                        let mut lines =
-                            vec![format!("{} releases addresses of {} ({}): {wrong}", view.name(process), view.pod_of(uid), cause.text())];
+                        let mut lines = vec![format!(
+                            "{} releases addresses of {} ({}): {wrong}",
+                            view.name(process),
+                            view.pod_of(uid),
+                            cause.sentence()
+                        )];
                         lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
                         lines
                     });
@@ -91,13 +95,13 @@ fn not_justified(
     let mut answered =
         answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
     match cause {
-        Cause::Del | Cause::Predecessor => view.pods.is_alive(uid).then_some("the pod is alive"),
+        Cause::Del | Cause::Marked => view.pods.is_alive(uid).then_some("the pod is alive"),
         // The address of a place is its configuration (A §7.3: 522), where the settings say so.
         Cause::Conflict => {
             let place = view.pods.get(uid).filter(|pod| !view.was_orphan_lately(pod)).and_then(|pod| view.keeping_place(pod));
             place.map(|_| "a place keeps its address whoever answers on it")
         }
-        Cause::RollBack => {
+        Cause::RollBack | Cause::Superseded => {
             // What was reclaimed since is not what the answer gave: whether it might be is the business of other claims.
             let reclaimed = |answer: &Answer| {
                 view.reclaimed_of(uid, answer.given.address).is_some_and(|reclaimed| reclaimed.said.moment > answer.said.moment)
@@ -220,7 +224,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_pod_that_is_alive_is_released_by_a_delete_or_a_successor() {
-        for cause in [Cause::Del, Cause::Predecessor] {
+        for cause in [Cause::Del, Cause::Marked] {
             with_pod(|stage| {
                 stage.release("ns/web-0", "a", cause, WHAT);
                 assert_eq!(stage.excuses(), [None], "{cause:?}");

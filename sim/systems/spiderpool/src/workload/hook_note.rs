@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipam_spiderpool::SpiderSubnet;
 use ipam_spiderpool::admission::{AdmissionSettings, Denial, Listed};
-use kube_machinery::ObjectKey;
+use kube_machinery::{ObjectKey, word_hash};
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use kube_sim::trace::Note;
@@ -69,16 +69,6 @@ impl HookNote {
     fn name(&self) -> &str {
         self.key.as_ref().map_or("", ObjectKey::name)
     }
-
-    /// A word that tells notes of this vocabulary apart; never 0. [`Note::word`] tells them from others by the two lowest bits.
-    fn own_word(&self) -> u64 {
-        let name = self.name().bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193));
-        let answer = match &self.answer {
-            HookAnswer::Judged { denied, .. } => u64::from(denied.is_some()),
-            HookAnswer::Defaulted { .. } => 2,
-        };
-        50 << 56 ^ name << 2 ^ answer
-    }
 }
 
 impl Note for HookNote {
@@ -87,7 +77,11 @@ impl Note for HookNote {
     }
 
     fn word(&self) -> u64 {
-        self.own_word() << 2 | 1
+        let denied = match &self.answer {
+            HookAnswer::Judged { denied, .. } => Some(denied.is_some()),
+            HookAnswer::Defaulted { .. } => None,
+        };
+        word_hash::of("hook", &(&self.key, denied))
     }
 }
 

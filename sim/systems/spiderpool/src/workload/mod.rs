@@ -68,9 +68,10 @@ pub use budget::PodCount;
 pub use closed_loop::ClosedLoop;
 pub use draft::{Families, ManifestFlaw, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
 pub use hook_note::{HookAnswer, HookNote};
+pub use ipam_spiderpool::ipam::{Cause, How};
 pub use lifecycle::NodeLifecycle;
 pub use manifests::{ApplyManifest, Manifest, ReservationPlan};
-pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
+pub use note::{Given, InOrder, IpamNote, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DrainNode,
     EditPool, EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp,

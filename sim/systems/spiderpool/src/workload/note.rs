@@ -12,19 +12,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_reports::{Seconds, human};
-use ipam_spiderpool::ipam::DelOutcome;
+use ipam_spiderpool::ipam::{Cause, DelOutcome, How};
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
 use ipam_spiderpool::{IPAllocationDetail, SpiderIPPool};
+use kube_machinery::word_hash;
 use kube_sim::trace::Counted;
 use kube_sim::trace::entity::{About, Entity};
-use kube_sim::trace::{Note, Step};
+use kube_sim::trace::{Note, Step, Unhashed};
 
 use super::question::Question;
 
 /// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
 /// the request, `container` the ID of the sandbox.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub enum IpamNote {
     /// A request for the addresses of a NIC is taken on (A §5.2).
     AddBegun {
@@ -44,11 +45,11 @@ pub enum IpamNote {
         /// The NIC of the call; `order` may be about others, too.
         nic: Arc<str>,
         /// What was asked, and what the agent knew.
-        question: Question,
+        question: Unhashed<Question>,
         /// What was chosen, or why nothing was.
-        selection: Arc<Selection>,
+        selection: Unhashed<Arc<Selection>>,
         /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
-        order: Arc<[InOrder]>,
+        order: Unhashed<Arc<[InOrder]>>,
     },
     /// The addresses of a predecessor were compared with the rules (A §6.3).
     Compared {
@@ -57,9 +58,9 @@ pub enum IpamNote {
         /// The NIC of the call; addresses of others may be compared, too.
         nic: Arc<str>,
         /// What was asked, and what the agent knew.
-        question: Question,
+        question: Unhashed<Question>,
         /// What the predecessor's endpoint names.
-        entries: Arc<[IPAllocationDetail]>,
+        entries: Unhashed<Arc<[IPAllocationDetail]>>,
         /// Which of the entries the agent gives up, at least in part.
         given_up: Arc<[usize]>,
     },
@@ -160,7 +161,7 @@ pub enum IpamNote {
 }
 
 /// An address that was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Given {
     /// The NIC, as the answer names it.
     pub nic: Arc<str>,
@@ -204,37 +205,8 @@ impl InOrder {
     }
 }
 
-/// Where the addresses of an answer come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum How {
-    /// From the pools (A §5.4).
-    Fresh,
-    /// They were the pod's already (A §5.3).
-    Existing,
-    /// They were those of the pod's predecessor of the same name (A §6.2).
-    Reowned,
-}
-
-/// Why records are removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    /// A DEL (A §7.1).
-    Del,
-    /// The pod's wishes changed, so that its static address is not permitted any more (A §6.3).
-    PoolChange,
-    /// Somebody outside uses the address (A §7.3).
-    Conflict,
-    /// An ADD that failed takes back what it recorded.
-    RollBack,
-    /// The pod's predecessor of the same name left them behind (A §5.3).
-    Predecessor,
-}
-
 /// Why there is no address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// Selection finds no pool that serves, though what the pod asks for can be read.
     NoPool,
@@ -280,7 +252,7 @@ impl Note for IpamNote {
     }
 
     fn word(&self) -> u64 {
-        self.own_word() << 2 | 1
+        word_hash::of("ipam", self)
     }
 
     fn counts_as(&self) -> Option<Counted> {
@@ -319,47 +291,6 @@ impl Note for IpamNote {
     }
 }
 
-impl IpamNote {
-    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
-    fn own_word(&self) -> u64 {
-        let text = |tag: u64, text: &str| {
-            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
-        };
-        let request = |tag, container: &str, nic: &str| text(tag, container) ^ text(0, nic).rotate_left(17);
-        match self {
-            IpamNote::AddBegun { container, nic, .. } => request(1, container, nic),
-            IpamNote::Selected { uid, .. } => text(2, uid) ^ 1,
-            IpamNote::Tried { pool, outcome, .. } => text(3, pool) ^ outcome.map_or_else(|refusal| refusal as u64, ip_word),
-            IpamNote::AddEnded { container, nic, result, how, .. } => {
-                let given = match result {
-                    Ok(given) => given.iter().fold(*how as u64, |word, given| word.rotate_left(7) ^ ip_word(given.address)),
-                    Err(refusal) => 8 + *refusal as u64,
-                };
-                request(4, container, nic) ^ given.rotate_left(9)
-            }
-            IpamNote::DelBegun { container, nic, .. } => request(5, container, nic),
-            IpamNote::DelEnded { container, nic, outcome, .. } => request(6, container, nic) ^ u64::from(outcome.is_some()),
-            IpamNote::ReleaseBegun { uid, cause, what, .. } => {
-                what.iter().fold(text(7, uid) ^ *cause as u64, |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
-            }
-            IpamNote::ReleaseEnded { uid, cause, ok, .. } => text(8, uid) ^ *cause as u64 ^ u64::from(*ok) << 8,
-            IpamNote::Compared { uid, given_up, .. } => {
-                given_up.iter().fold(text(11, uid), |word, place| word ^ (1 + *place as u64).rotate_left(9))
-            }
-            IpamNote::Queued { ticket } => 9 << 56 ^ ticket,
-            IpamNote::Unqueued { ticket } => 10 << 56 ^ ticket,
-        }
-    }
-}
-
-/// A word for an address.
-fn ip_word(ip: IpAddr) -> u64 {
-    match ip {
-        IpAddr::V4(ip) => u64::from(ip.to_bits()) << 4,
-        IpAddr::V6(ip) => (ip.to_bits() ^ ip.to_bits() >> 64) as u64 | 1,
-    }
-}
-
 impl fmt::Display for IpamNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -386,7 +317,7 @@ impl fmt::Display for IpamNote {
                 if given.is_empty() {
                     write!(f, " nothing for {nic},")?;
                 }
-                write!(f, " {} in {} ({})", how.text(), time(*took), plural(*conflicts))
+                write!(f, " {} in {} ({})", how.sentence(), time(*took), plural(*conflicts))
             }
             IpamNote::AddEnded { pod, nic, result: Err(refusal), took, conflicts, .. } => {
                 write!(f, "gives {pod} nothing for {nic}: {refusal} after {} ({})", time(*took), plural(*conflicts))
@@ -401,10 +332,12 @@ impl fmt::Display for IpamNote {
                     write!(f, "{before}{ip} ({pool})")?;
                     before = ", ";
                 }
-                write!(f, " of {pod}: {}", cause.text())
+                write!(f, " of {pod}: {}", cause.sentence())
             }
-            IpamNote::ReleaseEnded { pod, cause, ok: true, .. } => write!(f, "has released the addresses of {pod} ({})", cause.text()),
-            IpamNote::ReleaseEnded { pod, cause, ok: false, .. } => write!(f, "cannot release the addresses of {pod} ({})", cause.text()),
+            IpamNote::ReleaseEnded { pod, cause, ok: true, .. } => write!(f, "has released the addresses of {pod} ({})", cause.sentence()),
+            IpamNote::ReleaseEnded { pod, cause, ok: false, .. } => {
+                write!(f, "cannot release the addresses of {pod} ({})", cause.sentence())
+            }
             IpamNote::Queued { ticket } => write!(f, "request {ticket} waits for its pools"),
             IpamNote::Unqueued { ticket } => write!(f, "request {ticket} has its pools"),
         }
@@ -417,29 +350,6 @@ fn time(took: Duration) -> String {
 
 fn plural(conflicts: u32) -> String {
     human::plural(conflicts.into(), "conflict", "conflicts")
-}
-
-impl How {
-    fn text(self) -> &'static str {
-        match self {
-            How::Fresh => "from the pools",
-            How::Existing => "its own already",
-            How::Reowned => "its predecessor's",
-        }
-    }
-}
-
-impl Cause {
-    /// Why, in half a sentence.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Cause::Del => "DEL",
-            Cause::PoolChange => "its pools changed",
-            Cause::Conflict => "somebody else answers on it",
-            Cause::RollBack => "the request failed",
-            Cause::Predecessor => "a predecessor left them",
-        }
-    }
 }
 
 impl fmt::Display for Refusal {

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use ipam_spiderpool::reclaim::{Dropped, Releaser, Row, ScanCause, ScanCounts, Target, Tracing};
 use jiff::Timestamp;
+use kube_machinery::word_hash;
 use kube_sim::trace::Note;
 use kube_sim::trace::entity::{About, Entity};
 
 /// What happened in a replica. The process that says it is that of the event. `pod` and `key` are `NAMESPACE/NAME`: of the pod, and
 /// that under which its endpoint and its records are (of a VM's pod it is that of the VM).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub enum ReclaimNote {
     /// It noticed that it leads, or that it does not any more (G §8).
     Leads(bool),
@@ -174,33 +175,7 @@ impl Note for ReclaimNote {
     }
 
     fn word(&self) -> u64 {
-        self.own_word() << 2 | 1
-    }
-}
-
-impl ReclaimNote {
-    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
-    fn own_word(&self) -> u64 {
-        let text = |tag: u64, text: &str| {
-            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
-        };
-        match self {
-            Self::Leads(leads) => 33 << 56 ^ u64::from(*leads),
-            Self::EventLost { uid, row, .. } => text(34, uid) ^ *row as u64,
-            Self::Entered { uid, tracing, stop, .. } => text(35, uid) ^ *tracing as u64 ^ (stop.as_second() as u64).rotate_left(9),
-            Self::Full { uid, database, .. } => text(36, uid) ^ u64::from(*database),
-            Self::Fired { uid, .. } => text(37, uid),
-            Self::Held { uid, row, .. } => text(38, uid) ^ *row as u64,
-            Self::Dropped { uid, why, .. } => text(39, uid) ^ *why as u64,
-            Self::ScanBegun { cause, leading } => 40 << 56 ^ *cause as u64 ^ u64::from(*leading) << 8,
-            Self::Judged { uid, row, release, .. } => text(41, uid) ^ *row as u64 ^ u64::from(*release) << 16,
-            Self::ScanEnded { counts, .. } => 42 << 56 ^ counts.records ^ counts.released << 16 ^ counts.failed << 32,
-            Self::ReleaseBegun { key, what, row, .. } => text(43, key) ^ *row as u64 ^ (what.len() as u64) << 16,
-            Self::Marked { key } => text(44, key),
-            Self::Removed { uid, removed, .. } => text(45, uid) ^ *removed as u64,
-            Self::LetGo { key } => text(46, key),
-            Self::ReleaseEnded { key, ok, .. } => text(47, key) ^ u64::from(*ok),
-        }
+        word_hash::of("reclaim", self)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Weak};
 
-use ipam_spiderpool::ipam::{self, AddRequest, IpamError, LastRead, Observer, PoolError, Step};
+use ipam_spiderpool::ipam::{self, AddRequest, How, IpamError, LastRead, Observer, PoolError, Step};
 use ipam_spiderpool::select::{SelectError, Settings, TopController};
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
+use kube_sim::trace::Unhashed;
 
-use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
+use super::note::{Given, InOrder, IpamNote, Refusal};
 use super::question::{Known, Question};
 use super::site::ApiClient;
 use crate::coverage;
@@ -59,9 +60,9 @@ impl Observer for TraceObserver {
             Step::Selected { request, pod, asked, controller, selection, .. } => IpamNote::Selected {
                 uid: request.pod_uid.clone(),
                 nic: request.nic.clone(),
-                question: self.question(request, pod, asked.made, controller),
-                selection: Arc::new(selection.clone()),
-                order: InOrder::of(selection),
+                question: Unhashed(self.question(request, pod, asked.made, controller)),
+                selection: Unhashed(Arc::new(selection.clone())),
+                order: Unhashed(InOrder::of(selection)),
             },
             Step::PoolTried { uid, nic, pool, result, .. } => IpamNote::Tried {
                 uid: uid.into(),
@@ -70,7 +71,7 @@ impl Observer for TraceObserver {
                 outcome: result.map(|address| address.addr()).map_err(refused_by_pool),
             },
             Step::AddEnded { request, result, effort, took, .. } => {
-                let how = result.map_or(How::Fresh, |answer| how(answer.how));
+                let how = result.map_or(How::Fresh, |answer| answer.how);
                 let given = |answer: &ipam::AddAnswer| -> Arc<[Given]> {
                     let given =
                         |ip: &ipam::NicAddress| Given { nic: ip.nic.as_str().into(), pool: ip.pool.clone(), address: ip.address.addr() };
@@ -103,46 +104,24 @@ impl Observer for TraceObserver {
                 conflicts: effort.conflicts,
                 exhausted: effort.exhausted > 0,
             },
-            Step::ReleaseBegun { pod, uid, asked, cause: why, what } => IpamNote::ReleaseBegun {
-                pod: text(pod),
-                uid: uid.into(),
-                asked: asked.into(),
-                cause: cause(why),
-                what: what.iter().cloned().collect(),
-            },
-            Step::ReleaseEnded { pod, uid, cause: why, result } => {
-                IpamNote::ReleaseEnded { pod: text(pod), uid: uid.into(), cause: cause(why), ok: result.is_ok() }
+            Step::ReleaseBegun { pod, uid, asked, cause, what } => {
+                IpamNote::ReleaseBegun { pod: text(pod), uid: uid.into(), asked: asked.into(), cause, what: what.iter().cloned().collect() }
+            }
+            Step::ReleaseEnded { pod, uid, cause, result } => {
+                IpamNote::ReleaseEnded { pod: text(pod), uid: uid.into(), cause, ok: result.is_ok() }
             }
             Step::TicketsAsked { turn, .. } => IpamNote::Queued { ticket: turn },
             Step::TicketsGranted { turn, .. } | Step::TicketsRefused { turn } => IpamNote::Unqueued { ticket: turn },
             Step::PoolsCompared { request, pod, asked, controller, endpoint, given_up, .. } => IpamNote::Compared {
                 uid: request.pod_uid.clone(),
                 nic: request.nic.clone(),
-                question: self.question(request, pod, asked.made, controller),
-                entries: endpoint.status.iter().flat_map(|status| &status.current.ips).cloned().collect(),
+                question: Unhashed(self.question(request, pod, asked.made, controller)),
+                entries: Unhashed(endpoint.status.iter().flat_map(|status| &status.current.ips).cloned().collect()),
                 given_up: given_up.into(),
             },
             Step::Reowned { .. } | Step::FailureCacheUsed { .. } | Step::BatchBegun { .. } | Step::BatchEnded { .. } => return,
         };
         cluster.note(self.process, &told);
-    }
-}
-
-fn how(how: ipam::How) -> How {
-    match how {
-        ipam::How::Fresh => How::Fresh,
-        ipam::How::Existing => How::Existing,
-        ipam::How::Reowned => How::Reowned,
-    }
-}
-
-fn cause(cause: ipam::Cause) -> Cause {
-    match cause {
-        ipam::Cause::Del => Cause::Del,
-        ipam::Cause::PoolChange => Cause::PoolChange,
-        ipam::Cause::Conflict => Cause::Conflict,
-        ipam::Cause::RollBack | ipam::Cause::Superseded => Cause::RollBack,
-        ipam::Cause::Marked => Cause::Predecessor,
     }
 }
 

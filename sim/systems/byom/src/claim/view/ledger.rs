@@ -7,7 +7,7 @@ use kube_machinery::{FxHashMap, FxHashSet};
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 
-use crate::workload::ReleasedBy;
+use crate::workload::Releaser;
 
 /// Somebody, at some time.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Recorded {
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Release {
     /// Which of the pool's releases it is, as the note of its begin says.
-    pub(in super::super) way: ReleasedBy,
+    pub(in super::super) way: Releaser,
     /// Who began it, and when.
     pub(in super::super) said: Said,
 }

@@ -338,7 +338,7 @@ impl View {
         match note {
             PoolNote::Configured { setting, config } => {
                 let process = self.processes.of(process);
-                process.configuration = Some(Configuration { setting: setting.clone(), config: config.clone() });
+                process.configuration = Some(Configuration { setting: setting.clone(), config: config.0.clone() });
                 process.runs = true;
             }
             PoolNote::OfOtherPool { .. } => drop(self.elsewhere.insert(process)),

@@ -57,7 +57,9 @@ impl View {
             }));
             parts.extend(sandbox.allocated.as_ref().map(|grant| format!("given {} {}", grant.address, self.said(grant.said))));
             parts.extend(sandbox.told.as_ref().map(|grant| format!("told {} {}", grant.address, self.said(grant.said))));
-            parts.extend(sandbox.release.map(|release| format!("its release ({}) begun {}", release.way.text(), self.said(release.said))));
+            parts.extend(
+                sandbox.release.map(|release| format!("its release ({}) begun {}", release.way.sentence(), self.said(release.said))),
+            );
             parts.extend(sandbox.ended.map(|at| format!("over at {at}")));
             parts.extend(
                 sandbox

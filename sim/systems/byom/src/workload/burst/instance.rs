@@ -10,6 +10,7 @@ use kube_machinery::rate_limit::RateLimited;
 use kube_machinery::transparent::Transparent;
 use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
+use kube_sim::trace::Unhashed;
 use parking_lot::Mutex;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::{SimTime, Span};
@@ -21,7 +22,7 @@ use super::pool::{Initial, part};
 use super::{Allocate, BACK_OFF, BurstPlan, ClosedLoop, Lock, adaptor_name, operator};
 use crate::Operation;
 use crate::coverage;
-use crate::workload::{Failure, PoolNote, ReleasedBy, policy_of};
+use crate::workload::{Failure, PoolNote, policy_of};
 
 /// How long a call waits for the lock: as long as an operation on the pool may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -117,7 +118,11 @@ impl Instance {
         let pool = VmPool::new(client, env.clone(), vms, NoOwners, settings);
         let instance = Self { life: Arc::new(life), env, pool, lock, rounds: plan.closed_loop };
         let (setting, config) = (initial.setting.clone(), initial.config.clone());
-        instance.say(if of_pool == 0 { PoolNote::Configured { setting, config } } else { PoolNote::OfOtherPool { setting } });
+        instance.say(if of_pool == 0 {
+            PoolNote::Configured { setting, config: Unhashed(config) }
+        } else {
+            PoolNote::OfOtherPool { setting }
+        });
         instance
     }
 
@@ -158,12 +163,12 @@ impl Instance {
             let (true, Some(hold)) = (self.allocate(id, pod).await, hold) else { continue };
             self.env.sleep(hold.0).await;
             self.say(PoolNote::Ended { id: id.clone(), pod: format!("{}/{}", pod.namespace, pod.name).into() });
-            self.say(PoolNote::ReleaseBegun { id: id.clone(), by: ReleasedBy::Stop });
+            self.say(PoolNote::ReleaseBegun { id: id.clone(), by: Releaser::Stop });
             let began = self.env.monotonic();
             let Outcome { result, effort } = self.pool.deallocate(id, Releaser::Stop, Context::BACKGROUND).await;
             let took = self.env.monotonic().saturating_sub(began);
             let failure = result.err().map(|error| Failure::of(&error, &effort));
-            self.say(PoolNote::ReleaseEnded { id: id.clone(), by: ReleasedBy::Stop, failure, effort, took });
+            self.say(PoolNote::ReleaseEnded { id: id.clone(), by: Releaser::Stop, failure, effort, took });
         }
     }
 

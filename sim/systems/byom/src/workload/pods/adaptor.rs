@@ -8,6 +8,7 @@ use kube_machinery::Env;
 use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
+use kube_sim::trace::Unhashed;
 use tokio::sync::mpsc;
 
 use super::super::PoolNote;
@@ -45,7 +46,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, s
     let policy = site.policy(&cluster, process);
     let config = loop {
         if let (setting, Some(config)) = site.configuration(&policy) {
-            cluster.note(process, &PoolNote::Configured { setting, config: config.clone() });
+            cluster.note(process, &PoolNote::Configured { setting, config: Unhashed(config.clone()) });
             break config;
         }
         env.sleep(BACK_OFF).await;

@@ -7,6 +7,7 @@ use kube_machinery::leader::ElectionConfig;
 use kube_machinery::{Env, ObjectKey};
 use kube_sim::cluster::Cluster;
 use kube_sim::rt::ProcessId;
+use kube_sim::trace::Unhashed;
 use parking_lot::Mutex;
 
 use super::super::PoolNote;
@@ -29,7 +30,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
             if said.as_ref() != Some(&setting) {
                 *said = Some(setting.clone());
                 let cluster = weak.upgrade()?;
-                cluster.note(process, &PoolNote::Configured { setting, config: config.clone() });
+                cluster.note(process, &PoolNote::Configured { setting, config: Unhashed(config.clone()) });
             }
             Some(shared.pool_settings(config, &node, policy))
         };

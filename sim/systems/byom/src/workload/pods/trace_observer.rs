@@ -2,13 +2,13 @@
 
 use std::sync::Weak;
 
-use ipam_byom::{Observer, Releaser, Step};
+use ipam_byom::{Observer, Step};
 use kube_sim::cluster::Cluster;
 use kube_sim::rt::ProcessId;
 
 use crate::coverage;
 
-use super::super::{Failure, PoolNote, ReleasedBy};
+use super::super::{Failure, PoolNote};
 
 /// The observer of one process.
 #[derive(Clone)]
@@ -30,10 +30,10 @@ impl Observer for TraceObserver {
                 PoolNote::Refused { id: id.clone(), why: Failure::of(error, effort), effort: *effort, took }
             }
             Step::Ready { id, address } => PoolNote::Told { id: id.clone(), address: address.clone() },
-            Step::ReleaseBegun { id: Some(id), by, .. } => PoolNote::ReleaseBegun { id: id.clone(), by: released_by(by) },
+            Step::ReleaseBegun { id: Some(id), by, .. } => PoolNote::ReleaseBegun { id: id.clone(), by },
             Step::ReleaseEnded { id: Some(id), by, result, effort, took } => {
                 let failure = result.err().map(|error| Failure::of(error, effort));
-                PoolNote::ReleaseEnded { id: id.clone(), by: released_by(by), failure, effort: *effort, took }
+                PoolNote::ReleaseEnded { id: id.clone(), by, failure, effort: *effort, took }
             }
             Step::RecoverBegun => PoolNote::RecoverBegun,
             Step::RecoverEnded { result, effort, of_call, .. } => {
@@ -50,15 +50,5 @@ impl Observer for TraceObserver {
             | Step::PeerPodMarked { .. } => return,
         };
         cluster.note(self.process, &told);
-    }
-}
-
-fn released_by(releaser: Releaser) -> ReleasedBy {
-    match releaser {
-        Releaser::Stop => ReleasedBy::Stop,
-        Releaser::CleanUp | Releaser::RollBack => ReleasedBy::CleanUp,
-        Releaser::Controller => ReleasedBy::Controller,
-        Releaser::Reclaim => ReleasedBy::Reclaim,
-        Releaser::Successor => ReleasedBy::Successor,
     }
 }

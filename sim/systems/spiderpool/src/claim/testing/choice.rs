@@ -8,6 +8,7 @@ use ipam_spiderpool::{IPAllocationDetail, SpiderIPPool};
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::ObjectKey;
 use kube_sim::object::typed_ref;
+use kube_sim::trace::Unhashed;
 use serde_json::json;
 
 use super::Stage;
@@ -30,7 +31,10 @@ impl Stage {
         let pools: Vec<&str> = refused.iter().map(|(pool, _)| *pool).collect();
         let (question, _) = self.question(uid, nic, &pools, pools.iter().map(|name| pool(name)));
         let given_up = (0..entries.len()).collect();
-        self.say(self.agent, IpamNote::Compared { uid: uid.into(), nic: nic.into(), question, entries, given_up });
+        self.say(
+            self.agent,
+            IpamNote::Compared { uid: uid.into(), nic: nic.into(), question: Unhashed(question), entries: Unhashed(entries), given_up },
+        );
     }
 
     /// What an agent asks for a pod that names these pools, if it names any, and what is selected by the rules.
@@ -78,8 +82,8 @@ impl Stage {
             }
             Opinion::Differs(_) => selection.error = if selection.error.is_some() { None } else { Some(SelectError::DeadPod) },
         }
-        let order = [InOrder { nic: "eth0".into(), family, pools: objects, full }].into();
+        let order = Unhashed([InOrder { nic: "eth0".into(), family, pools: objects, full }].into());
         let (uid, nic, selection) = (uid.into(), "eth0".into(), Arc::new(selection));
-        self.say(self.agent, IpamNote::Selected { uid, nic, question, selection, order });
+        self.say(self.agent, IpamNote::Selected { uid, nic, question: Unhashed(question), selection: Unhashed(selection), order });
     }
 }

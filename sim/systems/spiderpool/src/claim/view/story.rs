@@ -58,7 +58,7 @@ impl View {
         let mut releases: Vec<_> = self.ledger.releases_of(pool, address).collect();
         releases.sort_by_key(|(_, release)| release.said.moment);
         for (uid, release) in releases {
-            parts.push(format!("release for {} ({}) begun {}", self.pod_of(uid), release.cause.text(), self.by(release.said)));
+            parts.push(format!("release for {} ({}) begun {}", self.pod_of(uid), release.cause.sentence(), self.by(release.said)));
         }
         for (_, sandbox) in self.sandboxes.answering(address) {
             parts.push(format!("answered by a sandbox of {}", self.pod_of(&sandbox.uid)));

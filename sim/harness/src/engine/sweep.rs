@@ -26,8 +26,8 @@ use crate::check::ClaimName;
 use crate::plan::{Plan, hash_text};
 use crate::system::{RunOptions, systems};
 
-/// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
-const CHUNK: u64 = 8;
+/// How many seeds a worker takes at a time: a few, so that none waits long for the last of another at the end.
+const CHUNK: u64 = 2;
 
 /// How scenarios are swept, and what is done with the seeds that fail.
 #[derive(Clone, Debug)]

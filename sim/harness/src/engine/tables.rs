@@ -16,7 +16,7 @@ use ipam_reports::rows::Rows;
 use super::output::Aside;
 
 /// How many chunks may wait for one that is late.
-const AHEAD_MAX: usize = 64;
+const AHEAD_MAX: usize = 256;
 
 /// Lets the others go on when a worker panics: its chunk will never come.
 pub(super) struct ReleaseOnPanic<'a>(pub(super) Option<&'a Tables>);

@@ -22,7 +22,7 @@ use crate::cli::verbs::replay::read_plan;
 
 /// How many seeds of each negative scenario must hold without what makes it fail.
 const CONTROL_SEEDS: u64 = 16;
-/// How many seeds of each scenario are run again in a fresh process: two chunks, so that two workers have something to do.
+/// How many seeds of each scenario are run again in a fresh process: as many as run first here, so that they need not run for this alone.
 pub(super) const DETERMINISM_SEEDS: u64 = 16;
 /// The first seed of the kill matrix: far from the seeds on which the scenarios were made.
 const KILL_FIRST: u64 = 1_000_000;
@@ -54,6 +54,8 @@ pub(super) struct Sweep {
     pub(super) left: Option<SeedRange>,
     /// Whether it is over once the expected violation is found.
     pub(super) until_found: bool,
+    /// What the seeds gave that ran first.
+    pub(super) first: Option<Box<ScenarioResult>>,
 }
 
 /// Everything that a gate asks.
@@ -180,7 +182,7 @@ impl Collector<'_> {
         let planned = left.map_or(0, count);
         let until_found = ready.scenario.expect.is_some() && !part.is_cut_by_seeds();
         let result = ScenarioResult { shard_of: shard.and(whole(seeds)), ..empty_result(&ready) };
-        self.add(part, name, (planned, required), result, || Job::Sweep(Sweep { ready, left, until_found }));
+        self.add(part, name, (planned, required), result, || Job::Sweep(Sweep { ready, left, until_found, first: None }));
     }
 
     /// A negative scenario without what makes it fail.

@@ -1,62 +1,134 @@
-//! The same seeds twice: here with two workers, and in a fresh process with one.
+//! The same seeds twice: here with two workers or more, and in a fresh process with one.
 
-use std::process::Command;
-use std::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use ipam_reports::finding::{Problem, ProblemKind};
+use ipam_reports::gate::Part;
 use ipam_reports::{Digest, GateCase, RunReport, ScenarioResult, Seconds, SeedRange};
 use sim_harness::deviation::Profile;
-use sim_harness::engine::Progress;
 use sim_harness::engine::load::Ready;
 use sim_harness::engine::sweep::sweep;
 
-use super::cases::DETERMINISM_SEEDS;
+use super::cases::{Case, DETERMINISM_SEEDS, Job};
+use super::{Gate, Rates, rates};
 use crate::cli::args::GateArgs;
 
-/// How many workers run the seeds here.
-const JOBS: usize = 2;
+/// How many workers run the seeds here, at least: one more than in a fresh process.
+const WORKERS: usize = 2;
+/// What a fresh process takes besides its seeds.
+const START: Duration = Duration::from_millis(100);
 
-/// Compares the digests of the first seeds of a scenario. What they violate is judged elsewhere.
-pub(super) fn compare(case: &mut GateCase, ready: &Ready, args: &GateArgs, progress: &dyn Progress) {
-    let began = Instant::now();
-    let Some(range) = SeedRange::new(0, DETERMINISM_SEEDS) else { return };
-    let here = sweep(ready, Some(range), JOBS, None, progress, None);
-    if progress.stop_requested() {
-        return;
-    }
-    let result = &mut case.result;
-    (result.seeds, result.digest, result.events, result.simulated) = (here.seeds, here.digest, here.events, here.simulated);
-    result.seed_ranges = here.seed_ranges;
-    let there = in_fresh_process(ready, args);
-    // Ctrl-C reaches both processes, and half a sweep has another digest.
-    if progress.stop_requested() {
-        let result = &mut case.result;
-        *result = ScenarioResult { config: result.config.take(), ..ScenarioResult::new(&*result.name, &*result.file, []) };
-        return;
-    }
-    let wrong = match there {
-        Ok((digest, count)) if digest == here.digest && count == here.seeds => None,
-        Ok((digest, count)) => Some((
-            ProblemKind::Nondeterminism,
-            format!(
-                "{} seeds sum up to digest {} with {JOBS} workers, {count} to {digest} in a fresh process with 1 worker",
-                here.seeds, here.digest
-            ),
-        )),
-        Err(message) => Some((ProblemKind::Harness, message)),
-    };
-    if let Some((kind, message)) = wrong {
-        match kind {
-            ProblemKind::Nondeterminism => result.nondeterministic = 1,
-            ProblemKind::Harness => result.broken = 1,
-        }
-        result.problems = vec![Problem { seed: range.first, kind, message, plan: None }];
-    }
-    result.wall = Seconds::from(began.elapsed());
+/// By the file and the name of a scenario, what its first seeds gave when they ran for another part of the gate.
+type Known = BTreeMap<(String, String), ScenarioResult>;
+
+/// A fresh process that runs the seeds of a case.
+struct Fresh<'a> {
+    case: &'a mut GateCase,
+    /// What the seeds gave here.
+    here: ScenarioResult,
+    process: Result<Child, String>,
 }
 
-/// The digest and the number of seeds that a process of its own gives.
-fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), String> {
+impl Gate<'_> {
+    /// Compares the digests of the first seeds of scenarios with those of fresh processes, as many at a time as there are workers, as far
+    /// as `time` goes. What the seeds violate is judged elsewhere. `only`: which of the cases that are not done yet, by their place.
+    pub(super) fn compare_with_fresh_processes(&self, cases: &mut [Case], time: Duration, only: impl Fn(usize) -> bool) {
+        let until = Instant::now() + time;
+        let (rates, known) = (rates(cases), known(cases));
+        let mut running = VecDeque::new();
+        // They overlap: each counts from the end of the one before.
+        let mut began = Instant::now();
+        let fresh = cases.iter_mut().filter(|case| matches!(case.job, Job::Fresh(_)));
+        for (_, case) in fresh.enumerate().filter(|(place, case)| only(*place) && case.is.result.seeds == 0) {
+            let Job::Fresh(ready) = &case.job else { continue };
+            if self.is_over() || Instant::now() >= until {
+                break;
+            }
+            if self.takes(ready, &rates) > self.clock.work_left() {
+                continue;
+            }
+            if running.len() >= self.jobs {
+                running.pop_front().into_iter().for_each(|fresh| self.end(fresh, &mut began));
+            }
+            let process = spawn(ready, self.args);
+            if let Some(here) = self.here(ready, &known) {
+                running.push_back(Fresh { case: &mut case.is, here, process });
+            } else if let Ok(mut process) = process {
+                // It cannot be killed if it has ended by itself.
+                let _ = process.kill();
+                let _ = process.wait();
+            }
+        }
+        running.into_iter().for_each(|fresh| self.end(fresh, &mut began));
+    }
+
+    /// How long it takes to compare a scenario: about as long as its seeds on all workers.
+    fn takes(&self, ready: &Ready, rates: &Rates) -> Duration {
+        let rate = rates.get(&(ready.file.to_string(), ready.scenario.name.to_string()));
+        rate.map_or(Duration::ZERO, |rate| START + Duration::from_secs_f64(self.jobs as f64 * DETERMINISM_SEEDS as f64 / rate))
+    }
+
+    /// What the seeds give here; `None` = that was stopped.
+    fn here(&self, ready: &Ready, known: &Known) -> Option<ScenarioResult> {
+        let known = known.get(&(ready.file.to_string(), ready.scenario.name.to_string()));
+        if let Some(known) = known.filter(|_| self.jobs >= WORKERS) {
+            return Some(known.clone());
+        }
+        let range = SeedRange::new(0, DETERMINISM_SEEDS)?;
+        let here = sweep(ready, Some(range), WORKERS, None, self.progress, None);
+        (!self.progress.stop_requested()).then_some(here)
+    }
+
+    /// Waits for a fresh process and compares.
+    fn end(&self, Fresh { case, here, process }: Fresh<'_>, began: &mut Instant) {
+        let there = process.and_then(answer);
+        // Ctrl-C reaches all processes, and half a sweep has another digest.
+        if self.progress.stop_requested() {
+            return;
+        }
+        let wrong = match there {
+            Ok((digest, count)) if digest == here.digest && count == here.seeds => None,
+            Ok((digest, count)) => Some((
+                ProblemKind::Nondeterminism,
+                format!(
+                    "{} seeds sum up to digest {} with {} workers, {count} to {digest} in a fresh process with 1 worker",
+                    here.seeds,
+                    here.digest,
+                    self.jobs.max(WORKERS)
+                ),
+            )),
+            Err(message) => Some((ProblemKind::Harness, message)),
+        };
+        let result = &mut case.result;
+        (result.seeds, result.digest, result.events, result.simulated) = (here.seeds, here.digest, here.events, here.simulated);
+        let first = here.seed_ranges.first().map_or(0, |range| range.first);
+        result.seed_ranges = here.seed_ranges;
+        if let Some((kind, message)) = wrong {
+            match kind {
+                ProblemKind::Nondeterminism => result.nondeterministic = 1,
+                ProblemKind::Harness => result.broken = 1,
+            }
+            result.problems = vec![Problem { seed: first, kind, message, plan: None }];
+        }
+        result.wall = Seconds::from(began.elapsed());
+        *began = Instant::now();
+    }
+}
+
+/// The first seeds of scenarios, where they ran as those that are compared do: all of them and nothing else.
+fn known(cases: &[Case]) -> Known {
+    let first = |case: &Case| {
+        let Job::Sweep(sweep) = &case.job else { return None };
+        let first = sweep.first.as_ref().filter(|first| first.seed_ranges.as_slice() == SeedRange::new(0, DETERMINISM_SEEDS).as_slice())?;
+        Some(((case.is.result.file.clone(), case.is.result.name.clone()), ScenarioResult::clone(first)))
+    };
+    cases.iter().filter(|case| matches!(case.is.part, Part::Smoke | Part::Chaos | Part::Negative)).filter_map(first).collect()
+}
+
+/// A process of its own that runs the seeds with one worker.
+fn spawn(ready: &Ready, args: &GateArgs) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program does not know its own file: {error}"))?;
     let mut command = Command::new(program);
     command.args(["run", &ready.file, "--variant", &ready.scenario.name, "--seeds", &DETERMINISM_SEEDS.to_string()]);
@@ -68,8 +140,13 @@ fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), Str
         command.args(profile.into_iter().flat_map(|profile| ["--profile", profile]));
     }
     // The gate is sharded, not its sample.
-    let output = command.env_remove("CI_NODE_INDEX").env_remove("CI_NODE_TOTAL").output();
-    let output = output.map_err(|error| format!("failed to start a fresh process: {error}"))?;
+    command.env_remove("CI_NODE_INDEX").env_remove("CI_NODE_TOTAL").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| format!("failed to start a fresh process: {error}"))
+}
+
+/// The digest and the number of seeds that a process gives.
+fn answer(process: Child) -> Result<(Digest, u64), String> {
+    let output = process.wait_with_output().map_err(|error| format!("failed to read what a fresh process says: {error}"))?;
     let report = RunReport::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
         format!("a fresh process gave no result ({}): {error}; it says: {}", output.status, said.lines().collect::<Vec<_>>().join(" "))

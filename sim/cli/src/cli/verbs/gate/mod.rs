@@ -16,7 +16,6 @@ mod kept;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipam_reports::gate::Part;
@@ -24,7 +23,6 @@ use ipam_reports::{GateCase, GateReport, Seconds, SeedRange, Shards, Verdict, ex
 use sim_harness::deviation::Profile;
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
-use sim_harness::engine::load::Ready;
 use sim_harness::engine::shrink::Explainer;
 use sim_harness::engine::sweep;
 use sim_harness::engine::thread_pool::jobs;
@@ -37,8 +35,8 @@ use crate::cli::verbs::out_folder::{OutFolder, UsualFolder};
 
 pub(super) use self::cases::with_excuses_of;
 
-/// How many seeds a case runs before it is known how fast it is, and while its violation is not found: two chunks of a sweep.
-const FIRST: u64 = 16;
+/// How many seeds a case runs before it is known how fast it is, and while its violation is not found.
+const FIRST: u64 = DETERMINISM_SEEDS;
 
 /// One in so many cases of a sample comes before everything that only more time allows.
 const SAMPLE: usize = 10;
@@ -46,8 +44,6 @@ const SAMPLE: usize = 10;
 const TO_END: f64 = 0.03;
 /// What of the budget is kept back to explain failures, once there are some.
 const TO_EXPLAIN: f64 = 0.15;
-/// What a fresh process takes besides its seeds.
-const FRESH_START: Duration = Duration::from_millis(100);
 
 /// The time of a gate, cut into parts.
 struct Clock {
@@ -94,9 +90,9 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
     gate.run_a_tenth_of_samples(&mut cases);
     gate.run_up_to(&mut cases, required);
     gate.run_first_seeds(&mut cases, Part::is_sample);
-    gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left() / 4);
+    gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left() / 4, |_| true);
     gate.run_up_to(&mut cases, |is| is.planned);
-    gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left());
+    gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left(), |_| true);
 
     let mut report = GateReport {
         build: Some(build().to_owned()),
@@ -166,45 +162,15 @@ impl Gate<'_> {
 
     /// Brings every tenth case of each sample to its end, beginning with those that lie far from each other.
     fn run_a_tenth_of_samples(&self, cases: &mut [Case]) {
-        let rates = rates(cases);
-        for part in [Part::Determinism, Part::Control, Part::KillMatrix] {
-            let mut of_part: Vec<&mut Case> = cases.iter_mut().filter(|case| case.is.part == part).collect();
-            let tenth = of_part.len().div_ceil(SAMPLE);
-            for case in of_part.iter_mut().step_by(SAMPLE).take(tenth) {
-                match &mut case.job {
-                    Job::Fresh(ready) => self.compare(&mut case.is, &Arc::clone(ready), &rates),
-                    Job::Sweep(sweep) => {
-                        while sweep.left.is_some() && !self.is_over() {
-                            let next = need(&case.is, sweep, case.is.planned).seeds;
-                            self.run_seeds(&mut case.is, sweep, next);
-                        }
-                    }
-                    Job::Regression(..) | Job::Digest(..) => {}
+        self.compare_with_fresh_processes(cases, self.clock.work_left(), |place| place.is_multiple_of(SAMPLE));
+        for part in [Part::Control, Part::KillMatrix] {
+            let of_part = cases.iter_mut().filter_map(sweeping).filter(|(is, _)| is.part == part);
+            for (is, sweep) in of_part.step_by(SAMPLE) {
+                while sweep.left.is_some() && !self.is_over() {
+                    let next = need(is, sweep, is.planned).seeds;
+                    self.run_seeds(is, sweep, next);
                 }
             }
-        }
-    }
-
-    fn compare_with_fresh_processes(&self, cases: &mut [Case], time: Duration) {
-        let until = Instant::now() + time;
-        let rates = rates(cases);
-        for case in cases {
-            if let Job::Fresh(ready) = &case.job {
-                if self.is_over() || Instant::now() >= until {
-                    return;
-                }
-                self.compare(&mut case.is, ready, &rates);
-            }
-        }
-    }
-
-    /// Compares with a fresh process, unless that was done or takes longer than there is time.
-    fn compare(&self, is: &mut GateCase, ready: &Ready, rates: &Rates) {
-        let known = rates.get(&(ready.file.to_string(), ready.scenario.name.to_string()));
-        // Here with two workers, there with one.
-        let takes = |rate: &f64| FRESH_START + Duration::from_secs_f64(3.0 * DETERMINISM_SEEDS as f64 / rate);
-        if is.result.seeds == 0 && !self.is_over() && known.map_or(Duration::ZERO, takes) <= self.clock.work_left() {
-            fresh::compare(is, ready, self.args, self.progress);
         }
     }
 
@@ -237,7 +203,11 @@ impl Gate<'_> {
         let Some(left) = sweep.left.filter(|_| !self.is_over()) else { return };
         let Some(next) = SeedRange::new(left.first, seeds.min(count(left))) else { return };
         let before = is.result.seeds;
-        is.result.join(sweep::sweep(&sweep.ready, Some(next), self.jobs, Some(self.clock.work_until()), self.progress, None));
+        let result = sweep::sweep(&sweep.ready, Some(next), self.jobs, Some(self.clock.work_until()), self.progress, None);
+        if before == 0 {
+            sweep.first = Some(Box::new(result.clone()));
+        }
+        is.result.join(result);
         sweep.left = next.last.checked_add(1).filter(|&first| first <= left.last).map(|first| SeedRange { first, ..left });
         let verdict = is.result.verdict();
         let stopped_short = is.result.seeds - before < count(next);

@@ -34,6 +34,29 @@ fn a_further_sandbox_finds_the_endpoint_of_the_first_though_the_cache_does_not_s
 }
 
 #[test]
+fn a_further_sandbox_finds_what_a_nic_has_though_the_cache_shows_the_endpoint_without_it() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, "");
+    scene.change("Pod", "a", |pod| {
+        pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": r#"{"ipv4": ["p4", "q4"]}"#});
+    });
+    scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
+    let old = scene.world.frozen();
+    scene.restart_long_ago(&old);
+    // Those of other nodes are faster at the first pool, this time.
+    others_write_first(&scene);
+    let first = scene.add("a", "u", "net1").unwrap();
+    scene.world.serve_all();
+    assert_eq!(addresses(&first), ["10.0.0.1", "10.0.1.1"]);
+    scene.in_sandbox("second").add("a", "u", "eth0").unwrap();
+    scene.world.log();
+    let second = scene.add("a", "u", "net1").unwrap();
+    assert_eq!(addresses(&second), addresses(&first));
+    agrees(&scene, "a", "u");
+    assert!(!scene.world.log().iter().any(|request| request.starts_with("update SpiderIPPool/status")));
+}
+
+#[test]
 fn an_endpoint_that_goes_while_its_missing_records_are_made_is_made_again() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));

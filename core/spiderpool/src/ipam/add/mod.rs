@@ -147,7 +147,9 @@ fn wishing_as_the_template(pod: Arc<Pod>, controller: &TopController) -> Arc<Pod
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn run(&mut self) -> Result<AddAnswer, IpamError> {
         let mut endpoint = self.op.agent.caches.endpoint(&self.key);
-        if self.has_surely_an_endpoint() && endpoint.as_deref().is_none_or(|endpoint| uid_of(endpoint) != &*self.uid) {
+        let is_own = |endpoint: &SpiderEndpoint| uid_of(endpoint) == &*self.uid;
+        let has_its_nic = |endpoint: &SpiderEndpoint| is_own(endpoint) && entries(endpoint).iter().any(|entry| self.serves(entry));
+        if self.has_surely_an_endpoint() && !endpoint.as_deref().is_some_and(has_its_nic) {
             endpoint = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
             self.endpoint_is_live = true;
         }
@@ -191,8 +193,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Whether the pod has an endpoint of its own, though the cache may not show it yet: the ADD of its first NIC wrote one, or that of an
-    /// earlier sandbox. The first request for a pod pays for no read in vain. (Upstream's other forms are about what the cache shows, too.)
+    /// Whether the pod has an endpoint of its own, though the cache may not show it yet, or not with this NIC: the ADD of its first NIC
+    /// wrote one, or that of an earlier sandbox. The first request for a pod pays for no read in vain. (Upstream's other forms are about what the cache shows, too.)
     fn has_surely_an_endpoint(&self) -> bool {
         let policy = self.policy();
         let by_cache = policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails;

@@ -217,7 +217,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Whether an entry is for the NIC of the request. Only in nameless mode an entry gets its name from who asks (A §2.4): any other
     /// answer would lack the NIC.
-    fn serves(&self, entry: &IPAllocationDetail) -> bool {
+    pub(super) fn serves(&self, entry: &IPAllocationDetail) -> bool {
         let gives_names = self.nameless || self.policy().static_reuse_skips_filter;
         *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty())
     }

@@ -127,8 +127,10 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
         {
             let uid = uid_of(endpoint);
             self.uids.remove(uid);
-            // A DEL that is under way may have looked for it before.
-            self.asked.retain(|id| view.sandboxes.get(id).is_none_or(|sandbox| *sandbox.uid != *uid));
+            // A DEL that is under way may have looked for it before, and one that is done has not seen it.
+            let of_others = |id: &Arc<str>| view.sandboxes.get(id).is_none_or(|sandbox| *sandbox.uid != *uid);
+            self.asked.retain(of_others);
+            self.released.retain(of_others);
         }
     }
 
@@ -160,6 +162,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::testing::{Stage, on_stage};
+    use crate::workload::IpamNote;
     use kube_sim::node::PodNote;
 
     const CLAIM: &str = "endpoints-of-gone-pods-disappear";
@@ -367,6 +370,32 @@ mod tests {
                 assert_eq!(stage.pending().is_some(), began_after, "it may have been looked for before it was there");
                 stage.del("ns/a", "a", true);
                 assert!(stage.pending().is_some(), "this DEL should have ended it");
+            });
+        }
+    }
+
+    #[test]
+    fn a_late_endpoint_is_not_left_by_the_del_of_a_sandbox_that_it_does_not_name() {
+        for again in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.sandbox("a", "ns/a", "a");
+                stage.pod_gone("ns/a");
+                stage.del("ns/a", "a", true);
+                stage.endpoint(stage.agent, "ns/a", "a", FIRST);
+                stage.change::<SpiderEndpoint>(stage.agent, &ObjectKey::namespaced("ns", "a"), |endpoint| {
+                    endpoint.metadata.annotations.get_or_insert_default().insert(ANNOTATION_SANDBOX.to_owned(), "a".to_owned());
+                });
+                stage.sandbox("second", "ns/a", "a");
+                let (pod, uid, container, nic) = ("ns/a".into(), "a".into(), "second".into(), "eth0".into());
+                stage.say(stage.agent, IpamNote::DelBegun { pod, uid, container, nic });
+                stage.node(PodNote::DelDone { sandbox: "second".into(), nic: "eth0".into(), failed: false });
+                assert_eq!(stage.pending(), None, "the DEL of the first sandbox was over before it came");
+                if again {
+                    stage.del("ns/a", "a", true);
+                }
+                assert_eq!(stage.pending().is_some(), again, "the DELs of all sandboxes that it names have to end it");
             });
         }
     }

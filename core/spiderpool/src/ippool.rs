@@ -73,7 +73,7 @@ pub struct IPPoolSpec {
 }
 
 /// A route that comes with an address.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
     /// The destination, a CIDR.
     pub dst: String,

@@ -41,7 +41,7 @@ impl NicAddress {
 }
 
 /// One route of one NIC.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NicRoute {
     /// The NIC, named as in [`NicAddress::nic`].
     pub nic: String,

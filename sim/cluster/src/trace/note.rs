@@ -15,8 +15,9 @@ use super::step::Step;
 ///
 /// Its [`Display`](fmt::Display) is a line of the trace without time and actor.
 pub trait Note: Any + fmt::Debug + fmt::Display + ToShared + Send + Sync {
-    /// What of the note enters the digest. Different notes should have different words: [`word_hash::of`](kube_machinery::word_hash::of) makes one of all that the note
-    /// has. The default is a hash of its text, which takes as long as to write that: for vocabularies of which a run says little.
+    /// What of the note enters the digest. Different notes should have different words:
+    /// [`word_hash::of`](kube_machinery::word_hash::of) makes one of all that the note has. The default is a hash of its text, which takes
+    /// as long as to write that: for vocabularies of which a run says little.
     fn word(&self) -> u64 {
         let mut text = Measure::default();
         // A note that cannot be written down fails a recording, too; it counts as far as it comes.

@@ -194,7 +194,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Whether the pod has an endpoint of its own, though the cache may not show it yet, or not with this NIC: the ADD of its first NIC
-    /// wrote one, or that of an earlier sandbox. The first request for a pod pays for no read in vain. (Upstream's other forms are about what the cache shows, too.)
+    /// wrote one, or that of an earlier sandbox. The first request for a pod pays for no read in vain. (Upstream's other forms are about
+    /// what the cache shows, too.)
     fn has_surely_an_endpoint(&self) -> bool {
         let policy = self.policy();
         let by_cache = policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails;

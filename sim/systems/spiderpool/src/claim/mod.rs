@@ -12,6 +12,7 @@
 mod addresses_come_from_their_pool;
 mod answer_endpoint_and_record_agree;
 mod answered_addresses_are_recorded;
+mod answers_have_their_routes;
 mod answers_leave_no_strays;
 mod asking_again_gives_the_same_address;
 mod better_pools_come_first;
@@ -65,6 +66,7 @@ use records_leave_only_for_their_own_uid::is_migration;
 pub(super) use addresses_come_from_their_pool::AddressesComeFromTheirPool;
 pub(super) use answer_endpoint_and_record_agree::AnswerEndpointAndRecordAgree;
 pub(super) use answered_addresses_are_recorded::AnsweredAddressesAreRecorded;
+pub(super) use answers_have_their_routes::AnswersHaveTheirRoutes;
 pub(super) use answers_leave_no_strays::AnswersLeaveNoStrays;
 pub(super) use asking_again_gives_the_same_address::AskingAgainGivesTheSameAddress;
 pub(super) use better_pools_come_first::BetterPoolsComeFirst;

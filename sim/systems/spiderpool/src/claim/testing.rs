@@ -1,5 +1,6 @@
 //! A stage for one claim: what happens around Spiderpool, made in a line each.
 
+mod answers;
 mod choice;
 mod subnets;
 
@@ -98,7 +99,10 @@ pub(super) fn ip(text: &str) -> IpAddr {
 pub(super) type Addresses<'a> = &'a [(&'a str, &'a str, &'a str)];
 
 fn given(addresses: Addresses<'_>) -> Arc<[Given]> {
-    addresses.iter().map(|(nic, pool, address)| Given { nic: (*nic).into(), pool: (*pool).into(), address: ip(address) }).collect()
+    addresses
+        .iter()
+        .map(|(nic, pool, address)| Given { nic: (*nic).into(), pool: (*pool).into(), address: ip(address), gateway: None })
+        .collect()
 }
 
 impl Stage {
@@ -467,34 +471,6 @@ impl Stage {
     pub(super) fn ask(&mut self, pod: &str, uid: &str, nic: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), nic.into());
         self.say(self.agent, IpamNote::AddBegun { pod, uid, container, nic });
-    }
-
-    fn end(&mut self, pod: &str, uid: &str, nic: &str, result: Result<Arc<[Given]>, Refusal>, how: How) {
-        let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), nic.into());
-        let took = Duration::from_millis(5);
-        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, attempts: 1, took });
-    }
-
-    /// The request for `eth0` is answered, after so long by the agent's clock.
-    pub(super) fn answer_after(&mut self, took: Duration, pod: &str, uid: &str) {
-        let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
-        let result = Ok(given(&[("eth0", "p", "10.0.0.1")]));
-        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, attempts: 1, took });
-    }
-
-    /// The request is answered.
-    pub(super) fn answer(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
-        self.end(pod, uid, nic, Ok(given(addresses)), How::Fresh);
-    }
-
-    /// The request is answered with what is there.
-    pub(super) fn answer_existing(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
-        self.end(pod, uid, nic, Ok(given(addresses)), How::Existing);
-    }
-
-    /// The request is answered with the addresses of the pod's predecessor.
-    pub(super) fn answer_reowned(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
-        self.end(pod, uid, nic, Ok(given(addresses)), How::Reowned);
     }
 
     /// A DEL of `eth0` is taken on; the sandbox is called as the UID.

@@ -306,7 +306,21 @@ mod tests {
             let result = refusal.map_or_else(|| Ok(Arc::from([])), Err);
             let (pod, container, nic, took) = ("ns/a".into(), "c".into(), "eth0".into(), Duration::ZERO);
             let how = How::Fresh;
-            self.note(seconds, IpamNote::AddEnded { pod, uid: uid.into(), container, nic, result, how, conflicts: 0, attempts: 1, took });
+            self.note(
+                seconds,
+                IpamNote::AddEnded {
+                    pod,
+                    uid: uid.into(),
+                    container,
+                    nic,
+                    result,
+                    routes: [].into(),
+                    how,
+                    conflicts: 0,
+                    attempts: 1,
+                    took,
+                },
+            );
         }
     }
 

@@ -247,11 +247,25 @@ mod tests {
         }
 
         fn answers(&mut self, uid: &str, result: Result<(), Refusal>) {
-            let given = || Arc::from([Given { nic: "eth0".into(), pool: "p".into(), address: ip() }]);
+            let given = || Arc::from([Given { nic: "eth0".into(), pool: "p".into(), address: ip(), gateway: None }]);
             let (pod, container, nic, took) = ("ns/a".into(), uid.into(), "eth0".into(), Duration::from_millis(20));
             let result = result.map(|()| given());
             let how = How::Fresh;
-            self.note(3, IpamNote::AddEnded { pod, uid: uid.into(), container, nic, result, how, conflicts: 2, attempts: 3, took });
+            self.note(
+                3,
+                IpamNote::AddEnded {
+                    pod,
+                    uid: uid.into(),
+                    container,
+                    nic,
+                    result,
+                    routes: [].into(),
+                    how,
+                    conflicts: 2,
+                    attempts: 3,
+                    took,
+                },
+            );
         }
 
         fn stores(&mut self, before: Option<&str>, after: Option<&str>) {

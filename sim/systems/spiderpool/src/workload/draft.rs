@@ -4,6 +4,7 @@ mod cluster;
 mod manifests;
 mod mistakes;
 mod operations;
+mod routes;
 mod rules;
 mod wishes;
 
@@ -98,6 +99,9 @@ pub struct SpiderDraft {
     /// Whether the CNI configuration has `match_master_subnet`: a pool serves a pod only if the NIC of its node has an address in the
     /// pool's subnet (A §3, rule 11). Each node's has one in some of the subnets, at least one of each family.
     pub match_master_subnet: Choice<bool>,
+    /// How many routes each pool and subnet has, and each application wishes for (A A14). Half of the wishes are by a gateway in one of the
+    /// subnets.
+    pub routes: Choice<u32>,
     /// How many namespaces applications are in, at most 100. Where there are several, not all of them name pools (`wishes`), some by the
     /// keys of the documents.
     pub namespaces: Choice<u32>,
@@ -263,6 +267,7 @@ impl Default for SpiderDraft {
             default_pools: Choice::Between(1, 2),
             rules: Choice::Is(PoolRule::Everyone),
             match_master_subnet: Choice::Is(false),
+            routes: Choice::Is(0),
             namespaces: Choice::Is(1),
             subnets: Choice::Is(0),
             subnet_addresses: Choice::Between(40, 80),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_reports::{Seconds, human};
-use ipam_spiderpool::ipam::{Cause, DelOutcome, How};
+use ipam_spiderpool::ipam::{Cause, DelOutcome, How, NicRoute};
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
 use ipam_spiderpool::{IPAllocationDetail, SpiderIPPool};
@@ -87,6 +87,8 @@ pub enum IpamNote {
         nic: Arc<str>,
         /// The addresses of all NICs in the answer, or why there is none.
         result: Result<Arc<[Given]>, Refusal>,
+        /// The routes in the answer, default routes included; none without an answer.
+        routes: Arc<[NicRoute]>,
         /// Where they come from.
         how: How,
         /// How many writes of pools met a conflict.
@@ -169,6 +171,8 @@ pub struct Given {
     pub pool: Arc<str>,
     /// The address, without the length of its prefix.
     pub address: IpAddr,
+    /// The gateway that comes with it.
+    pub gateway: Option<Arc<str>>,
 }
 
 /// The pools that can serve one NIC and family.

@@ -73,8 +73,10 @@ impl Observer for TraceObserver {
             Step::AddEnded { request, result, effort, took, .. } => {
                 let how = result.map_or(How::Fresh, |answer| answer.how);
                 let given = |answer: &ipam::AddAnswer| -> Arc<[Given]> {
-                    let given =
-                        |ip: &ipam::NicAddress| Given { nic: ip.nic.as_str().into(), pool: ip.pool.clone(), address: ip.address.addr() };
+                    let given = |ip: &ipam::NicAddress| {
+                        let gateway = ip.gateway.as_deref().map(Arc::from);
+                        Given { nic: ip.nic.as_str().into(), pool: ip.pool.clone(), address: ip.address.addr(), gateway }
+                    };
                     answer.ips.iter().map(given).collect()
                 };
                 IpamNote::AddEnded {
@@ -83,6 +85,7 @@ impl Observer for TraceObserver {
                     container: request.container_id.clone(),
                     nic: request.nic.clone(),
                     result: result.map(given).map_err(refused),
+                    routes: result.map_or([].into(), |answer| answer.routes.as_slice().into()),
                     how,
                     conflicts: effort.conflicts,
                     attempts: effort.attempts,

@@ -85,6 +85,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::StaticPodsKeepTheirAddresses)),
     },
     ClaimDef {
+        name: "answers-have-their-routes",
+        kind: Kind::Always,
+        about: "an answer has the gateways and routes of its pools, and those of the pod's wishes that fit",
+        reference: Some("A A14, A §14.20"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AnswersHaveTheirRoutes::default())),
+    },
+    ClaimDef {
         name: "gateways-are-decided",
         kind: Kind::Always,
         about: "an endpoint that names a gateway says whether it is left out, and no other does",

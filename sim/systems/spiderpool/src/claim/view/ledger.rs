@@ -212,7 +212,12 @@ mod tests {
     #[test]
     fn each_nic_of_an_answer_has_a_place_though_it_has_no_name() {
         let places_of = |given: &[(&str, &str)]| {
-            let of = |(nic, address): &(&str, &str)| Given { nic: (*nic).into(), pool: "p".into(), address: address.parse().unwrap() };
+            let of = |(nic, address): &(&str, &str)| Given {
+                nic: (*nic).into(),
+                pool: "p".into(),
+                address: address.parse().unwrap(),
+                gateway: None,
+            };
             places(&given.iter().map(of).collect::<Vec<_>>()).collect::<Vec<_>>()
         };
         let dual = [("eth0", "10.0.0.1"), ("eth0", "fd00::1"), ("", "10.0.0.2"), ("", "fd00::2"), ("", "10.0.0.3"), ("", "fd00::3")];

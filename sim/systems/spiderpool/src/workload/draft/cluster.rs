@@ -168,6 +168,7 @@ impl SpiderDraft {
         if *self.match_master_subnet.bounds().1 && self.match_master_subnet.draw(draw) {
             plan.masters = (0..nodes).map(|number| masters(draw, &plan, families, number)).collect();
         }
+        self.route_pools(draw, &mut plan);
         plan
     }
 

@@ -8,6 +8,7 @@ use ipam_spiderpool::ranges::{CheckedRanges, IpVersion};
 use ipam_spiderpool::{IPPoolSpec, names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Open, Probability, With};
@@ -194,6 +195,10 @@ impl Drawn<'_> {
         }
         if draft.has_zones() {
             apply.labels.insert(ZONE.to_owned(), (*draw.pick(&ZONES)).to_owned());
+        }
+        let routes = self.routes(draw);
+        if !routes.is_empty() {
+            apply.annotations.insert(names::ANNOTATION_ROUTES.to_owned(), json!(routes).to_string());
         }
         let mistaken = self.mistaken(draw, &apply, &wished);
         self.add(arrival, Operation::ApplyApp(mistaken.clone().unwrap_or_else(|| apply.clone())));

@@ -27,29 +27,31 @@ pub(crate) struct AnswersHaveTheirRoutes {
 }
 
 /// What a pool has for the network of its pods.
-#[derive(PartialEq)]
 struct Network {
-    subnet: Option<IpNet>,
+    /// As the spec has it, and what it means.
+    subnet: (String, Option<IpNet>),
     gateway: Option<String>,
     routes: Vec<Route>,
 }
 
 impl Network {
     fn is_of(&self, spec: &IPPoolSpec) -> bool {
-        self.gateway.as_deref() == gateway_of(spec) && spec.routes.as_deref().unwrap_or_default() == self.routes
+        let routes = spec.routes.as_deref().unwrap_or_default();
+        self.subnet.0 == spec.subnet && self.gateway.as_deref() == gateway_of(spec) && self.routes == routes
     }
 
     fn of(spec: &IPPoolSpec) -> Self {
         Self {
-            subnet: spec.subnet.parse().ok(),
+            subnet: (spec.subnet.clone(), spec.subnet.parse().ok()),
             gateway: gateway_of(spec).map(str::to_owned),
             routes: spec.routes.clone().unwrap_or_default(),
         }
     }
 
-    fn holds(&self, route: &Route) -> bool {
+    /// Whether the gateway of a route is in the subnet of an address of this pool.
+    fn reaches(&self, route: &Route, from: IpAddr) -> bool {
         let gateway = route.gw.parse::<IpAddr>().map(|gateway| gateway.to_canonical());
-        gateway.is_ok_and(|gateway| self.subnet.is_some_and(|subnet| subnet.contains(&gateway)))
+        gateway.is_ok_and(|gateway| self.subnet.1.is_some_and(|subnet| subnet.contains(&gateway) && subnet.contains(&from)))
     }
 }
 
@@ -89,6 +91,7 @@ impl AnswersHaveTheirRoutes {
                 return Some(format!("the gateway of {} is {gateway}, which pool {} has never had", given.address, given.pool));
             }
         }
+        let fits = |route: &Route, given: &Given| self.networks([given]).any(|network| network.reaches(route, given.address));
         for first in answer.given {
             let of_nic = || answer.given.iter().filter(|given| given.nic == first.nic);
             let has = |route: &Route| routes.iter().any(|has| *has.nic == *first.nic && has.route == *route);
@@ -98,18 +101,15 @@ impl AnswersHaveTheirRoutes {
             let is_known = |route: &Route| {
                 let by_gateway = || of_nic().any(|given| given.gateway.as_deref() == Some(&*route.gw));
                 let of_pool = || self.networks(of_nic()).any(|network| network.routes.contains(route));
-                let of_pod =
-                    || wished.is_none_or(|wished| wished.contains(route)) && self.networks(of_nic()).any(|network| network.holds(route));
+                let of_pod = || wished.is_none_or(|wished| wished.contains(route)) && of_nic().any(|given| fits(route, given));
                 if is_default(route) { by_gateway() } else { of_pool() || of_pod() }
             };
             if let Some(foreign) = routes.iter().find(|has| *has.nic == *first.nic && !is_known(&has.route)) {
                 return Some(format!("{} has a route to {} by {} of nobody's", first.nic, foreign.route.dst, foreign.route.gw));
             }
         }
-        let is_missing = |route: &&Route| {
-            let fits = || self.networks(answer.given).any(|network| network.holds(route));
-            !routes.iter().any(|has| has.route == **route) && fits()
-        };
+        let is_missing =
+            |route: &&Route| !routes.iter().any(|has| has.route == **route) && answer.given.iter().any(|given| fits(route, given));
         let missing = wished?.iter().find(is_missing)?;
         Some(format!("it lacks the route to {} by {}, for which the pod wishes", missing.dst, missing.gw))
     }
@@ -129,8 +129,7 @@ impl IpamClaim for AnswersHaveTheirRoutes {
         let (Some(answer), Seen::Ipam(_, IpamNote::AddEnded { routes, .. })) = (Answered::of(seen), seen) else { return };
         for given in answer.given {
             if let Some(pool) = view.pools.get(&given.pool) {
-                let spec = &pool.object.spec;
-                self.see(&given.pool, spec);
+                self.see(&given.pool, &pool.object.spec);
             }
         }
         let Some(pod) = view.pods.get(answer.uid) else { return };
@@ -211,6 +210,31 @@ mod tests {
                 assert_eq!((!stage.excuses().is_empty(), stage.exercised()), (violated, true), "{how:?} {gateway:?}");
             });
         }
+    }
+
+    #[test]
+    fn a_wish_is_about_the_subnet_of_the_address_also_where_the_pool_has_had_another() {
+        on(|stage| {
+            stage.change::<SpiderIPPool>(stage.person, &ObjectKey::cluster("p"), |pool| pool.spec.subnet = "10.0.0.0/8".to_owned());
+            let of = |routes: &[(&str, &str)]| {
+                routes.iter().map(|(dst, gw)| NicRoute { nic: "eth0".to_owned(), route: route(dst, gw) }).collect()
+            };
+            let all = [OF_POOL, OF_POD, ("192.168.3.0/24", "10.99.0.1")];
+            stage.answer_routes("ns/a", "a", How::Fresh, Some("10.0.0.254"), of(&all));
+            assert_eq!(stage.excuses(), []);
+        });
+        on(|stage| {
+            stage.change::<SpiderIPPool>(stage.person, &ObjectKey::cluster("p"), |pool| pool.spec.subnet = "10.99.0.0/24".to_owned());
+            // The address is of the subnet before.
+            stage.answer_routes(
+                "ns/a",
+                "a",
+                How::Fresh,
+                Some("10.0.0.254"),
+                [OF_POOL, OF_POD].map(|(dst, gw)| NicRoute { nic: "eth0".to_owned(), route: route(dst, gw) }).into(),
+            );
+            assert_eq!(stage.excuses(), []);
+        });
     }
 
     #[test]

@@ -88,19 +88,7 @@ impl Gate<'_> {
         if self.progress.stop_requested() {
             return;
         }
-        let wrong = match there {
-            Ok((digest, count)) if digest == here.digest && count == here.seeds => None,
-            Ok((digest, count)) => Some((
-                ProblemKind::Nondeterminism,
-                format!(
-                    "{} seeds sum up to digest {} with {} workers, {count} to {digest} in a fresh process with 1 worker",
-                    here.seeds,
-                    here.digest,
-                    self.jobs.max(WORKERS)
-                ),
-            )),
-            Err(message) => Some((ProblemKind::Harness, message)),
-        };
+        let wrong = difference(&here, self.jobs.max(WORKERS), there);
         let result = &mut case.result;
         (result.seeds, result.digest, result.events, result.simulated) = (here.seeds, here.digest, here.events, here.simulated);
         let first = here.seed_ranges.first().map_or(0, |range| range.first);
@@ -114,6 +102,21 @@ impl Gate<'_> {
         }
         result.wall = Seconds::from(began.elapsed());
         *began = Instant::now();
+    }
+}
+
+/// What is wrong where the seeds gave `here` with so many workers, and `there` in a fresh process; `None` = nothing.
+fn difference(here: &ScenarioResult, workers: usize, there: Result<(Digest, u64), String>) -> Option<(ProblemKind, String)> {
+    match there {
+        Ok((digest, count)) if digest == here.digest && count == here.seeds => None,
+        Ok((digest, count)) => Some((
+            ProblemKind::Nondeterminism,
+            format!(
+                "{} seeds sum up to digest {} with {workers} workers, {count} to {digest} in a fresh process with 1 worker",
+                here.seeds, here.digest
+            ),
+        )),
+        Err(message) => Some((ProblemKind::Harness, message)),
     }
 }
 
@@ -157,5 +160,39 @@ fn answer(process: Child) -> Result<(Digest, u64), String> {
     match report.scenarios.as_slice() {
         [scenario] => Ok((scenario.digest, scenario.seeds)),
         scenarios => Err(format!("a fresh process ran {} scenarios instead of one", scenarios.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a process says that prints this and ends well.
+    fn said(text: &str) -> Result<(Digest, u64), String> {
+        let mut command = Command::new("printf");
+        command.args(["%s", text]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        answer(command.spawn().unwrap())
+    }
+
+    fn reported(result: &ScenarioResult, interrupted: bool) -> String {
+        serde_json::to_string(&RunReport::new(vec![result.clone()], interrupted)).unwrap()
+    }
+
+    #[test]
+    fn another_digest_in_a_fresh_process_is_nondeterminism_and_no_answer_is_a_bug_of_the_harness() {
+        let here = ScenarioResult { seeds: DETERMINISM_SEEDS, digest: Digest(1), ..ScenarioResult::default() };
+        assert_eq!(difference(&here, 2, said(&reported(&here, false))), None);
+
+        let other = ScenarioResult { digest: Digest(2), ..here.clone() };
+        let (kind, message) = difference(&here, 2, said(&reported(&other, false))).unwrap();
+        assert_eq!(kind, ProblemKind::Nondeterminism);
+        assert!(message.contains(&format!("{} with 2 workers", Digest(1))) && message.contains(&Digest(2).to_string()), "{message}");
+        let fewer = ScenarioResult { seeds: 1, ..here.clone() };
+        assert_eq!(difference(&here, 2, said(&reported(&fewer, false))).unwrap().0, ProblemKind::Nondeterminism);
+
+        let (kind, message) = difference(&here, 2, said("killed")).unwrap();
+        assert_eq!(kind, ProblemKind::Harness);
+        assert!(message.starts_with("a fresh process gave no result"), "{message}");
+        assert_eq!(difference(&here, 2, said(&reported(&here, true))).unwrap().0, ProblemKind::Harness);
     }
 }

@@ -55,9 +55,7 @@ impl Unfinished {
         let notes = look.after.into_inner();
         let oldest = notes.values().map(|note| note.since).min()?;
         self.with(|all| all.insert(subnet.clone(), notes));
-        let left = PATIENCE.saturating_sub(look.now.saturating_sub(oldest));
-        // What is overdue is being given back.
-        Some(if left.is_zero() { PATIENCE } else { left })
+        Some(PATIENCE.saturating_sub(look.now.saturating_sub(oldest)))
     }
 
     /// Every pool of the subnet has what is set aside for it.
@@ -71,8 +69,12 @@ impl Look {
     pub(super) fn is_left(&self, pool: &str, entry: &PoolIPPreAllocation) -> bool {
         let is_same = |note: &&Note| note.ips == entry.ips && note.held_at == self.held_at;
         let since = self.before.get(pool).filter(is_same).map_or(self.now, |note| note.since);
-        self.after.borrow_mut().insert(pool.to_owned(), Note { ips: entry.ips.clone(), held_at: self.held_at.clone(), since });
-        self.now.saturating_sub(since) >= PATIENCE
+        let is_left = self.now.saturating_sub(since) >= PATIENCE;
+        // What is being given back is forgotten: whoever sets the same aside once more begins anew, before anybody looks in between.
+        if !is_left {
+            self.after.borrow_mut().insert(pool.to_owned(), Note { ips: entry.ips.clone(), held_at: self.held_at.clone(), since });
+        }
+        is_left
     }
 }
 
@@ -100,7 +102,8 @@ mod tests {
         assert_eq!(look(110, 1, "10.0.0.1"), (false, Some(30)));
         assert_eq!(look(120, 1, "10.0.0.2"), (false, Some(40)), "somebody is at work");
         assert_eq!(look(130, 2, "10.0.0.2"), (false, Some(40)), "somebody goes on with it");
-        assert_eq!(look(170, 2, "10.0.0.2"), (true, Some(40)));
+        assert_eq!(look(170, 2, "10.0.0.2"), (true, None));
+        assert_eq!(look(180, 2, "10.0.0.2"), (false, Some(40)), "it was given back, and somebody begins anew");
         notes.none(&key);
         assert_eq!(look(190, 2, "10.0.0.2"), (false, Some(40)));
         assert_eq!(notes.keep(&key, notes.look(&subnet(2), Duration::from_secs(240))), None);

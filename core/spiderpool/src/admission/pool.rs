@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::addresses::{Addresses, Checked, check_unchanged, default_family, merge};
 use super::affinity::{check_auto, check_ordinary};
@@ -72,9 +72,9 @@ impl SpiderIPPool {
     /// Makes the subnet of the same CIDR the owner, and inherits what is left out; whether that went well. What the pool has already
     /// stays, and a pool that has its owner is not looked at again (A §14.16).
     fn join_subnet(&mut self, cidr: &str, rules: &Rules<'_>) -> bool {
-        let owner = controller_of(&self.metadata);
+        let controller = controller_of(&self.metadata);
         let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_OWNER_SUBNET));
-        if owner.is_some_and(|owner| label.is_some_and(|label| **label == *as_label(&owner.name, rules.policy))) {
+        if controller.is_some_and(|controller| label.is_some_and(|label| **label == *as_label(&controller.name, rules.policy))) {
             return true;
         }
         let is_of_cidr = |subnet: &&Arc<SpiderSubnet>| {
@@ -82,14 +82,12 @@ impl SpiderIPPool {
             labels.and_then(|labels| labels.get(LABEL_SUBNET_CIDR)).is_some_and(|label| label == cidr)
         };
         let Some(subnet) = rules.live.subnets_for_defaults().iter().find(is_of_cidr) else { return true };
-        let (name, uid) = (subnet.metadata.name.clone().unwrap_or_default(), subnet.metadata.uid.clone().unwrap_or_default());
-        if owner.is_some_and(|owner| owner.uid != uid) {
+        let reference = owner(subnet);
+        if controller.is_some_and(|controller| !is_same(controller, &reference)) {
             return false;
         }
-        if owner.is_none() {
-            own(&mut self.metadata, subnet);
-        }
-        set_label(&mut self.metadata, LABEL_OWNER_SUBNET, as_label(&name, rules.policy).into_owned());
+        set_label(&mut self.metadata, LABEL_OWNER_SUBNET, as_label(&reference.name, rules.policy).into_owned());
+        own(&mut self.metadata, reference);
         self.spec.gateway = self.spec.gateway.take().or_else(|| subnet.spec.gateway.clone());
         self.spec.routes = self.spec.routes.take().or_else(|| subnet.spec.routes.clone());
         true
@@ -101,12 +99,18 @@ fn as_label<'a>(name: &'a str, policy: &Policy) -> Cow<'a, str> {
     if policy.long_names_unshortened { Cow::Borrowed(name) } else { owner_label(name) }
 }
 
-/// Makes a subnet the owner that controls an object; an older reference to it is replaced.
-fn own(meta: &mut ObjectMeta, subnet: &SpiderSubnet) {
-    let new = owner(subnet);
+/// Makes a subnet the owner that controls an object; a reference to an earlier one of its name is replaced.
+fn own(meta: &mut ObjectMeta, reference: OwnerReference) {
     let owners = meta.owner_references.get_or_insert_default();
-    owners.retain(|owner| !(owner.kind == new.kind && owner.name == new.name && owner.api_version.starts_with(GROUP)));
-    owners.push(new);
+    match owners.iter_mut().find(|owner| is_same(owner, &reference)) {
+        Some(owner) => *owner = reference,
+        None => owners.push(reference),
+    }
+}
+
+/// Whether two references name the same subnet. As for Kubernetes' own controllers, neither version nor UID matters.
+fn is_same(owner: &OwnerReference, subnet: &OwnerReference) -> bool {
+    owner.kind == subnet.kind && owner.name == subnet.name && owner.api_version.split('/').next() == Some(GROUP)
 }
 
 /// Adds Spiderpool's finalizer, unless it is there.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -239,19 +239,36 @@ fn upstream_compares_a_subnet_with_pools_before_it_reads_its_ranges() {
     assert_eq!(told("here", &[]), Some(("spec.ips[0]".to_owned(), Fault::Invalid)));
 }
 
+/// A §9.1: as Kubernetes' own controllers do, a subnet is told by group, kind and name, and the older reference to it is replaced.
+#[test]
+fn a_reference_to_an_earlier_subnet_of_the_name_is_replaced_and_another_controller_stays() {
+    let mut subnet = SpiderSubnet::default();
+    (subnet.metadata.name, subnet.metadata.uid) = (Some("s".to_owned()), Some("now".to_owned()));
+    subnet.metadata.labels = Some([("ipam.spidernet.io/subnet-cidr".to_owned(), "10-0-0-0-24".to_owned())].into());
+    let live = Listed { pools: Vec::new(), subnets: vec![Arc::new(subnet.clone())] };
+    let settings = AdmissionSettings { enable_spider_subnet: true, ..AdmissionSettings::default() };
+    let admitted = |earlier: OwnerReference| {
+        let mut new = SpiderIPPool::clone(&pool("p", &["10.0.0.1-10.0.0.9"], &[]));
+        new.metadata.owner_references = Some(vec![earlier]);
+        review(&Request::Create(&Arc::new(new)), &live, &settings, &Policy::hardened()).defaulted.unwrap().metadata.clone()
+    };
+    let reference = crate::subnet::owner(&subnet);
+    let label =
+        |metadata: &ObjectMeta| metadata.labels.as_ref().and_then(|labels| labels.get("ipam.spidernet.io/owner-spider-subnet").cloned());
+
+    let metadata = admitted(OwnerReference { uid: "before".to_owned(), ..reference.clone() });
+    assert_eq!((label(&metadata).as_deref(), metadata.owner_references), (Some("s"), Some(vec![reference.clone()])));
+    let other = OwnerReference { kind: "Node".to_owned(), uid: "before".to_owned(), ..reference };
+    let metadata = admitted(other.clone());
+    assert_eq!((label(&metadata), metadata.owner_references), (None, Some(vec![other])));
+}
+
 /// A §9.1 step 6: what cannot be compared with the subnet is told of the subnet.
 #[test]
 fn upstream_tells_of_the_subnet_that_a_pool_cannot_be_compared_with() {
     let mut new = SpiderIPPool::clone(&pool("one", &["10.0.0.1-10.0.0.9"], &[]));
     let (api_version, kind, name, uid) = ("v1".to_owned(), "SpiderSubnet".to_owned(), "gone".to_owned(), "u".to_owned());
-    let owner = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
-        api_version,
-        kind,
-        name,
-        uid,
-        controller: Some(true),
-        ..Default::default()
-    };
+    let owner = OwnerReference { api_version, kind, name, uid, controller: Some(true), ..Default::default() };
     new.metadata.owner_references = Some(vec![owner]);
     let denial = judge(&Request::Create(&Arc::new(new)), &[], &Policy::upstream()).unwrap_err();
     assert_eq!((&*denial.violations()[0].field, denial.violations()[0].fault), ("spec.subnet", Fault::Internal));

@@ -283,9 +283,11 @@ impl Stored for Namespace {
         }
     }
 
-    /// A namespace is kept by its own finalizer until its content is gone (K §1.3).
+    /// A namespace is kept by its own finalizer until its content is gone (K §1.3). One that is there from the beginning may come without a
+    /// status, and no update of it would be valid.
     fn on_create(&mut self) {
         self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
+        self.status.get_or_insert_with(|| NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() });
     }
 
     fn keep(&mut self, stored: &Self) {

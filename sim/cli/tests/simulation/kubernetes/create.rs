@@ -240,6 +240,17 @@ fn k157_a_namespace_has_its_name_as_a_label_whatever_its_writers_say() {
 }
 
 #[test]
+fn a_namespace_that_is_there_from_the_beginning_is_active_and_can_be_changed() {
+    Testbed::run(1, async |bed| {
+        let (client, key) = (bed.client("writer"), ObjectKey::cluster("default"));
+        let there = client.get::<Namespace>(&key).await.unwrap();
+        assert_eq!(there.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Active"));
+        let patched = client.patch::<Namespace>(&key, Patch::merge(json!({"metadata": {"annotations": {"team": "a"}}}))).await.unwrap();
+        assert_eq!(serde_json::to_value(&patched.metadata.annotations).unwrap(), json!({"team": "a"}));
+    });
+}
+
+#[test]
 fn k206_a_write_that_does_not_say_for_how_many_pods_is_for_one() {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");

@@ -152,6 +152,9 @@ impl State {
                 if watcher.end.is_none() {
                     // Nobody can send what the cache did not have by now.
                     watcher.recall(visible, now);
+                    if end == End::Clean {
+                        watcher.cut_short(now);
+                    }
                     watcher.finish(net, rt, from, end, now);
                 }
             }

@@ -174,6 +174,15 @@ impl Watcher {
         self.last_due = self.last_arrival(now);
     }
 
+    /// Takes back what has not arrived yet of the state that its client has asked for at first: it is sent as fast as the client reads, and
+    /// no more of it by a server that ends the stream, nor the bookmark behind it.
+    pub(super) fn cut_short(&mut self, now: SimTime) {
+        if self.queue.iter().any(|(_, element)| element.initial_events_end) {
+            self.queue.retain(|&(due, _)| due <= now);
+            self.last_due = self.last_arrival(now);
+        }
+    }
+
     /// Looks at both directions of the connection, after either may have changed. A client that gets no answer to its
     /// pings gives the connection up, even if nothing was to be said (K §2.5, §4.4).
     pub(super) fn check(&mut self, rt: &Rt, net: &mut Network, server: &ApiServer, samplers: &Samplers, now: SimTime) {

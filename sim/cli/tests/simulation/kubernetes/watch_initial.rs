@@ -97,6 +97,25 @@ fn k056_initial_events_are_the_state_a_marked_bookmark_and_what_follows() {
 }
 
 #[test]
+fn k056_a_server_that_ends_a_stream_sends_no_more_of_its_initial_state() {
+    let mut cut_short = 0;
+    for seed in SEEDS {
+        Testbed::run(seed, async |bed| {
+            let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
+            churn(bed.clone(), writer, 20).await;
+            bed.wait(secs(5)).await;
+            let mut stream = watch::<ConfigMap>(&reader, initial_events(None)).await;
+            bed.cluster.close_watches(1, None, None);
+            let heard = hear(&bed, &mut stream, secs(5)).await;
+            assert!(heard.ended_cleanly());
+            let is_end = |event: &WatchEvent<ConfigMap>| matches!(event, WatchEvent::Bookmark { initial_events_end: true, .. });
+            cut_short += u32::from(!heard.events.iter().any(is_end));
+        });
+    }
+    assert!(cut_short > 0, "every stream brought all of its state");
+}
+
+#[test]
 fn k057_initial_events_without_rv_are_not_older_than_the_request() {
     for seed in SEEDS {
         Testbed::run(seed, async |bed| {

@@ -89,6 +89,9 @@ pub struct ReclaimPolicy {
     /// `orphans-place-freed`: what a pod had as one of a StatefulSet's goes when its time is over if it is nobody's by then, though the set
     /// of its name wants the place (rule G, P-2).
     pub orphans_place_freed: bool,
+    /// `ending-pool-keeps-places`: a pod of a StatefulSet that is gone keeps its place's address also in an auto pool that is being deleted,
+    /// though the next pod is given none of it (S-4, A §8.6).
+    pub ending_pool_keeps_places: bool,
     /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
     pub ending_vm_frees: bool,
     /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that a pod that
@@ -151,6 +154,7 @@ impl ReclaimPolicy {
         "namesake-frees" true namesake_frees;
         "orphans-record-kept" true orphans_record_kept;
         "orphans-place-freed" true orphans_place_freed;
+        "ending-pool-keeps-places" true ending_pool_keeps_places;
         "ending-vm-frees" true ending_vm_frees;
         "vm-pod-sought-by-record" true vm_pod_sought_by_record;
         "trace-needs-endpoint" true trace_needs_endpoint;

@@ -9,9 +9,9 @@ use super::question::Owners;
 use super::record::{Judgement, judge_record};
 use super::row::Row;
 use super::settings::ReclaimSettings;
-use super::view::{RecordView, key_of_record, seen};
-use crate::Policy;
+use super::view::{RecordView, is_ending, key_of_record, seen};
 use crate::ipam::uid_of;
+use crate::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
 /// What a scan would do with a record, or with an endpoint that no record leads to.
@@ -75,13 +75,15 @@ pub fn explain(
     let runs_until = |uid: &str| caches.runs_until(uid);
     let it = Circumstances { now, leading: true, settings, policy, node: &node, runs_until: &runs_until };
     let mut explained = Vec::new();
-    let about = |pool: Option<&str>, ip: Option<String>, address, key: &str, uid: &str| {
+    let about = |pool: Option<&SpiderIPPool>, ip: Option<String>, address, key: &str, uid: &str| {
+        let pool_ends = pool.is_some_and(is_ending);
         let (pod, endpoint) = (cached_pod(caches, key, uid, settings, policy), caches.endpoint(key));
         let (pod, endpoint) = (seen(&pod), seen(&endpoint));
-        let record = RecordView { key, uid, ip: address, pod: pod.map(|pod| &**pod), endpoint: endpoint.map(|it| &**it), due: None };
+        let record =
+            RecordView { key, uid, ip: address, pod: pod.map(|pod| &**pod), endpoint: endpoint.map(|it| &**it), pool_ends, due: None };
         let mut answers = Vec::new();
         let explanation = |action, endpoint, at, row, endpoint_row| Explanation {
-            pool: pool.map(str::to_owned),
+            pool: pool.and_then(|pool| pool.metadata.name.clone()),
             ip: ip.clone(),
             key: key.to_owned(),
             uid: uid.to_owned(),
@@ -108,14 +110,13 @@ pub fn explain(
     };
     let mut led = std::collections::BTreeSet::new();
     for pool in caches.pools().unwrap_or_default() {
-        let name = pool.metadata.name.as_deref().unwrap_or_default();
         if policy.reclaim.pools_without_version_skipped && pool.spec.ip_version.is_none() {
             continue;
         }
         let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
         for (ip, record) in records.iter() {
             led.insert(record.pod.clone());
-            let mut explanation = about(Some(name), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid);
+            let mut explanation = about(Some(&pool), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid);
             if ip.address().is_none() {
                 // A release names an address, so that nobody ever takes this record away.
                 let (action, row) = (Action::Keep, Row::NoAddress);

@@ -228,6 +228,12 @@ fn is_half_written(record: &RecordView<'_>, pod_uid: &str) -> bool {
     uid_of(endpoint) == pod_uid && !addresses(endpoint).any(|named| named == ip)
 }
 
+/// Whether the place of a StatefulSet's pod that is gone keeps nothing of this record: its auto pool is being deleted, and the next pod gives
+/// up what it finds there (A §8.6). The set's next pool may have to wait for these very addresses, and its pods for the first of them.
+fn is_no_place(record: &RecordView<'_>, keeper: Keeper, it: &Circumstances<'_>) -> bool {
+    record.pool_ends && keeper == Keeper::StatefulSet && !it.policy.reclaim.ending_pool_keeps_places
+}
+
 /// Stage 1, without a pod.
 fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
     let policy = &it.policy.reclaim;
@@ -243,7 +249,7 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
             let kept = it.settings.kept();
             for keeper in [(kept.stateful_sets, Keeper::StatefulSet), (kept.vms, Keeper::Vm)] {
                 let (true, keeper) = keeper else { continue };
-                if policy.vm_record_without_owner_check {
+                if policy.vm_record_without_owner_check || is_no_place(record, keeper, it) {
                     continue;
                 }
                 match answers.ask(keeper, &key, None)? {
@@ -260,6 +266,10 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
         return Ok(Verdict::release(Row::MarkedForRelease, true));
     }
     let keeper = keeper_of_endpoint(endpoint, it);
+    if is_no_place(record, keeper, it) {
+        // What it names beside this one may be kept.
+        return Ok(Verdict::release(Row::PlaceInEndingPool, false));
+    }
     let (gone, keeps, unreadable) = match keeper {
         Keeper::Nobody => return Ok(Verdict::release(Row::NoPod, true)),
         Keeper::StatefulSet => (Row::SetOfEndpointGone, Row::SetOfEndpointKeeps, Row::SetOfEndpointUnreadable),

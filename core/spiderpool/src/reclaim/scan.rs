@@ -11,7 +11,7 @@ use super::process::Reclaim;
 use super::record::{Judgement, Verdict, judge_record};
 use super::row::Row;
 use super::settle::{Facts, Suspect};
-use super::view::key_of_record;
+use super::view::{RecordView, is_ending, key_of_record};
 use crate::ipam::{has_finalizer, is_terminating, uid_of};
 use crate::join::join_all;
 use crate::leadership::Leadership;
@@ -175,7 +175,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 continue;
             }
             let facts = self.cached_facts(&record.pod, &record.pod_uid);
-            let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
+            let view = RecordView { pool_ends: is_ending(pool), ..facts.view(&record.pod, &record.pod_uid, ip.address(), None) };
             if view.endpoint.there().is_some() {
                 found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
             }

@@ -15,7 +15,7 @@ use super::process::Reclaim;
 use super::record::{Judgement, Verdict, judge_record, keeper_of_endpoint};
 use super::release::{Order, Permission};
 use super::row::Row;
-use super::view::{RecordView, Seen, key_of_record, seen};
+use super::view::{RecordView, Seen, is_ending, key_of_record, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
 use crate::validity::may_run;
 use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
@@ -46,6 +46,15 @@ pub(super) struct Suspect {
     pub(super) over: bool,
 }
 
+/// A record that a suspect has.
+#[derive(Clone, Debug)]
+struct Recorded {
+    pool: Arc<str>,
+    ip: IpAddr,
+    /// As [`RecordView::pool_ends`].
+    pool_ends: bool,
+}
+
 /// What a decision looks at.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
@@ -64,7 +73,7 @@ impl Facts {
     pub(super) fn view<'a>(&'a self, key: &'a str, uid: &'a str, ip: Option<IpAddr>, due: Option<Timestamp>) -> RecordView<'a> {
         let pod = by_ref(&self.pod).map(|pod| &**pod);
         let endpoint = by_ref(&self.endpoint).map(|endpoint| &**endpoint);
-        RecordView { key, uid, ip, pod, endpoint, due }
+        RecordView { key, uid, ip, pod, endpoint, pool_ends: false, due }
     }
 }
 
@@ -174,16 +183,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     ///
     /// # Panics
     /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
-    pub(super) async fn judge(
-        &self,
-        facts: &Facts,
-        (key, uid, ip): (&str, &str, Option<IpAddr>),
-        due: Option<Timestamp>,
-        leading: bool,
-    ) -> Verdict {
+    pub(super) async fn judge(&self, facts: &Facts, record: &RecordView<'_>, leading: bool) -> Verdict {
         let mut answers = Vec::new();
         loop {
-            match self.under(leading, Some(facts), |it| judge_record(&facts.view(key, uid, ip, due), it, &answers)) {
+            match self.under(leading, Some(facts), |it| judge_record(record, it, &answers)) {
                 Judgement::Ask(question) => answers.push(self.ask(&question).await),
                 Judgement::Done(verdict) => return verdict,
                 Judgement::Crash(row) => self.env.crash(row.sentence()),
@@ -203,12 +206,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     }
 
     /// Which of these records the API server has as well.
-    async fn confirmed_records(
-        &self,
-        key: &ObjectKey,
-        uid: &str,
-        known: &[(Arc<str>, IpAddr)],
-    ) -> Result<Vec<(Arc<str>, IpAddr)>, ReclaimError> {
+    async fn confirmed_records(&self, key: &ObjectKey, uid: &str, known: &[(Arc<str>, IpAddr)]) -> Result<Vec<Recorded>, ReclaimError> {
         let mut confirmed = Vec::new();
         let mut read: Option<(Arc<str>, Option<Arc<SpiderIPPool>>)> = None;
         for (name, ip) in known {
@@ -219,7 +217,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             let Some((_, Some(pool))) = &read else { continue };
             let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
             if records.get(*ip).is_some_and(|record| key_of_record(&record.pod).as_ref() == Some(key) && record.pod_uid == uid) {
-                confirmed.push((name.clone(), *ip));
+                confirmed.push(Recorded { pool: name.clone(), ip: *ip, pool_ends: is_ending(pool) });
             }
         }
         Ok(confirmed)
@@ -253,17 +251,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             known.dedup();
         }
         let (records, mut facts, sight) = if trusts {
-            (known, self.cached_facts(without_bare_slash(key), uid), Sight::Cached)
+            let known = known.into_iter().map(|(pool, ip)| Recorded { pool, ip, pool_ends: false });
+            (known.collect(), self.cached_facts(without_bare_slash(key), uid), Sight::Cached)
         } else {
             (self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key, uid).await?, Sight::Confirmed)
         };
         facts.over = suspect.over.then(|| uid.clone());
-        let about_endpoint = records.is_empty().then_some((None, None));
-        let cases = records.iter().map(|(pool, ip)| (Some(pool), Some(*ip))).chain(about_endpoint);
+        let about_endpoint = records.is_empty().then_some(None);
+        let cases = records.iter().map(Some).chain(about_endpoint);
         let (mut what, mut decisive, mut kept, mut endpoint_goes) = (Vec::new(), None::<Verdict>, None::<Verdict>, false);
-        for (pool, ip) in cases {
-            let verdict = self.judge(&facts, (without_bare_slash(key), uid, ip), *due, leading).await;
-            let record = facts.view(without_bare_slash(key), uid, ip, *due);
+        for recorded in cases {
+            let (pool, ip) = (recorded.map(|recorded| &recorded.pool), recorded.map(|recorded| recorded.ip));
+            let pool_ends = recorded.is_some_and(|recorded| recorded.pool_ends);
+            let record = RecordView { pool_ends, ..facts.view(without_bare_slash(key), uid, ip, *due) };
+            let verdict = self.judge(&facts, &record, leading).await;
             let overrules = suspect.cached.filter(|_| sight == Sight::Confirmed && !verdict.release);
             let pool_name = pool.map(|pool| &**pool);
             self.observer.observe(Step::RecordJudged { pool: pool_name, record: &record, verdict: &verdict, sight, overrules });

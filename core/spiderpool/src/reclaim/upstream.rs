@@ -55,8 +55,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             scan.lead_to(&record.pod);
         }
         let leading = scan.leadership.is_leading();
-        let verdict = self.judge(&facts, (&record.pod, &record.pod_uid, ip.address()), None, leading).await;
         let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
+        let verdict = self.judge(&facts, &view, leading).await;
         let sight = Sight::Cached;
         self.observer.observe(Step::RecordJudged { pool: Some(pool), record: &view, verdict: &verdict, sight, overrules: None });
         if verdict.track && leading {

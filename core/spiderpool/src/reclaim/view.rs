@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::SpiderEndpoint;
+use crate::select::is_auto_pool;
+use crate::{SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
 
 /// An object as a decision sees it.
@@ -60,8 +61,15 @@ pub struct RecordView<'a> {
     pub pod: Seen<&'a Pod>,
     /// The endpoint of that name.
     pub endpoint: Seen<&'a SpiderEndpoint>,
+    /// Whether its pool is an auto pool that is being deleted ([`is_ending`]).
+    pub pool_ends: bool,
     /// A deadline that is known from tracing, for a pod that does not say itself when it has ended.
     pub due: Option<Timestamp>,
+}
+
+/// Whether a pool is an auto pool that is being deleted: no pod is given an address of it any more (A §8.6).
+pub(super) fn is_ending(pool: &SpiderIPPool) -> bool {
+    pool.metadata.deletion_timestamp.is_some() && is_auto_pool(pool)
 }
 
 /// The key of a record as that of an object; one without a namespace is in none. `None` = it is no key.

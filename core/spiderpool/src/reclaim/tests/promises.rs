@@ -379,6 +379,19 @@ promises! {
         scene.scan();
         scene.records().is_empty()
     };
+    a_place_keeps_nothing_in_an_auto_pool_that_is_being_deleted, "ending-pool-keeps-places", |scene| {
+        scene.stateful_set(2);
+        scene.endpoint("db-0", "u0", Owner::StatefulSet, &[("p4", "10.0.0.1")]);
+        scene.record("p4", "10.0.0.2", "ns/db-1", "u1");
+        scene.scan();
+        let held = scene.records() == ["u0", "u1"];
+        scene.change("SpiderIPPool", "p4", |pool| {
+            pool["metadata"]["labels"] = json!({"ipam.spidernet.io/owner-application-name": "db"});
+            pool["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        });
+        scene.scan();
+        held && scene.records().is_empty() && scene.is_served("db-0", "u0")
+    };
     the_place_of_an_orphan_is_kept_as_long_as_a_set_of_the_name_wants_it, "orphans-place-freed", |scene| {
         scene.stateful_set(1);
         scene.whole_pod("db-0", "u1", Owner::StatefulSet, "10.0.0.1");

@@ -23,6 +23,8 @@ struct World {
     node: NodeState,
     answer: Answer,
     runs_until: Option<&'static str>,
+    /// Whether the pool of the record is an auto pool that is being deleted.
+    pool_ends: bool,
 }
 
 const NO_CHANGE: fn(&mut ReclaimSettings) = |_| {};
@@ -34,6 +36,7 @@ fn upstream() -> World {
         node: NodeState::Ready { since: None },
         answer: Answer::Invalid,
         runs_until: None,
+        pool_ends: false,
     }
 }
 
@@ -134,7 +137,7 @@ type Told = (&'static str, bool, bool, bool, Option<&'static str>);
 
 /// Makes the decision, and counts its questions.
 fn told(world: World, key: &str, pod: Seen<&Pod>, endpoint: Seen<&SpiderEndpoint>) -> Result<Told, Row> {
-    let record = RecordView { key, uid: "u1", ip: Some("10.0.0.1".parse().unwrap()), pod, endpoint, due: None };
+    let record = RecordView { key, uid: "u1", ip: Some("10.0.0.1".parse().unwrap()), pod, endpoint, pool_ends: world.pool_ends, due: None };
     world.with(|it| {
         let mut answers = Vec::new();
         loop {
@@ -201,6 +204,21 @@ fn s_4_to_s_6_by_the_owner_of_the_endpoint() {
     kruise.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
     expect(of_record(upstream().answering(Valid), Nothing, There(&kruise)), "S-4v", KEEP);
     expect(of_record(hardened().answering(Valid), Nothing, There(&kruise)), "S-6", BOTH);
+}
+
+#[test]
+fn s_4p_the_auto_pool_of_a_place_is_being_deleted() {
+    let ending = |world: World| World { pool_ends: true, ..world.answering(Valid) };
+    let (set, vm) = (endpoint("u1", "StatefulSet"), endpoint("u1", "VirtualMachineInstance"));
+    expect(of_record(ending(hardened()), Nothing, There(&set)), "S-4p", RELEASE);
+    expect(of_record(ending(upstream()), Nothing, There(&set)), "S-4v", KEEP);
+    expect(of_record(ending(hardened()), Nothing, There(&vm)), "S-5v", KEEP);
+    let running = World { runs_until: Some("2026-01-15T12:00:30Z"), ..ending(hardened()) };
+    expect(of_record(running, Nothing, There(&set)), "S-8", KEEP);
+    // Of a record that only has a name the VM of that name is asked about still.
+    let only_sets = ending(hardened()).set(|settings| settings.enable_kubevirt_static_ip = false);
+    expect(of_record(only_sets, Nothing, Nothing), "S-3", RELEASE);
+    expect(of_record(ending(hardened()), Nothing, Nothing), "S-3v", KEEP);
 }
 
 #[test]

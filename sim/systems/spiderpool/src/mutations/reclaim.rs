@@ -69,6 +69,10 @@ pub const ABOUT: &[(&str, &str)] = &[
         "the addresses of a pod that its StatefulSet left behind go when its time is over, though the next set wants them (rule G, P-2)",
     ),
     ("namesake-frees", "a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2)"),
+    (
+        "ending-pool-keeps-places",
+        "a gone pod of a StatefulSet keeps its address in an auto pool that is being deleted, though the next is given none of it (S-4)",
+    ),
     ("ending-vm-frees", "the addresses of a VM go once it is being deleted, though its pod may still run (S-5)"),
     (
         "vm-pod-sought-by-record",

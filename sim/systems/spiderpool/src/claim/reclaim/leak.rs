@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_spiderpool::select::is_auto_pool;
 use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint};
 use jiff::{SignedDuration, Timestamp};
 use kube_sim::cluster::later;
@@ -109,7 +110,7 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
         Some(place) => Some(view.places.gone_since(place)?),
         None => None,
     };
-    let permitted = || view.nodes.since(pod.node()?, |state| state.permits(&view.terms.settings) == Some(true));
+    let permitted = || view.nodes.since(pod.node()?, |state| view.gives_up(state) == Some(true));
     let since = pod.since;
     let (kind, due, event) = match (since.gone, since.ended, since.terminating) {
         (Some(gone), ..) => (Kind::Vanished, end_of_vanished(view, pod, gone), gone),
@@ -135,6 +136,18 @@ pub(super) fn leak_of_record(view: &View, address: IpAddr, record: &PoolIPAlloca
     }
     let due = nobodys_since(view, address, record)?;
     Some(Leak { kind: Kind::Unknown, due, event: due, untraced: false })
+}
+
+/// The leak of a record in an auto pool that is being deleted: a StatefulSet's place keeps nothing there once its pod is gone, as the next
+/// one is given none of it (A §8.6). `None` = it is another pool, or a pod of the name is there: that one gives it up.
+fn leak_of_ending_pool(view: &View, pool: &str, record: &PoolIPAllocation) -> Option<Leak> {
+    let ends = view.pools.get(pool).filter(|pool| is_auto_pool(&pool.object))?.object.metadata.deletion_timestamp.clone()?;
+    let pod = view.pods.get(&record.pod_uid).filter(|pod| pod.gone && matches!(pod.place, Some(Place::Ordinal(..))))?;
+    if view.pods.named(&record.pod).is_some() {
+        return None;
+    }
+    let event = sim_time(ends.0).max(view.pods.emptied(&record.pod));
+    Some(Leak { kind: Kind::Abandoned, due: event.max(end_of_vanished(view, pod, pod.since.gone?)), event, untraced: true })
 }
 
 /// Since when nobody has had a right to the record of a pod that nobody has ever seen; `None` = somebody has. All that is left of such a
@@ -224,7 +237,7 @@ pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, I
         if !is_named || in_use || (view.changes.touched(*address) && !invented()) {
             return None;
         }
-        let leak = leak_of_record(view, *address, &holder.record)?;
+        let leak = leak_of_record(view, *address, &holder.record).or_else(|| leak_of_ending_pool(view, pool, &holder.record))?;
         Some((leak, holder.since.map_or(SimTime::ZERO, |said| said.at)))
     };
     let of_all = view.pools.of_uid(uid).iter().filter_map(|own| Some((leaked(own)?, own.0.clone(), own.1)));
@@ -233,7 +246,11 @@ pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, I
     // What was held up on its way comes when tracing of the pod is over (A W22, GL4).
     let is_late = view.replicas.untraced_since(uid).is_some_and(|over| over < since);
     let since = readable.map_or(since, |until| until.max(since));
-    Some((Leak { due: leak.due.max(since), event: leak.event.max(since), untraced: readable.is_some() || is_late, ..leak }, pool, address))
+    Some((
+        Leak { due: leak.due.max(since), event: leak.event.max(since), untraced: leak.untraced || readable.is_some() || is_late, ..leak },
+        pool,
+        address,
+    ))
 }
 
 /// Whether anybody reclaims who is not lost for good.

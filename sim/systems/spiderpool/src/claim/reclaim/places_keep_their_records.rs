@@ -1,11 +1,13 @@
 //! G GS4, GS5: places keep what they have.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use ipam_spiderpool::SpiderEndpoint;
+use ipam_spiderpool::select::is_auto_pool;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
 use sim_config::time::SimTime;
 
-use super::super::view::{Announced, EventMask, Place, Pod, Seen, View, addresses_of, has_ips, is_of_set, sim_time, uid_of};
+use super::super::view::{Announced, EventMask, Place, Pod, PoolChange, Seen, View, addresses_of, has_ips, is_of_set, sim_time, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, is_marked, violated, without_ips};
 
@@ -14,7 +16,7 @@ use super::{ends, is_marked, violated, without_ips};
 ///
 /// A place that was gone since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose endpoint was
 /// marked while it was gone: that release is finished. A place whose later pod answers on other addresses, or did when the replica asked
-/// for it, does not need the old one (U-1). What an orphan was given for the first time goes with it, also if a StatefulSet has adopted
+/// for it, does not need the old one (U-1), and no later pod is given an address of an auto pool that is being deleted (S-4). What an orphan was given for the first time goes with it, also if a StatefulSet has adopted
 /// it since: its endpoint says whose it was then, and once it is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by
 /// `empty-pod-ips-means-gone`, `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`,
 /// `vm-record-without-owner-check` and `scan-trusts-cached-pod`. It does not see places that the settings take for ordinary pods.
@@ -35,7 +37,11 @@ impl IpamClaim for PlacesKeepTheirRecords {
                     let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
                     let endpoint = view.endpoints.get(&before.pod).filter(|endpoint| uid_of(endpoint) == uid);
                     let over = endpoint.is_some_and(|endpoint| is_marked(endpoint) || goes_with_orphan(view, uid, endpoint));
-                    if over || !is_kept(view, place, announced) || serves_otherwise(view, uid, place, address, read(announced)) {
+                    if over
+                        || ends_with_its_pool(view, change, uid, place)
+                        || !is_kept(view, place, announced)
+                        || serves_otherwise(view, uid, place, address, read(announced))
+                    {
                         continue;
                     }
                     violated(findings, without_ips(view, uid, announced), view.changes.touched(address), || {
@@ -66,6 +72,12 @@ impl IpamClaim for PlacesKeepTheirRecords {
             _ => {}
         }
     }
+}
+
+/// Whether a record goes with its pod, because no pod is given an address of its auto pool any more, which is being deleted (A §8.6).
+fn ends_with_its_pool(view: &View, change: &PoolChange, uid: &str, place: &Place) -> bool {
+    let is_ending = |pool: &Arc<SpiderIPPool>| pool.metadata.deletion_timestamp.is_some() && is_auto_pool(pool);
+    matches!(place, Place::Ordinal(..)) && change.before.as_ref().is_some_and(is_ending) && view.pods.get(uid).is_none_or(|pod| pod.gone)
 }
 
 /// The place of a pod. Of an orphan it is left open: the write that is judged may be the one that takes away what says so.
@@ -124,6 +136,7 @@ mod tests {
     use std::time::Duration;
 
     use ipam_spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_NAME;
     use k8s_openapi::api::apps::v1::StatefulSet;
     use kube_machinery::ObjectKey;
     use serde_json::json;
@@ -166,6 +179,27 @@ mod tests {
             assert_eq!(stage.excuses(), [None], "the mark, and then what follows from it");
             assert!(stage.detail()[0].contains("is marked by spiderpool-controller-0"), "{:?}", stage.detail());
         });
+    }
+
+    #[test]
+    fn a_place_keeps_nothing_in_an_auto_pool_that_is_being_deleted() {
+        for (is_auto, ends, excuses) in [(true, true, vec![]), (true, false, vec![None]), (false, true, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                stage.pod_gone("ns/web-1");
+                stage.endpoint_gone(stage.kubelet, "ns/web-1");
+                if is_auto {
+                    stage.change_pool(stage.replicas[0], "p", |pool| {
+                        pool.metadata.labels.get_or_insert_default().insert(LABEL_OWNER_APPLICATION_NAME.to_owned(), "web".to_owned());
+                    });
+                }
+                if ends {
+                    stage.terminate_pool(stage.person, "p");
+                }
+                reclaim(stage, 0);
+                assert_eq!(stage.excuses(), excuses, "auto pool: {is_auto}, being deleted: {ends}");
+            });
+        }
     }
 
     #[test]

@@ -119,6 +119,18 @@ impl View {
         self.runs_without_ips(uid, announced).then_some(EMPTY_POD_IPS)
     }
 
+    /// Whether pods that end on a node in this state give up their addresses, as the settings say; `None` = the node is of no kind. Read
+    /// once more: what a replica makes of the switches is what claims judge.
+    pub(in super::super) fn gives_up(&self, state: NodeState) -> Option<bool> {
+        let settings = &self.terms.settings;
+        let is_on = match state {
+            NodeState::Ready { .. } => settings.on_ready_node,
+            NodeState::NotReady => settings.on_not_ready_node,
+            NodeState::Gone | NodeState::Unreadable => return None,
+        };
+        Some(settings.terminating && is_on)
+    }
+
     /// Whether the node of a terminating pod, in a state that a replica can have seen, lets the pod be given up: it is not ready, or was
     /// all the time, or is again for as long as a kubelet that learns only now may take: what the containers have, twice, and the
     /// additional delay.
@@ -129,7 +141,7 @@ impl View {
         let Some(asked) = meta.deletion_timestamp.as_ref().map(|time| later(time.0, -stated)) else { return false };
         let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
         let bound = |since| later(later(since, of_containers(stated) * 2), settings.grace_delay);
-        self.nodes.states_since(node, shown).filter(|state| state.permits(settings) == Some(true)).any(|state| match state {
+        self.nodes.states_since(node, shown).filter(|state| self.gives_up(*state) == Some(true)).any(|state| match state {
             NodeState::Ready { since: Some(since) } if since > asked => self.is_past(bound(since), by, announced),
             _ => true,
         })

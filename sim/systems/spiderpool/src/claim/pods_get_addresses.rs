@@ -46,7 +46,8 @@ impl IpamClaim for PodsGetAddresses {
     }
 }
 
-fn is_in_reach(view: &View, pod: &Pod) -> bool {
+/// Whether somebody can serve a pod: its node is there, and can be reached.
+pub(super) fn is_in_reach(view: &View, pod: &Pod) -> bool {
     let lost: &BTreeSet<String> = &view.out_of_reach.names;
     pod.node().is_some_and(|node| !lost.contains(node)) && !view.out_of_reach.pods.contains(&*pod.key)
 }
@@ -80,7 +81,7 @@ fn is_orphan(view: &View, pod: &Pod) -> bool {
     let mut owners = pod.object.metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return false };
     let is_kubernetes = matches!(owner.api_version.as_str(), "apps/v1" | "batch/v1");
-    is_kubernetes && view.applications.knows(&owner.kind) && view.applications.of_uid(&owner.uid).is_none()
+    is_kubernetes && view.applications.knows(&owner.api_version, &owner.kind) && view.applications.of_uid(&owner.uid).is_none()
 }
 
 /// Whether the pools of a family that a request tried have an address for each NIC that it tried them for. What it got for some of

@@ -44,11 +44,13 @@ pub enum Opinion {
     Differs(Arc<str>),
 }
 
-/// What the hardened rules say of a selection, whatever the deviations of the run. That a pool without a free address stays a
-/// candidate is no fault: it is found out when it is asked.
+/// What the hardened rules say of a selection, whatever the deviations of the run. Only with `capacity-not-filtered` it is no fault that a
+/// pool without a free address stays a candidate: it is found out when it is asked.
 pub fn opinion(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopController, selection: &Selection) -> Opinion {
     let mut answer = answer(cluster, request, controller, &Policy::hardened());
-    answer.forgive_capacity(selection);
+    if request.policy.capacity_not_filtered {
+        answer.forgive_capacity(selection);
+    }
     match answer.difference(selection) {
         None => Opinion::Agrees,
         Some((true, why)) => Opinion::OtherOrder(Arc::from(why)),

@@ -219,6 +219,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ReclaimCoverage::ReclaimHasNoRoom)),
     },
     ClaimDef {
+        name: "a-pod-without-addresses-is-reclaimed",
+        kind: Kind::Reachable,
+        about: "a scan takes from a running pod what its status does not name, as a setting lets it",
+        reference: Some("G EX3"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ReclaimCoverage::APodWithoutAddressesIsReclaimed)),
+    },
+    ClaimDef {
         name: "leadership-of-reclaim-changes-hands",
         kind: Kind::Sometimes,
         about: "another replica leads than before",

@@ -22,6 +22,8 @@ pub(crate) enum ReclaimCoverage {
     AStandbyScansAndReleases,
     /// The database, or the way to the executors, has no room.
     ReclaimHasNoRoom,
+    /// A replica takes from a pod that runs what its status does not name, as a setting lets it.
+    APodWithoutAddressesIsReclaimed,
 }
 
 impl IpamClaim for ReclaimCoverage {
@@ -45,6 +47,17 @@ impl IpamClaim for ReclaimCoverage {
             Self::AnAddressIsReclaimedByAScan => removed_by(|by| by != Releaser::Trace, false),
             Self::AStandbyScansAndReleases => removed_by(|by| by != Releaser::Trace, true),
             Self::ReclaimHasNoRoom => matches!(seen, Seen::Reclaim(_, ReclaimNote::Full { .. })),
+            Self::APodWithoutAddressesIsReclaimed => {
+                let Seen::Pool(change) = seen else { return };
+                let mut taken = change.edits.iter().filter_map(|edit| edit.taken());
+                change.by_replica
+                    && taken.any(|(address, before)| {
+                        let uid = &*before.pod_uid;
+                        let announced = view.replicas.announced(change.said.by, &change.pool, address, uid).map(|announced| &**announced);
+                        // One whose grace is over loses them in any case.
+                        view.has_right(uid, change.said.by, announced) && view.runs_without_ips(uid, announced)
+                    })
+            }
         };
         if holds {
             findings.held();
@@ -155,9 +168,9 @@ impl IpamClaim for TheApiServerRefusesARelease {
 
 #[cfg(test)]
 mod tests {
-    use ipam_spiderpool::reclaim::Target;
+    use ipam_spiderpool::reclaim::{ReclaimSettings, Target};
 
-    use super::super::super::testing::{Stage, ip, on_stage};
+    use super::super::super::testing::{Stage, ip, on_stage, on_stage_with};
     use super::*;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -201,6 +214,25 @@ mod tests {
             |stage| remove(stage, Releaser::Scan, true),
         );
         holds("a-standby-scans-and-releases", |stage| remove(stage, Releaser::Scan, true), |stage| remove(stage, Releaser::Scan, false));
+    }
+
+    #[test]
+    fn a_pod_that_runs_without_addresses_is_one_where_the_setting_is_on() {
+        for on in [true, false] {
+            let set = |settings: &mut ReclaimSettings| settings.running_without_ips = on;
+            on_stage_with("a-pod-without-addresses-is-reclaimed", set, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
+                stage.add("ns/a", "a", FIRST);
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert!(!stage.held(), "it names one");
+                stage.pod_is("ns/a", "Running", None);
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!(stage.held(), on);
+            });
+        }
     }
 
     #[test]

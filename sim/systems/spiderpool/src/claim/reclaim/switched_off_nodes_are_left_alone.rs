@@ -9,9 +9,9 @@ use super::violated;
 /// A replica of the controller removes no record of a pod that is there, has no place of its own, and is terminating or has ended, on a
 /// node of a kind that is switched off.
 ///
-/// Whether the node is ready is judged at any revision that the decision could see: from what the replica had been shown when it judged
-/// the pod, up to the write. A node that is gone is of no kind. Broken by `node-judged-once` and `empty-pod-ips-means-gone`. It does not
-/// see pods whose object is gone: for them the switches say nothing.
+/// Whether the node is ready is judged at any revision that the API server can have answered with: from when the replica asked for the
+/// node, up to the write; for who did not ask, at the write alone (D §1.3.3). A node that is gone is of no kind. Broken by
+/// `node-judged-once` and `empty-pod-ips-means-gone`. It does not see pods whose object is gone: for them the switches say nothing.
 pub(crate) struct SwitchedOffNodesAreLeftAlone;
 
 impl IpamClaim for SwitchedOffNodesAreLeftAlone {
@@ -30,9 +30,8 @@ impl IpamClaim for SwitchedOffNodesAreLeftAlone {
             let Some(node) = pod.node().filter(|_| pod.is_terminating() || has_ended(&pod.object)) else { continue };
             findings.exercised();
             let announced = view.replicas.announced(change.said.by, &change.pool, address, uid);
-            let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
-            let settings = &view.terms.settings;
-            if view.nodes.states_since(node, shown).any(|state| state.permits(settings) != Some(false)) {
+            let asked = announced.map_or(u64::MAX, |announced| announced.node);
+            if view.nodes.states_since(node, asked).any(|state| view.gives_up(state) != Some(false)) {
                 continue;
             }
             violated(findings, None, view.changes.touched(address), || {
@@ -61,23 +60,24 @@ fn in_words(state: NodeState) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::testing::{Stage, on_stage_with};
+    use ipam_spiderpool::reclaim::ReclaimSettings;
     use k8s_openapi::api::core::v1::Node;
 
     const CLAIM: &str = "switched-off-nodes-are-left-alone";
 
     fn staged(ready: bool, test: impl FnOnce(&mut Stage)) {
-        on_stage_with(
-            CLAIM,
-            |settings| (settings.on_ready_node, settings.on_not_ready_node) = (true, false),
-            |stage| {
-                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-                stage.node_is("node-0", ready);
-                stage.deliver::<Node>(stage.replicas[0]);
-                stage.pod("ns/a", "a");
-                stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
-                test(stage);
-            },
-        );
+        staged_with(|settings| (settings.on_ready_node, settings.on_not_ready_node) = (true, false), ready, test);
+    }
+
+    fn staged_with(set: fn(&mut ReclaimSettings), ready: bool, test: impl FnOnce(&mut Stage)) {
+        on_stage_with(CLAIM, set, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.node_is("node-0", ready);
+            stage.deliver::<Node>(stage.replicas[0]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            test(stage);
+        });
     }
 
     fn reclaim(stage: &mut Stage) {
@@ -98,29 +98,30 @@ mod tests {
     }
 
     #[test]
+    fn the_switch_of_all_terminating_pods_is_one_for_each_kind_of_node() {
+        for ready in [true, false] {
+            let off = |settings: &mut ReclaimSettings| settings.terminating = false;
+            staged_with(off, ready, |stage| {
+                stage.terminate_with("ns/a", 1);
+                reclaim(stage);
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true), "ready: {ready}");
+            });
+        }
+    }
+
+    #[test]
     fn a_flip_that_the_decision_could_not_see_is_no_violation() {
-        staged(true, |stage| {
-            stage.terminate_with("ns/a", 1);
-            stage.node_is("node-0", false);
-            reclaim(stage);
-            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
-        });
-        staged(true, |stage| {
-            stage.terminate_with("ns/a", 1);
-            stage.node_is("node-0", false);
-            stage.deliver::<Node>(stage.replicas[0]);
-            reclaim(stage);
-            assert_eq!(stage.excuses(), [None]);
-        });
-        staged(true, |stage| {
-            stage.terminate_with("ns/a", 1);
-            let (pod, uid) = ("ns/a".into(), "a".into());
-            stage.reclaims(stage.replicas[0], crate::workload::ReclaimNote::Fired { pod, uid });
-            stage.node_is("node-0", false);
-            stage.deliver::<Node>(stage.replicas[0]);
-            reclaim(stage);
-            assert_eq!(stage.excuses(), [], "it was judged before");
-        });
+        for asks in [false, true] {
+            staged(true, |stage| {
+                stage.terminate_with("ns/a", 1);
+                stage.node_is("node-0", false);
+                if asks {
+                    stage.asks::<Node>(stage.replicas[0], &kube_machinery::ObjectKey::cluster("node-0"));
+                }
+                reclaim(stage);
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true), "a cache may show it as ready; asks: {asks}");
+            });
+        }
         staged(true, |stage| {
             stage.terminate_with("ns/a", 1);
             stage.asks::<Node>(stage.replicas[0], &kube_machinery::ObjectKey::cluster("node-0"));

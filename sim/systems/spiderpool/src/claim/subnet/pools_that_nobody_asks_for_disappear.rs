@@ -1,6 +1,6 @@
 //! A L6: pools that nobody asks for any more go.
 
-use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
+use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
 use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{Pool, View, label};
@@ -29,7 +29,7 @@ impl IpamClaim for PoolsThatNobodyAsksForDisappear {
 
 fn why(view: &View, name: &str, pool: &Pool) -> Option<&'static str> {
     let text = |key| label(&pool.object, key);
-    let goes = text(LABEL_IPPOOL_RECLAIM) == Some("true") && view.applications.knows(text(LABEL_OWNER_APPLICATION_KIND)?);
+    let goes = text(LABEL_IPPOOL_RECLAIM) == Some("true") && wishes::is_of_known_kind(view, &pool.object);
     if !goes || !is_auto_pool(&pool.object) || view.changes.touched_pool(name) || subnet_of(view, name).is_none() {
         return None;
     }

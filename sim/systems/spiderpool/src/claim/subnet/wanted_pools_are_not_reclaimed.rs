@@ -13,7 +13,8 @@ use super::{subnet_of, wishes};
 /// How long before a deletion the read of the workload lies at the most on which it was decided.
 const DECIDES_WITHIN: Duration = Duration::from_secs(30);
 
-/// No replica of the controller deletes an auto pool while the workload for which it was made is there and has asked for it for some time.
+/// No replica of the controller deletes an auto pool while the workload for which it was made is there and has asked for it for some time,
+/// nor one that was made for a workload of a kind that nobody knows: nobody can tell what became of that.
 ///
 /// Broken by `auto-pool-reclaim-trusts-cache`. A subnet that is being deleted takes all its pools with it.
 pub(crate) struct WantedPoolsAreNotReclaimed;
@@ -36,6 +37,12 @@ impl IpamClaim for WantedPoolsAreNotReclaimed {
         }
         findings.exercised();
         let Some((name, application)) = label(before, LABEL_OWNER_APPLICATION_UID).and_then(|uid| view.applications.of_uid(uid)) else {
+            if !wishes::is_of_known_kind(view, before) {
+                findings.violated(|| {
+                    let line = format!("pool {} is deleted, and nobody knows what became of its workload", change.pool);
+                    vec![line, view.story_of_write(change)]
+                });
+            }
             return;
         };
         let settled = application.changed + DECIDES_WITHIN < view.at;
@@ -51,6 +58,8 @@ impl IpamClaim for WantedPoolsAreNotReclaimed {
 
 #[cfg(test)]
 mod tests {
+    use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_GV;
+
     use super::super::super::testing::{Stage, on_stage};
     use super::*;
 
@@ -79,6 +88,19 @@ mod tests {
             stage.application("u", 1, None);
             stage.terminate_pool(stage.replicas[0], "auto");
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn the_pool_of_a_workload_that_nobody_knows_stays() {
+        staged(|stage| {
+            stage.application_gone();
+            stage.change_pool(stage.replicas[0], "auto", |pool| {
+                let group_version = "example.com_v1".to_owned();
+                pool.metadata.labels.get_or_insert_default().insert(LABEL_OWNER_APPLICATION_GV.to_owned(), group_version);
+            });
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });
     }
 

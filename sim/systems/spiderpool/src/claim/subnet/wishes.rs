@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
-use ipam_spiderpool::owner_label::subnet_of;
+use ipam_spiderpool::owner_label::{application_version_of, subnet_of};
 use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::subnet::Demand;
 
@@ -28,10 +28,15 @@ pub(super) fn wants(view: &View, uid: &str, pool: &SpiderIPPool) -> Option<Optio
     of(view, application).map(|demands| Some(demands.iter().any(|demand| is_for(pool, demand))))
 }
 
+/// Whether the workload of an auto pool is of a kind that is known here.
+pub(super) fn is_of_known_kind(view: &View, pool: &SpiderIPPool) -> bool {
+    let kind = application_version_of(pool).zip(label(pool, LABEL_OWNER_APPLICATION_KIND));
+    kind.is_some_and(|(api_version, kind)| view.applications.knows(&api_version, kind))
+}
+
 /// Whether the workload of an auto pool is of a kind that is known here, and is not there.
 pub(super) fn is_of_nobody(view: &View, pool: &SpiderIPPool) -> bool {
-    let is_known = label(pool, LABEL_OWNER_APPLICATION_KIND).is_some_and(|kind| view.applications.knows(kind));
-    is_known && label(pool, LABEL_OWNER_APPLICATION_UID).is_none_or(|uid| view.applications.of_uid(uid).is_none())
+    is_of_known_kind(view, pool) && label(pool, LABEL_OWNER_APPLICATION_UID).is_none_or(|uid| view.applications.of_uid(uid).is_none())
 }
 
 /// The pools of a workload that are what it asks for, with their names.

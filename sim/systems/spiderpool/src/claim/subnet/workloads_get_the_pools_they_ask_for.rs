@@ -1,14 +1,20 @@
 //! A L5: workloads get the pools that they ask for.
 
+use std::sync::Arc;
+
 use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::subnet::Demand;
+use ipam_spiderpool::{PoolIPAllocation, RecordKey, SpiderEndpoint};
+use kube_machinery::controller_of;
 
-use super::super::view::{Application, View, records_of};
+use super::super::pods_get_addresses::is_in_reach;
+use super::super::view::{Application, Place, Pool, View, addresses_of, records_of, uid_of};
 use super::super::{IpamClaim, told};
 use super::wishes;
 
 /// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by
-/// addresses that pods have, and smaller or missing only if the subnet has too few that nobody has or reserves.
+/// addresses that pods have, and smaller or missing only if the subnet has too few that nobody has or reserves. What a pool that is being
+/// deleted holds only for pods that are gone counts as had by nobody, as soon as pods of the workload have their places.
 ///
 /// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents make when a
 /// pod comes, nor for a subnet that is not there or is being deleted, nor while a pool of the workload is being deleted.
@@ -37,7 +43,12 @@ fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<Stri
     let mut pools = wishes::pools(view, application.uid(), demand).peekable();
     let Some((name, pool)) = pools.next() else {
         let room = wishes::room(view, subnet, "", &IpSet::default()).count();
-        return (room >= wanted).then(|| format!("there is none, and {} has {room} addresses for {wanted}", demand.subnet));
+        if room >= wanted {
+            return Some(format!("there is none, and {} has {room} addresses for {wanted}", demand.subnet));
+        }
+        let left = left_behind(view, application, demand);
+        let why = || format!("there is none, and {left} addresses of {} are only held for pods that are gone", demand.subnet);
+        return (room + left >= wanted).then(why);
     };
     if pool.is_terminating() || pools.any(|(_, pool)| pool.is_terminating()) || pool.object.spec.subnet != subnet.object.spec.subnet {
         return None;
@@ -55,6 +66,28 @@ fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<Stri
         .collect();
     let unused = has.difference(&recorded).count();
     (count > wanted && unused > 0).then(|| format!("{name} has {count} addresses, not {wanted}, and nobody has {unused} of them"))
+}
+
+/// How many addresses are in pools that are being deleted and hold records only of pods that are gone, whose places pods of the workload
+/// have by now: who finds no pool gives back what its predecessor has there, as its endpoint says (A §8.6).
+fn left_behind(view: &View, application: &Application, demand: &Demand) -> u128 {
+    let is_left = |name: &str, (key, record): (&RecordKey, &PoolIPAllocation)| {
+        let Some((_, pod)) = view.pods.named(&record.pod) else { return false };
+        let owner = controller_of(&pod.object.metadata).map(|owner| owner.uid.as_str());
+        let is_successor = owner == Some(application.uid()) && matches!(pod.place, Some(Place::Ordinal(..)));
+        let is_gone = view.pods.get(&record.pod_uid).is_none_or(|pod| pod.gone);
+        let names = |endpoint: &SpiderEndpoint| {
+            let is_it = |(_, pool, address)| pool == name && key.address() == Some(address);
+            uid_of(endpoint) == record.pod_uid && addresses_of(endpoint).any(is_it)
+        };
+        let is_named = view.endpoint_of(pod).is_some_and(|(endpoint, _)| names(endpoint));
+        is_gone && is_successor && pod.is_alive() && is_in_reach(view, pod) && is_named
+    };
+    let goes = |(name, pool): &(&Arc<str>, &Pool)| {
+        let is_of_before = wishes::is_for(&pool.object, demand) && wishes::is_of_nobody(view, &pool.object);
+        is_of_before && pool.is_terminating() && pool.records().iter().all(|record| is_left(name, record))
+    };
+    view.pools.iter().filter(goes).filter_map(|(_, pool)| pool.listed()).map(|has| has.count()).sum()
 }
 
 #[cfg(test)]
@@ -101,6 +134,26 @@ mod tests {
             stage.pool_gone(stage.person, "manual");
             stage.application("u", 3, None);
             assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn what_only_pods_that_are_gone_have_in_a_pool_that_goes_is_waited_for_once_their_places_are_taken() {
+        staged(|stage| {
+            let by = stage.replicas[0];
+            stage.set_aside(by, "s", "old", &["10.0.0.1-10.0.0.8"]);
+            stage.auto_pool(by, "old", "before", &["10.0.0.1-10.0.0.8"]);
+            stage.static_pod_of("ns/app-0", "a", "before");
+            stage.record(stage.agent, "old", "10.0.0.1", "ns/app-0", "a");
+            stage.endpoint(stage.agent, "ns/app-0", "a", &[("eth0", "old", "10.0.0.1")]);
+            stage.terminate_pool(stage.person, "old");
+            assert_eq!(stage.pending(), None, "its pod is there");
+            stage.pod_gone("ns/app-0");
+            assert_eq!(stage.pending(), None, "nobody is there who would give it back");
+            stage.static_pod_of("ns/app-0", "b", "u");
+            assert!(stage.pending().unwrap().ends_with("there is none, and 8 addresses of s are only held for pods that are gone"));
+            stage.record(stage.agent, "old", "10.0.0.2", "ns/other", "c");
+            assert_eq!(stage.pending(), None, "another has an address of it, too");
         });
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::{FxHashMap, Object};
-use kube_sim::kinds::kruise::CloneSet;
+use kube_sim::kinds::kruise::{self, CloneSet};
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::{Obj, typed_ref};
 use sim_config::time::SimTime;
@@ -19,6 +19,7 @@ use sim_config::time::SimTime;
 /// How to read a workload of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
+    api_version: &'static str,
     kind: &'static str,
     demands: fn(&Obj, &Settings) -> Option<Vec<Demand>>,
     uid: fn(&Obj) -> Option<&str>,
@@ -27,15 +28,16 @@ struct Reader {
 }
 
 fn reader<K: AppKind>() -> Reader {
-    Reader { demands: |object, settings| typed_ref::<K>(&**object).demands(settings).ok(), ..stranger::<K>(K::KIND) }
+    Reader { demands: |object, settings| typed_ref::<K>(&**object).demands(settings).ok(), ..stranger::<K>(K::API_VERSION, K::KIND) }
 }
 
 /// The same for a kind of which nobody can tell what it asks for: only whether it is there.
-fn stranger<K: Object>(kind: &'static str) -> Reader {
+fn stranger<K: Object>(api_version: &'static str, kind: &'static str) -> Reader {
     fn meta<K: Object>(object: &Obj) -> &ObjectMeta {
         typed_ref::<K>(&**object).meta()
     }
     Reader {
+        api_version,
         kind,
         demands: |_, _| None,
         uid: |object| meta::<K>(object).uid.as_deref(),
@@ -100,7 +102,7 @@ impl Applications {
             (registry.id::<DaemonSet>(), reader::<DaemonSet>()),
             (registry.id::<Job>(), reader::<Job>()),
             (registry.id::<CronJob>(), reader::<CronJob>()),
-            (registry.id::<CloneSet>(), stranger::<CloneSet>("CloneSet")),
+            (registry.id::<CloneSet>(), stranger::<CloneSet>(kruise::API_VERSION, "CloneSet")),
         ];
         Self { readers, by_name: BTreeMap::new(), by_uid: FxHashMap::default(), pools: FxHashMap::default() }
     }
@@ -116,9 +118,9 @@ impl Applications {
         self.by_name.get(key).map(|application| (&key.1, application))
     }
 
-    /// Whether workloads of a kind are known here.
-    pub(in super::super) fn knows(&self, kind: &str) -> bool {
-        self.readers.iter().any(|(_, reader)| reader.kind == kind)
+    /// Whether workloads of a kind are known here. Other API groups have kinds of the same name.
+    pub(in super::super) fn knows(&self, api_version: &str, kind: &str) -> bool {
+        self.readers.iter().any(|(_, reader)| (reader.api_version, reader.kind) == (api_version, kind))
     }
 
     /// The names of the auto pools that name a workload's UID.

@@ -271,8 +271,8 @@ impl View {
             }
             EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.nodes => {
                 if self.is_replica(client) {
-                    let shown = self.agents.shown(client, Shown::Nodes);
-                    self.replicas.asks_for_node(self.said(client), key.as_str(), shown);
+                    let (revision, shown) = (self.nodes.revision(key.as_str()), self.agents.shown(client, Shown::Nodes));
+                    self.replicas.asks_for_node(self.said(client), key.as_str(), revision, shown);
                 }
                 None
             }
@@ -564,8 +564,8 @@ impl View {
                 };
                 let whose: Vec<_> = what.iter().map(whose).collect();
                 let (by, key, what, clock) = (*by, key.clone(), what.clone(), self.clock(said.by));
-                let announced =
-                    Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes: 0, decided: 0, read: said.at };
+                let (nodes, node, decided, read) = (0, u64::MAX, 0, said.at);
+                let announced = Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes, node, decided, read };
                 let shown = shown(self);
                 self.replicas.announces(announced, shown, &whose);
             }

@@ -25,6 +25,11 @@ impl Nodes {
         self.0.get(name).and_then(|eras| eras.last()).map_or(NodeState::Gone, |era| era.state)
     }
 
+    /// The revision with which the present state of a node began; 0 if nobody has seen it.
+    pub(in super::super) fn revision(&self, name: &str) -> u64 {
+        self.0.get(name).and_then(|eras| eras.last()).map_or(0, |era| era.revision)
+    }
+
     /// The states of a node that somebody can have seen who had been shown everything up to revision `shown`, until now.
     pub(in super::super) fn states_since(&self, name: &str, shown: u64) -> impl Iterator<Item = NodeState> {
         let eras = self.0.get(name).map_or(&[][..], Vec::as_slice);

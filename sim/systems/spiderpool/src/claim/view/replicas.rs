@@ -17,7 +17,7 @@ use super::Said;
 const DECIDES_WITHIN: Duration = Duration::from_secs(60);
 
 /// The same for the read of a node: a few requests.
-const JUDGES_WITHIN: Duration = Duration::from_secs(15);
+const JUDGES_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a replica may take between its question about a pod and the announcement of what follows from it: as long as the answer.
 const READS_WITHIN: Duration = Duration::from_secs(5);
@@ -41,6 +41,8 @@ pub(in super::super) struct Announced {
     pub(in super::super) clock: Timestamp,
     /// Up to which revision it had surely been shown the nodes when it judged, or asked for the node.
     pub(in super::super) nodes: u64,
+    /// The revision of the node when it asked the API server for it; [`u64::MAX`] = it did not.
+    pub(in super::super) node: u64,
     /// The first moment of which it can have known who keeps the addresses: when it asked for that.
     pub(in super::super) decided: u64,
     /// The first time of which it can have known the pods: when it asked for one.
@@ -73,6 +75,16 @@ struct Read {
     at: Duration,
 }
 
+/// A question about a node.
+#[derive(Clone, Copy, Debug)]
+struct NodeRead {
+    read: Read,
+    /// Up to which revision it had been shown all nodes by then.
+    shown: u64,
+    /// The revision of this one, by which its answer is no older.
+    revision: u64,
+}
+
 /// What is known of a replica; of its present life only, but for how long it stood still.
 #[derive(Debug, Default)]
 struct Replica {
@@ -88,8 +100,8 @@ struct Replica {
     reads: FxHashMap<Arc<str>, Vec<Read>>,
     /// By pod, when it asked for it lately.
     pod_reads: FxHashMap<Arc<str>, Vec<(Read, SimTime)>>,
-    /// By node, what it had been shown of all nodes when it asked for this one lately.
-    node_reads: FxHashMap<Arc<str>, Vec<(Read, u64)>>,
+    /// By node, when it asked for it lately.
+    node_reads: FxHashMap<Arc<str>, Vec<NodeRead>>,
     /// By UID, what it had been shown of the nodes when it last judged the pod.
     judged: FxHashMap<Arc<str>, u64>,
     /// By UID, when it last announced a release.
@@ -253,17 +265,17 @@ impl Replicas {
         }
     }
 
-    /// A replica asks for a node, having been shown the nodes up to a revision.
-    pub(super) fn asks_for_node(&mut self, said: Said, node: &str, shown: u64) {
+    /// A replica asks for a node, which has a revision, having been shown the nodes up to another one.
+    pub(super) fn asks_for_node(&mut self, said: Said, node: &str, revision: u64, shown: u64) {
         let Some(replica) = self.by_process.get_mut(&said.by) else { return };
         let now = replica.own_time(said.at);
-        let read = (Read { moment: said.moment, at: now }, shown);
+        let asked = NodeRead { read: Read { moment: said.moment, at: now }, shown, revision };
         match replica.node_reads.get_mut(node) {
             Some(reads) => {
-                reads.retain(|(read, _)| read.at + JUDGES_WITHIN >= now);
-                reads.push(read);
+                reads.retain(|asked| asked.read.at + JUDGES_WITHIN >= now);
+                reads.push(asked);
             }
-            None => drop(replica.node_reads.insert(node.into(), vec![read])),
+            None => drop(replica.node_reads.insert(node.into(), vec![asked])),
         }
     }
 
@@ -348,8 +360,10 @@ impl Replicas {
             let read = pod_reads.filter(|(read, _)| read.at + READS_WITHIN >= now).map(|(_, at)| *at).min();
             announced.read = announced.read.min(read.unwrap_or(at));
             let node_reads = node.as_ref().and_then(|node| replica.node_reads.get(node)).into_iter().flatten();
-            let read = node_reads.filter(|(read, _)| read.at + JUDGES_WITHIN >= now).map(|(_, shown)| *shown).min();
-            announced.nodes = announced.nodes.min(read.unwrap_or(shown));
+            for asked in node_reads.filter(|asked| asked.read.at + JUDGES_WITHIN >= now) {
+                announced.nodes = announced.nodes.min(asked.shown);
+                announced.node = announced.node.min(asked.revision);
+            }
             announced.nodes = announced.nodes.min(replica.judged.get(&target.uid).copied().unwrap_or(shown));
             let before = replica.last.get(&target.uid).copied().unwrap_or(0);
             let reads = owner.as_ref().and_then(|owner| replica.reads.get(owner)).into_iter().flatten();

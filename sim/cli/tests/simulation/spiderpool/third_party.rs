@@ -45,6 +45,22 @@ always = ["no-address-has-two-live-sandboxes", "no-address-is-recorded-twice", "
 eventually = [{ claim = "pods-get-addresses", within = "2m" }, { claim = "records-equal-endpoints", within = "2m" }]
 "#;
 
+/// One pod at most; it goes after two minutes, and its workload is nowhere.
+#[test]
+fn the_pool_of_a_workload_that_nobody_knows_stays() {
+    let text = CLONES.replace("clone-set", "custom-resource").replace("replicas = 6", "replicas = 1");
+    for seed in 1..4 {
+        let plan = scenario("custom-resources", &text).draw(seed);
+        let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions { dump: true, ..RunOptions::default() });
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
+        let pools = outcome.objects.iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderIPPool>());
+        let kinds = pools.filter_map(|pool| label(pool, LABEL_OWNER_APPLICATION_KIND));
+        let of_those = kinds.filter(|kind| ["CloneSet", "BroadcastJob"].contains(kind));
+        assert_eq!(of_those.count(), 4, "seed {seed}: one for each NIC and family");
+        assert!(!outcome.objects.iter().any(|(_, object)| object.as_any().is::<Pod>()), "seed {seed}");
+    }
+}
+
 fn pools_of_clones(outcome: &Outcome) -> Vec<SpiderIPPool> {
     let pools = outcome.objects.iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderIPPool>());
     pools.filter(|pool| label(pool, LABEL_OWNER_APPLICATION_KIND) == Some("CloneSet")).cloned().collect()

@@ -59,7 +59,7 @@ fn needed(kinds: &BTreeSet<AppKind>) -> BTreeSet<LateKind> {
     let of = |kind: &AppKind| -> &[LateKind] {
         match kind {
             // Of a kind that is not known only the reference is looked at.
-            AppKind::Pod | AppKind::VirtualMachine | AppKind::CloneSet => &[],
+            AppKind::Pod | AppKind::VirtualMachine | AppKind::CloneSet | AppKind::CustomResource => &[],
             AppKind::StatefulSet => &[LateKind::StatefulSets],
             AppKind::Deployment => &[LateKind::ReplicaSets, LateKind::Deployments],
             AppKind::ReplicaSet => &[LateKind::ReplicaSets],

@@ -8,10 +8,11 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube_machinery::WordHash;
 use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
 use kube_machinery::label_selector::VALUE_MAX;
-use kube_sim::kinds::kruise::{CloneSet, CloneSetSpec};
+use kube_sim::kinds::kruise::{self, CloneSet, CloneSetSpec};
 use kube_sim::kinds::{KindId, Registry};
 use sim_harness::workload::objects::plain_container;
 
@@ -53,7 +54,7 @@ impl AppKind {
     /// The type of its objects.
     pub(super) fn id(self, registry: &Registry) -> KindId {
         match self {
-            Self::Pod => registry.id::<Pod>(),
+            Self::Pod | Self::CustomResource => registry.id::<Pod>(),
             Self::StatefulSet => registry.id::<StatefulSet>(),
             Self::Deployment => registry.id::<Deployment>(),
             Self::ReplicaSet => registry.id::<ReplicaSet>(),
@@ -75,9 +76,10 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
     let template = || template(plan, apply);
     let replicas = Some(count(apply.replicas));
     match apply.kind {
-        AppKind::Pod => {
+        AppKind::Pod | AppKind::CustomResource => {
             let template = template();
             let inherited = template.metadata.unwrap_or_default();
+            metadata.owner_references = (apply.kind == AppKind::CustomResource).then(|| vec![custom_resource(apply, number)]);
             metadata.annotations = inherited.annotations;
             metadata.labels.get_or_insert_default().extend(inherited.labels.unwrap_or_default());
             App::Pod(Box::new(Pod { metadata, spec: template.spec, status: None }))
@@ -133,6 +135,21 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
             let spec = VirtualMachineSpec { running: Some(true), template: Some(template), ..VirtualMachineSpec::default() };
             App::VirtualMachine(Box::new(VirtualMachine { metadata, spec, status: None }))
         }
+    }
+}
+
+/// The workload of a [`AppKind::CustomResource`], another one for each operation. It shares either its name or its API version with the CloneSet
+/// that the cluster has.
+fn custom_resource(apply: &ApplyApp, number: usize) -> OwnerReference {
+    let hash = WordHash::new().text(&apply.namespace).text(&apply.app).word(number as u64).finish();
+    let (api_version, kind) = if hash & 1 == 0 { ("apps.example.com/v1", "CloneSet") } else { (kruise::API_VERSION, "BroadcastJob") };
+    OwnerReference {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: apply.app.clone(),
+        uid: format!("{:08x}-0000-4000-8000-{:012x}", hash >> 32, hash & 0xffff_ffff_ffff),
+        controller: Some(true),
+        block_owner_deletion: None,
     }
 }
 

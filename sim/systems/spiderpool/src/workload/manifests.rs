@@ -1,6 +1,8 @@
 //! Manifests that people apply, right ones and wrong ones: what admission lets pass and what it refuses (A §9).
 
 use ipam_spiderpool::{ReservedIPSpec, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_machinery::{ApiError, ClientExt, Object, ObjectKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,9 @@ pub struct ApplyManifest {
     /// Whether they try again for two minutes while it is refused; else they leave it at that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insists: bool,
+    /// The node that owns the object that is created, without controlling it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// The object can have its name. Whatever its spec says can be written.
@@ -74,19 +79,23 @@ pub(super) fn check_manifest(op: &ApplyManifest) -> Result<(), InvalidValue> {
 impl Operator {
     /// Applies a manifest, once.
     pub(super) async fn apply_manifest(&self, op: &ApplyManifest) -> Result<(), ApiError> {
+        let owner = match &op.owner {
+            Some(node) => Some(self.as_owner(node).await?),
+            None => None,
+        };
         let applied = match &*op.manifest {
             Manifest::SpiderIPPool(pool) => {
                 let mut object = SpiderIPPool { spec: pool.spec.clone(), ..SpiderIPPool::default() };
                 object.metadata.name = Some(pool.name.clone());
-                self.apply(object, |there, object| there.spec = object.spec).await
+                self.apply(object, owner, |there, object| there.spec = object.spec).await
             }
             Manifest::SpiderSubnet(subnet) => {
-                self.apply(subnet_object(subnet), |there, object: SpiderSubnet| there.spec = object.spec).await
+                self.apply(subnet_object(subnet), owner, |there, object: SpiderSubnet| there.spec = object.spec).await
             }
             Manifest::SpiderReservedIP(reservation) => {
                 let mut object = SpiderReservedIP { spec: reservation.spec.clone(), ..SpiderReservedIP::default() };
                 object.metadata.name = Some(reservation.name.clone());
-                self.apply(object, |there, object| there.spec = object.spec).await
+                self.apply(object, owner, |there, object| there.spec = object.spec).await
             }
         };
         match applied {
@@ -95,10 +104,25 @@ impl Operator {
         }
     }
 
-    /// Creates an object, or writes its spec over that of the one that has its name.
-    async fn apply<K: Object>(&self, object: K, set_spec: impl FnOnce(&mut K, K)) -> Result<(), ApiError> {
+    /// A node as an owner that does not control what it owns.
+    async fn as_owner(&self, node: &str) -> Result<OwnerReference, ApiError> {
+        let there = self.client.get::<Node>(&ObjectKey::cluster(node)).await?;
+        let (name, uid) = (node.to_owned(), there.metadata.uid.clone().unwrap_or_default());
+        Ok(OwnerReference { api_version: "v1".to_owned(), kind: "Node".to_owned(), name, uid, ..OwnerReference::default() })
+    }
+
+    /// Creates an object, which may have an owner, or writes its spec over that of the one that has its name.
+    async fn apply<K: Object>(
+        &self,
+        mut object: K,
+        owner: Option<OwnerReference>,
+        set_spec: impl FnOnce(&mut K, K),
+    ) -> Result<(), ApiError> {
         let there = match self.client.get::<K>(&ObjectKey::of(&object)).await {
-            Err(error) if error.is_not_found() => return self.client.create::<K>(object).await.map(drop),
+            Err(error) if error.is_not_found() => {
+                object.meta_mut().owner_references = owner.map(|owner| vec![owner]);
+                return self.client.create::<K>(object).await.map(drop);
+            }
             there => there?,
         };
         let mut there = K::clone(&there);

@@ -109,7 +109,7 @@ impl SpiderPlan {
     /// The controllers of Kubernetes that its applications need.
     fn controllers_of_kubernetes(&self) -> Vec<Controller> {
         let of = |kind: &AppKind| match kind {
-            AppKind::Pod => vec![],
+            AppKind::Pod | AppKind::CustomResource => vec![],
             AppKind::StatefulSet => vec![Controller::StatefulSet],
             AppKind::Deployment => vec![Controller::ReplicaSet, Controller::Deployment],
             AppKind::ReplicaSet => vec![Controller::ReplicaSet],

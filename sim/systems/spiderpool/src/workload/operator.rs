@@ -228,7 +228,7 @@ impl Operator {
             Some(AppKind::DaemonSet) => client.patch::<DaemonSet>(&key, patch).await.map(drop),
             Some(AppKind::CloneSet) => client.patch::<CloneSet>(&key, patch).await.map(drop),
             // Pods, Jobs, CronJobs and VMs are not scaled and not rolled out.
-            Some(AppKind::Pod | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) | None => Ok(()),
+            Some(AppKind::Pod | AppKind::CustomResource | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) | None => Ok(()),
         })
     }
 
@@ -255,7 +255,7 @@ impl Operator {
         let key = ObjectKey::namespaced(&op.namespace, &op.app);
         let (client, options) = (&self.client, DeleteOptions { propagation: Some(op.cascade.into()), ..DeleteOptions::default() });
         ignore_not_found(match self.kinds.get(&key) {
-            Some(AppKind::Pod) => {
+            Some(AppKind::Pod | AppKind::CustomResource) => {
                 client.delete::<Pod>(&key, DeleteOptions { grace_period_seconds: op.force.then_some(0), ..options }).await.map(drop)
             }
             Some(AppKind::StatefulSet) => client.delete::<StatefulSet>(&key, options).await.map(drop),

@@ -62,6 +62,8 @@ pub enum AppKind {
     CronJob,
     /// An OpenKruise CloneSet: a kind that Spiderpool does not know.
     CloneSet,
+    /// One pod of a workload of a kind that the cluster lacks: a CloneSet of another API group, or another kind of OpenKruise's.
+    CustomResource,
 }
 
 impl Open for AppKind {}

@@ -94,6 +94,8 @@ pub enum ManifestFlaw {
     AffinityOfAll,
     /// A label whose key none can have.
     BadLabelKey,
+    /// A label whose key has a prefix of 254 characters, one more than any can have.
+    LongLabelKey,
     /// A label whose value none can have.
     BadLabelValue,
     /// An expression with an operator that there is not.
@@ -287,6 +289,7 @@ impl Manifest {
                 *affinity = none.filter(|_| size.is_multiple_of(2));
             }
             ManifestFlaw::BadLabelKey => *affinity = label("-team", "a"),
+            ManifestFlaw::LongLabelKey => *affinity = label(&format!("{}/team", "a".repeat(254)), "a"),
             ManifestFlaw::BadLabelValue => *affinity = label("team", &value),
             ManifestFlaw::BadOperator => *affinity = expression("team", "Is", &["a"]),
             ManifestFlaw::NoValues => *affinity = expression("team", "NotIn", &[]),
@@ -351,9 +354,13 @@ impl Drawn<'_> {
         for flaw in flaws.into_iter().take(if both { 2 } else { 1 }) {
             wrong.spoil(flaw, size, taken.as_deref());
         }
-        self.add(at, Operation::ApplyManifest(ApplyManifest { manifest: Box::new(wrong), insists: false }));
+        let apply = |manifest: Manifest, insists| {
+            let manifest = Box::new(manifest);
+            Operation::ApplyManifest(ApplyManifest { manifest, insists, owner: None })
+        };
+        self.add(at, apply(wrong, false));
         let back = at + lasts;
-        self.add(back, Operation::ApplyManifest(ApplyManifest { manifest: Box::new(right.clone()), insists: cluster }));
+        self.add(back, apply(right.clone(), cluster));
         if !cluster {
             self.add(back + lasts, deletion(&right));
         }

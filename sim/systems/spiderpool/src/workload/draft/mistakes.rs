@@ -96,7 +96,7 @@ impl WishMistake {
             Self::DoubledSign => (names::ANNOTATION_IPPOOL_IP_NUMBER, "++1".to_owned()),
             Self::NegativeIpNumber => (names::ANNOTATION_IPPOOL_IP_NUMBER, "-1".to_owned()),
             Self::BadReclaim => (names::ANNOTATION_IPPOOL_RECLAIM, "maybe".to_owned()),
-            Self::NoNumber if kind == AppKind::CloneSet => {
+            Self::NoNumber if matches!(kind, AppKind::CloneSet | AppKind::CustomResource) => {
                 annotations.remove(names::ANNOTATION_IPPOOL_IP_NUMBER);
                 return;
             }

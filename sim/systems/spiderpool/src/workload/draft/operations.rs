@@ -116,7 +116,7 @@ impl Drawn<'_> {
         let turn = draw.u64();
         // Nobody counts the pods of a kind that is not known: such an application says a number (A §8.3).
         let number = draft.ip_number.draw(draw);
-        let number = if apply.kind == AppKind::CloneSet { IpNumber::Fixed } else { number };
+        let number = if matches!(apply.kind, AppKind::CloneSet | AppKind::CustomResource) { IpNumber::Fixed } else { number };
         let number = number.text(draft.spare.draw(draw), self.most_pods(apply));
         let keeps = draw.chance(draft.keeps_pools.get());
         let of = |version: &IpVersion| {
@@ -215,7 +215,7 @@ impl Drawn<'_> {
         let replaced = replaced || orphaned;
         if let Some(at) = deleted {
             let cascade = match kind {
-                AppKind::Pod => Cascade::Background,
+                AppKind::Pod | AppKind::CustomResource => Cascade::Background,
                 _ if orphaned => Cascade::Orphan,
                 _ if foreground => Cascade::Foreground,
                 _ => Cascade::Background,
@@ -303,7 +303,7 @@ impl Drawn<'_> {
             return;
         }
         let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
-        if matches!(apply.kind, AppKind::Pod | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) {
+        if matches!(apply.kind, AppKind::Pod | AppKind::CustomResource | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) {
             self.add(at, Operation::DeleteApp(DeleteApp { app, namespace, force: false, cascade: Cascade::Background }));
             self.add(at + Duration::from_millis(1), Operation::ApplyApp(apply.clone()));
             return;

@@ -29,6 +29,7 @@ fn a_pool_selects_by_what_kubernetes_takes_and_by_something() {
         (json!({"matchLabels": {}, "matchExpressions": []}), "spec.podAffinity".to_owned(), Fault::Invalid),
         (json!({"matchLabels": {"app": "no value"}}), "spec.podAffinity.matchLabels".to_owned(), Fault::Invalid),
         (json!({"matchLabels": {"A.b/app": "x"}}), "spec.podAffinity.matchLabels".to_owned(), Fault::Invalid),
+        (json!({"matchLabels": {(format!("{}/app", "a".repeat(254))): "x"}}), "spec.podAffinity.matchLabels".to_owned(), Fault::Invalid),
         (json!({"matchLabels": {"app": format!("{long}x")}}), "spec.podAffinity.matchLabels".to_owned(), Fault::Invalid),
         (expression("app", "In", &[]), at("values"), Fault::Required),
         (expression("app", "Exists", &["a"]), at("values"), Fault::Forbidden),

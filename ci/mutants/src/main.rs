@@ -48,6 +48,9 @@ struct Args {
     /// How many seeds of each scenario
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+    /// How many seeds of the quickest scenarios whose runs a mutant changes, if no claim fails in --seeds
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    rare_seeds: u64,
     /// The part, in percent, that sweeps must notice
     #[arg(long, value_name = "PERCENT", default_value_t = 85.0)]
     at_least: f64,
@@ -97,7 +100,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
     eprintln!("{} of {all} mutants, in a copy below {}", mutants.len(), args.out.display());
     let program = tree::build(&root, &out, &mutants)?;
     let jobs = args.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let sweep = Sweep { root: &root, program, out: out.clone(), seeds: args.seeds, jobs };
+    let sweep = Sweep { root: &root, program, out: out.clone(), seeds: args.seeds, rare_seeds: args.rare_seeds, jobs };
     let (scenarios, upstream) = sweep.prepare()?;
     eprintln!("{} scenarios hold without a mutant", scenarios.len());
     let count = AtomicUsize::new(0);

@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_TIMES: u32 = 10;
 /// How many seeds of each scenario are run first: most mistakes show at once.
 const FIRST: u64 = 5;
+/// In how many of the scenarios in which runs differ more seeds are run.
+const RARE_IN: usize = 6;
 /// Exit code of a sweep in which nothing happened that a claim asks for.
 const VACUOUS: i32 = 4;
 
@@ -77,6 +79,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) out: PathBuf,
     /// Seeds of each scenario.
     pub(crate) seeds: u64,
+    /// Seeds of the scenarios in which runs differ and all claims hold.
+    pub(crate) rare_seeds: u64,
     /// How many run at a time.
     pub(crate) jobs: usize,
 }
@@ -90,6 +94,19 @@ struct Ended {
     /// The digest of its runs.
     digest: Option<String>,
     takes: Duration,
+}
+
+impl Ended {
+    /// Which claim fails, or how else a sweep with a mutant does not end as one without. `few`: a few seeds may well be vacuous.
+    fn noticed_by(&self, scenario: &Scenario, few: bool) -> Option<String> {
+        match self.code {
+            Some(0) => None,
+            Some(VACUOUS) if scenario.baseline.code == VACUOUS || few => None,
+            Some(VACUOUS) => Some("vacuous".to_owned()),
+            Some(code) => Some(self.claim.clone().unwrap_or_else(|| format!("exit code {code}"))),
+            None => Some("it does not end".to_owned()),
+        }
+    }
 }
 
 impl Sweep<'_> {
@@ -158,25 +175,31 @@ impl Sweep<'_> {
         if reaching.is_empty() {
             return if upstream.contains(&mutant) { Verdict::OnlyUpstream } else { Verdict::NotReached };
         }
-        let mut differ = Vec::new();
+        let mut differ: Vec<&Scenario> = Vec::new();
         for seeds in [FIRST.min(self.seeds), self.seeds] {
-            for scenario in &reaching {
-                let limit = (scenario.baseline.takes * PATIENCE_TIMES).max(PATIENCE);
-                let ended = self.run(scenario, seeds, &[], &[("CORE_MUTANT", &mutant.to_string())], mutant, limit);
-                if seeds == self.seeds && ended.digest != scenario.baseline.digest && !differ.contains(&scenario.name) {
-                    differ.push(scenario.name.clone());
+            for &scenario in &reaching {
+                let ended = self.run_mutant(scenario, seeds, mutant);
+                if let Some(by) = ended.noticed_by(scenario, seeds < self.seeds) {
+                    return Verdict::Noticed { scenario: scenario.name.clone(), by };
                 }
-                let by = match ended.code {
-                    Some(0) => continue,
-                    Some(VACUOUS) if scenario.baseline.code == VACUOUS || seeds < self.seeds => continue,
-                    Some(VACUOUS) => "vacuous".to_owned(),
-                    Some(code) => ended.claim.unwrap_or_else(|| format!("exit code {code}")),
-                    None => "it does not end".to_owned(),
-                };
+                if seeds == self.seeds && ended.digest != scenario.baseline.digest {
+                    differ.push(scenario);
+                }
+            }
+        }
+        // A run that differs and holds may have a rarer one that does not.
+        for scenario in differ.iter().take(RARE_IN).filter(|_| self.rare_seeds > self.seeds) {
+            if let Some(by) = self.run_mutant(scenario, self.rare_seeds, mutant).noticed_by(scenario, false) {
                 return Verdict::Noticed { scenario: scenario.name.clone(), by };
             }
         }
-        Verdict::Survives { scenarios: reaching.len(), differ }
+        Verdict::Survives { scenarios: reaching.len(), differ: differ.into_iter().map(|scenario| scenario.name.clone()).collect() }
+    }
+
+    fn run_mutant(&self, scenario: &Scenario, seeds: u64, mutant: usize) -> Ended {
+        let times = u32::try_from(seeds.div_ceil(self.seeds)).unwrap_or(u32::MAX);
+        let limit = scenario.baseline.takes.saturating_mul(PATIENCE_TIMES.saturating_mul(times)).max(PATIENCE);
+        self.run(scenario, seeds, &[], &[("CORE_MUTANT", &mutant.to_string())], mutant, limit)
     }
 
     fn run(&self, scenario: &Scenario, seeds: u64, extra: &[&str], env: &[(&str, &str)], number: usize, limit: Duration) -> Ended {

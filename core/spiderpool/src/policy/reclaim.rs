@@ -89,8 +89,8 @@ pub struct ReclaimPolicy {
     /// `orphans-place-freed`: what a pod had as one of a StatefulSet's goes when its time is over if it is nobody's by then, though the set
     /// of its name wants the place (rule G, P-2).
     pub orphans_place_freed: bool,
-    /// `ending-pool-keeps-places`: a pod of a StatefulSet that is gone keeps its place's address also in an auto pool that is being deleted,
-    /// though the next pod is given none of it (S-4, A §8.6).
+    /// `ending-pool-keeps-places`: a pod of a StatefulSet that is gone keeps its place's address also in an auto pool that is being
+    /// deleted, though the next pod is given none of it (S-4, A §8.6).
     pub ending_pool_keeps_places: bool,
     /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
     pub ending_vm_frees: bool,

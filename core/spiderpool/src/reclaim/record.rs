@@ -228,8 +228,9 @@ fn is_half_written(record: &RecordView<'_>, pod_uid: &str) -> bool {
     uid_of(endpoint) == pod_uid && !addresses(endpoint).any(|named| named == ip)
 }
 
-/// Whether the place of a StatefulSet's pod that is gone keeps nothing of this record: its auto pool is being deleted, and the next pod gives
-/// up what it finds there (A §8.6). The set's next pool may have to wait for these very addresses, and its pods for the first of them.
+/// Whether the place of a StatefulSet's pod that is gone keeps nothing of this record: its auto pool is being deleted, and the next pod
+/// gives up what it finds there (A §8.6). The set's next pool may have to wait for these very addresses, and its pods for the first of
+/// them.
 fn is_no_place(record: &RecordView<'_>, keeper: Keeper, it: &Circumstances<'_>) -> bool {
     record.pool_ends && keeper == Keeper::StatefulSet && !it.policy.reclaim.ending_pool_keeps_places
 }

@@ -62,7 +62,7 @@ rows! {
     SetOfEndpointGone "S-4i" "there is no pod, and its StatefulSet does not want one of this name";
     SetOfEndpointKeeps "S-4v" "there is no pod, and its StatefulSet keeps the addresses for the next";
     SetOfEndpointUnreadable "S-4e" "there is no pod, and its StatefulSet cannot be read";
-    PlaceInEndingPool "S-4p" "there is no pod, and its auto pool is being deleted, so that its StatefulSet's next pod is given another address";
+    PlaceInEndingPool "S-4p" "there is no pod, and its auto pool is being deleted: its StatefulSet's next pod is given another address";
     VmOfEndpointGone "S-5i" "there is no pod, and its VM is gone";
     VmOfEndpointKeeps "S-5v" "the VM keeps the addresses for its next pod";
     VmOfEndpointUnreadable "S-5e" "the VM cannot be read";

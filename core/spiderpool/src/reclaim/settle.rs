@@ -51,7 +51,7 @@ pub(super) struct Suspect {
 struct Recorded {
     pool: Arc<str>,
     ip: IpAddr,
-    /// As [`RecordView::pool_ends`].
+    /// Whether its pool was an auto pool that is being deleted when it was read, as [`RecordView::pool_ends`] says.
     pool_ends: bool,
 }
 

@@ -138,8 +138,8 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
     }
 }
 
-/// The workload of a [`AppKind::CustomResource`], another one for each operation. It shares either its name or its API version with the CloneSet
-/// that the cluster has.
+/// The workload of a [`AppKind::CustomResource`], another one for each operation. It shares either its name or its API version with the
+/// CloneSet that the cluster has.
 fn custom_resource(apply: &ApplyApp, number: usize) -> OwnerReference {
     let hash = WordHash::new().text(&apply.namespace).text(&apply.app).word(number as u64).finish();
     let (api_version, kind) = if hash & 1 == 0 { ("apps.example.com/v1", "CloneSet") } else { (kruise::API_VERSION, "BroadcastJob") };

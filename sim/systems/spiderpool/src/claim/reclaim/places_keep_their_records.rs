@@ -16,10 +16,11 @@ use super::{ends, is_marked, violated, without_ips};
 ///
 /// A place that was gone since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose endpoint was
 /// marked while it was gone: that release is finished. A place whose later pod answers on other addresses, or did when the replica asked
-/// for it, does not need the old one (U-1), and no later pod is given an address of an auto pool that is being deleted (S-4). What an orphan was given for the first time goes with it, also if a StatefulSet has adopted
-/// it since: its endpoint says whose it was then, and once it is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by
-/// `empty-pod-ips-means-gone`, `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`,
-/// `vm-record-without-owner-check` and `scan-trusts-cached-pod`. It does not see places that the settings take for ordinary pods.
+/// for it, does not need the old one (U-1), and no later pod is given an address of an auto pool that is being deleted (S-4p). What an
+/// orphan was given for the first time goes with it, also if a StatefulSet has adopted it since: its endpoint says whose it was then, and
+/// once it is gone a DEL and reclaim go by that (A §6.1, A §7.1, S-4, U-2i). Broken by `empty-pod-ips-means-gone`,
+/// `static-uid-mismatch-frees`, `families-race-on-endpoint`, `endpoint-removed-after-failed-release`, `vm-record-without-owner-check` and
+/// `scan-trusts-cached-pod`. It does not see places that the settings take for ordinary pods.
 pub(crate) struct PlacesKeepTheirRecords;
 
 impl IpamClaim for PlacesKeepTheirRecords {

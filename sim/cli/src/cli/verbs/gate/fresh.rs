@@ -1,7 +1,7 @@
 //! The same seeds twice: here with two workers or more, and in a fresh process with one.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use ipam_reports::finding::{Problem, ProblemKind};
@@ -83,7 +83,7 @@ impl Gate<'_> {
 
     /// Waits for a fresh process and compares.
     fn end(&self, Fresh { case, here, process }: Fresh<'_>, began: &mut Instant) {
-        let there = process.and_then(answer);
+        let there = process.and_then(output).and_then(|output| answer(&output));
         // Ctrl-C reaches all processes, and half a sweep has another digest.
         if self.progress.stop_requested() {
             return;
@@ -147,9 +147,13 @@ fn spawn(ready: &Ready, args: &GateArgs) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("failed to start a fresh process: {error}"))
 }
 
-/// The digest and the number of seeds that a process gives.
-fn answer(process: Child) -> Result<(Digest, u64), String> {
-    let output = process.wait_with_output().map_err(|error| format!("failed to read what a fresh process says: {error}"))?;
+/// What a process says until it ends.
+fn output(process: Child) -> Result<Output, String> {
+    process.wait_with_output().map_err(|error| format!("failed to read what a fresh process says: {error}"))
+}
+
+/// The digest and the number of seeds that a process gave.
+fn answer(output: &Output) -> Result<(Digest, u64), String> {
     let report = RunReport::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
         format!("a fresh process gave no result ({}): {error}; it says: {}", output.status, said.lines().collect::<Vec<_>>().join(" "))
@@ -165,13 +169,13 @@ fn answer(process: Child) -> Result<(Digest, u64), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitStatus;
+
     use super::*;
 
-    /// What a process says that prints this and ends well.
+    /// The answer of a process that prints this and ends well. None is started: its begin would hold the locks of other tests for a moment.
     fn said(text: &str) -> Result<(Digest, u64), String> {
-        let mut command = Command::new("printf");
-        command.args(["%s", text]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        answer(command.spawn().unwrap())
+        answer(&Output { status: ExitStatus::default(), stdout: text.into(), stderr: Vec::new() })
     }
 
     fn reported(result: &ScenarioResult, interrupted: bool) -> String {

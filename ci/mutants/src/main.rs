@@ -36,9 +36,12 @@ const ARGUED: &str = "ci/mutants/argued.toml";
 #[command(after_help = "Fails (1) if the score is lower than --at-least, or if an entry of \
                         ci/mutants/argued.toml is about no mutant that survives.")]
 struct Args {
-    /// How many mutants to make, those whose functions rank first
+    /// How many mutants to make, those that rank first
     #[arg(long, value_name = "N", default_value_t = 300)]
     mutants: usize,
+    /// How many of those that rank first to leave out: another sample than the one that scenarios were written against
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: usize,
     /// Only mutants whose file or function has this in its name
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
@@ -80,6 +83,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
     let mut mutants = tree::sites(&root)?;
     let all = mutants.len();
     mutants.sort_by_key(site::Site::rank);
+    mutants.drain(..args.skip.min(all));
     mutants.truncate(args.mutants);
     mutants.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     let left = args.left_by.as_deref().map(report::left_by).transpose()?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipam_byom::{Address, AddressKey, Effort};
 use kube_machinery::FxHashMap;
+use kube_machinery::lease_lock::LockRequests;
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 
@@ -23,6 +24,8 @@ pub(super) struct Ended {
 pub(super) struct Call {
     pub(super) process: ProcessId,
     pub(super) asked: SimTime,
+    /// What it has asked for the lock of the pool.
+    at_lock: LockRequests,
     pub(super) ended: Option<Ended>,
     /// Its sandbox holds this address.
     pub(super) holds: Option<Address>,
@@ -39,6 +42,23 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// It has asked this for the lock of the pool.
+    pub(super) fn locks(&mut self, requests: LockRequests) {
+        self.at_lock = requests;
+    }
+
+    /// What it took at its pool, and what at the lock of the pool.
+    pub(super) fn with_lock(&mut self, effort: Effort) -> Effort {
+        let LockRequests { reads, writes, conflicts, create_races } = std::mem::take(&mut self.at_lock);
+        Effort {
+            reads: effort.reads + reads,
+            writes: effort.writes + writes,
+            conflicts: effort.conflicts + conflicts,
+            create_races: effort.create_races + create_races,
+            ..effort
+        }
+    }
+
     /// Whether it was told an address that nobody has asked back.
     pub(super) fn counts_on_its_record(&self) -> bool {
         !self.released && self.ended.as_ref().is_some_and(|ended| ended.result.is_ok())
@@ -57,8 +77,18 @@ pub(super) struct Calls {
 impl Calls {
     /// Somebody asks under this ID; gives whether somebody has done so before.
     pub(super) fn begin(&mut self, id: &Arc<str>, process: ProcessId, asked: SimTime) -> bool {
-        let new =
-            Call { process, asked, ended: None, holds: None, over: false, released: false, lost: false, shared: false, repeated: false };
+        let new = Call {
+            process,
+            asked,
+            at_lock: LockRequests::default(),
+            ended: None,
+            holds: None,
+            over: false,
+            released: false,
+            lost: false,
+            shared: false,
+            repeated: false,
+        };
         let known = self.by_id.entry(id.clone()).and_modify(|call| {
             call.process = process;
             call.ended = None;

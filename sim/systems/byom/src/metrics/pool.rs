@@ -109,6 +109,11 @@ impl PoolMeter {
                 self.began.get_or_insert(at);
                 self.counts.repeated += u64::from(self.calls.begin(id, process, at));
             }
+            PoolNote::Locked { id, requests } => {
+                if let Some(call) = self.calls.get_mut(id) {
+                    call.locks(**requests);
+                }
+            }
             PoolNote::Allocated { id, address, effort, took } => {
                 self.counts.allocated += 1;
                 self.took.push(Seconds::from_micros(sim_config::time::micros(*took)));
@@ -146,7 +151,10 @@ impl PoolMeter {
         }
     }
 
-    fn answered(&mut self, at: SimTime, id: &Arc<str>, ended: Ended) {
+    fn answered(&mut self, at: SimTime, id: &Arc<str>, mut ended: Ended) {
+        if let Some(call) = self.calls.get_mut(id) {
+            ended.effort = call.with_lock(ended.effort);
+        }
         let Effort { reads, writes, conflicts, create_races, exhausted, probes, mutex_wait } = ended.effort;
         self.counts.reads += u64::from(reads);
         self.counts.attempts += u64::from(writes);

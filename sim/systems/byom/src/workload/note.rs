@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ipam_byom::{Address, Effort, PoolConfig, Recovered, Releaser};
 use ipam_reports::{Seconds, human};
+use kube_machinery::lease_lock::LockRequests;
 use kube_machinery::word_hash;
 use kube_sim::trace::entity::{About, Entity};
 use kube_sim::trace::{Note, Step, Unhashed};
@@ -49,13 +50,20 @@ pub enum PoolNote {
         /// The allocation ID of the sandbox that needs the address (B A1).
         id: Arc<str>,
     },
+    /// In a burst whose adaptors take turns: the call has asked for the pool's lock, and has it or gives up.
+    Locked {
+        /// The allocation ID, as in [`PoolNote::Asked`].
+        id: Arc<str>,
+        /// What it asked of the API server for that. The effort that the answer tells is without it.
+        requests: Unhashed<LockRequests>,
+    },
     /// The pool answered with an address, after its record was committed.
     Allocated {
         /// The allocation ID, as in [`PoolNote::Asked`].
         id: Arc<str>,
         /// The address whose record is committed. Its VM need not have any user data yet.
         address: Address,
-        /// Requests, conflicts, probes and waits of the call, in a burst with those at the pool's lock.
+        /// Requests, conflicts, probes and waits of the call at its pool.
         effort: Effort,
         /// How long it took, by the clock of the process.
         took: Duration,
@@ -66,7 +74,7 @@ pub enum PoolNote {
         id: Arc<str>,
         /// The kind of the error; in a burst also [`Failure::Exhausted`] where the pool's lock was not to be had.
         why: Failure,
-        /// Requests, conflicts, probes and waits of the call, in a burst with those at the pool's lock.
+        /// Requests, conflicts, probes and waits of the call at its pool.
         effort: Effort,
         /// How long it took, by the clock of the process.
         took: Duration,
@@ -224,6 +232,7 @@ impl Note for PoolNote {
             PoolNote::RecoverEnded { .. } => About::ending([]),
             PoolNote::Wanted { pod, .. } | PoolNote::Unwanted { pod } => About::passing([Entity::pod(pod)]),
             PoolNote::Running { id, pod, .. } | PoolNote::Ended { id, pod } => About::passing([Entity::allocation(id), Entity::pod(pod)]),
+            PoolNote::Locked { id, .. } => About::passing([Entity::allocation(id)]),
             PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Entity::allocation(id)]),
             PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Entity::allocation(id)]),
             PoolNote::Allocated { id, address, .. } => About::ending([Entity::allocation(id), Entity::Address(address.key().clone())]),
@@ -278,9 +287,12 @@ fn time(took: Duration) -> String {
 
 /// What a call asked of the API server.
 fn requests(effort: &Effort) -> String {
-    let [reads, writes, conflicts] =
-        [(effort.reads, "read", "reads"), (effort.writes, "write", "writes"), (effort.conflicts, "conflict", "conflicts")]
-            .map(|(count, one, many)| human::plural(count.into(), one, many));
+    counts(effort.reads, effort.writes, effort.conflicts)
+}
+
+fn counts(reads: u32, writes: u32, conflicts: u32) -> String {
+    let [reads, writes, conflicts] = [(reads, "read", "reads"), (writes, "write", "writes"), (conflicts, "conflict", "conflicts")]
+        .map(|(count, one, many)| human::plural(count.into(), one, many));
     format!("{reads}, {writes}, {conflicts}")
 }
 
@@ -292,6 +304,10 @@ impl fmt::Display for PoolNote {
             PoolNote::Wanted { pod, .. } => write!(f, "wants pod {pod}"),
             PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
             PoolNote::Asked { id } => write!(f, "asks for an address for {}", short(id)),
+            PoolNote::Locked { id, requests } => {
+                let LockRequests { reads, writes, conflicts, .. } = **requests;
+                write!(f, "has asked for the lock of the pool for {} ({})", short(id), counts(reads, writes, conflicts))
+            }
             PoolNote::Allocated { id, address, effort, took } => {
                 write!(f, "is given {address} for {} in {} ({})", short(id), time(*took), requests(effort))
             }

@@ -348,6 +348,7 @@ impl View {
             }
             PoolNote::Unwanted { pod } => drop(self.wanted.remove(pod)),
             PoolNote::Asked { id } => self.ledger.asked(id, said, self.meddled),
+            PoolNote::Locked { .. } => {}
             PoolNote::Allocated { id, address, .. } => {
                 self.ledger.answered(id, process, Some(grant(address)));
                 self.disown(id, address.key(), said);

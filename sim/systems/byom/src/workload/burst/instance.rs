@@ -176,21 +176,19 @@ impl Instance {
     async fn allocate(&self, id: &Arc<str>, pod: &PodName) -> bool {
         self.say(PoolNote::Asked { id: id.clone() });
         let began = self.env.monotonic();
-        let mut waited = LockRequests::default();
-        let held = match &self.lock {
-            None => None,
-            Some(lock) => match lock.take(PATIENCE, &mut waited).await {
-                Some(held) => Some(held),
-                None => {
-                    let took = self.env.monotonic().saturating_sub(began);
-                    let effort = with(Effort { exhausted: true, ..Effort::default() }, waited);
-                    self.say(PoolNote::Refused { id: id.clone(), why: Failure::Exhausted, effort, took });
-                    return false;
-                }
-            },
-        };
+        let mut held = None;
+        if let Some(lock) = &self.lock {
+            let mut requests = LockRequests::default();
+            held = lock.take(PATIENCE, &mut requests).await;
+            self.say(PoolNote::Locked { id: id.clone(), requests: Unhashed(requests) });
+            if held.is_none() {
+                let took = self.env.monotonic().saturating_sub(began);
+                let effort = Effort { exhausted: true, ..Effort::default() };
+                self.say(PoolNote::Refused { id: id.clone(), why: Failure::Exhausted, effort, took });
+                return false;
+            }
+        }
         let Outcome { result, effort } = self.pool.allocate(id, pod, Context::BACKGROUND).await;
-        let effort = with(effort, waited);
         let took = self.env.monotonic().saturating_sub(began);
         let granted = result.is_ok();
         match result {
@@ -213,16 +211,5 @@ impl Instance {
             lock.give_back(held).await;
         }
         granted
-    }
-}
-
-/// What a call took at its pool, and before that at the lock of the pool.
-fn with(effort: Effort, waited: LockRequests) -> Effort {
-    Effort {
-        reads: effort.reads + waited.reads,
-        writes: effort.writes + waited.writes,
-        conflicts: effort.conflicts + waited.conflicts,
-        create_races: effort.create_races + waited.create_races,
-        ..effort
     }
 }

@@ -74,7 +74,7 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
         name: "no-record-is-left-behind",
         kind: Kind::Eventually,
-        about: "every record belongs to a live sandbox, or to a PeerPod that still has its finalizer",
+        about: "every record belongs to a live sandbox, or to a PeerPod with its finalizer that is not being deleted, or whose VM serves another",
         reference: Some("B I9"),
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NoRecordIsLeftBehind)),
     },

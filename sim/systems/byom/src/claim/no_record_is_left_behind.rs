@@ -1,17 +1,19 @@
 //! B I9: no record is left behind.
 
+use ipam_byom::IpAllocation;
 use ipam_reports::human;
 
 use super::view::{Sandbox, Seen, View};
 use super::{Findings, PoolClaim};
 
-/// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer.
+/// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer. One that is being
+/// deleted counts only while the VM serves another allocation: then the record is kept, so that nobody else is given the VM.
 ///
 /// Records of nodes that are down or cut off for good are not judged: nobody can tell whether their sandboxes live.
 ///
 /// Broken by `byom-leaks-kept`, `byom-rollback-on-callers-deadline`, `byom-finalizer-by-pod-name`,
-/// `byom-empty-id-counts-as-deleted`, `byom-textual-addresses` and `byom-decide-once`. It does not see whether whoever looks
-/// after a PeerPod does, and takes a call that nobody has answered yet for a live sandbox.
+/// `byom-empty-id-counts-as-deleted`, `byom-textual-addresses` and `byom-decide-once`. It takes a call that nobody has answered
+/// yet for a live sandbox.
 pub(crate) struct NoRecordIsLeftBehind;
 
 /// How many leaked records are told.
@@ -26,7 +28,12 @@ impl PoolClaim for NoRecordIsLeftBehind {
         };
         let records = view.state.document()?.allocated.iter();
         let within_reach = records.filter(|(_, record)| !view.out_of_reach.names.contains(&*record.node_name));
-        let leaked = within_reach.filter(|(id, record)| !view.ledger.get(id).is_some_and(owned) && !view.owners.cover(record));
+        let is_taken = |id: &str, record: &IpAllocation| {
+            let tenant = view.vms.get(record.ip.key()).and_then(|vm| vm.tenant.as_ref());
+            tenant.is_some_and(|(tenant, _)| **tenant != *id)
+        };
+        let is_covered = |id: &str, record: &IpAllocation| view.owners.cover(record, is_taken(id, record));
+        let leaked = within_reach.filter(|(id, record)| !view.ledger.get(id).is_some_and(owned) && !is_covered(id, record));
         let leaked: Vec<_> = leaked.map(|(id, record)| format!("{} ({})", record.ip, view.story_of(id))).collect();
         if leaked.is_empty() {
             return None;
@@ -40,6 +47,7 @@ impl PoolClaim for NoRecordIsLeftBehind {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{give_back, on_stage, take};
+    use crate::workload::VmChange;
 
     const CLAIM: &str = "no-record-is-left-behind";
 
@@ -68,6 +76,14 @@ mod tests {
             assert!(stage.pending().is_some());
             stage.peer_pod("a", true);
             assert_eq!(stage.pending(), None);
+            stage.delete_peer_pod("a");
+            assert!(stage.pending().is_some(), "whoever looks after it releases the record");
+            let given = |id: &str, tenant| VmChange::Given { id: id.into(), tenant, going_down: false };
+            stage.vm("10.0.0.1", given("b", None));
+            assert_eq!(stage.pending(), None, "the VM serves another allocation");
+            stage.vm("10.0.0.1", given("a", Some("b".into())));
+            assert!(stage.pending().is_some());
+            stage.peer_pod("a", true);
             stage.peer_pod("a", false);
             assert!(stage.pending().is_some());
         });

@@ -7,7 +7,7 @@ use ipam_byom::{
     Address, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Effort, FINALIZER, IpAllocation, PeerPod, PeerPodSpec, Policy, PoolConfig,
     PoolConfigMap, PoolDocument, Recovered,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_machinery::ObjectKey;
 use kube_machinery::api::{Reason, Verb};
 use kube_machinery::{InvalidText, JsonText, TextForm};
@@ -276,11 +276,15 @@ impl Stage {
 
     /// A PeerPod of an allocation comes or goes.
     pub(super) fn peer_pod(&mut self, id: &str, is_there: bool) {
-        let metadata = ObjectMeta { finalizers: Some(vec![FINALIZER.to_owned()]), ..ObjectMeta::default() };
-        let spec = PeerPodSpec { allocation_id: Some(id.to_owned()), ..PeerPodSpec::default() };
-        let object: Obj = Arc::new(PeerPod { metadata, spec, status: None });
+        let object = peer_pod(id, None);
         let (before, after) = if is_there { (None, Some(&object)) } else { (Some(&object), None) };
         self.commit(self.keeper, &ObjectKey::namespaced("ns", id), before, after);
+    }
+
+    /// Somebody deletes the PeerPod of an allocation, which has its finalizer.
+    pub(super) fn delete_peer_pod(&mut self, id: &str) {
+        let (before, after) = (peer_pod(id, None), peer_pod(id, Some(Time(Default::default()))));
+        self.commit(self.keeper, &ObjectKey::namespaced("ns", id), Some(&before), Some(&after));
     }
 
     /// A watch cache loses the last change of the PeerPod of an allocation.
@@ -313,4 +317,11 @@ impl Stage {
     pub(super) fn pending(&self) -> Option<String> {
         self.claims.pending().into_iter().next()
     }
+}
+
+/// A PeerPod of an allocation with its finalizer.
+fn peer_pod(id: &str, deletion_timestamp: Option<Time>) -> Obj {
+    let metadata = ObjectMeta { finalizers: Some(vec![FINALIZER.to_owned()]), deletion_timestamp, ..ObjectMeta::default() };
+    let spec = PeerPodSpec { allocation_id: Some(id.to_owned()), ..PeerPodSpec::default() };
+    Arc::new(PeerPod { metadata, spec, status: None })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipam_byom::{AddressKey, FINALIZER, IpAllocation, PeerPod};
-use kube_machinery::{FxHashMap, ObjectKey};
+use kube_machinery::{FxHashMap, FxHashSet, ObjectKey};
 use kube_sim::cluster::CACHE_COMPARED_AFTER;
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
@@ -32,6 +32,8 @@ struct Missed {
 #[derive(Debug, Default)]
 pub(in super::super) struct Owners {
     owners: FxHashMap<ObjectKey, Owner>,
+    /// Of these, those that are being deleted.
+    deleted: FxHashSet<ObjectKey>,
     /// Whether exact lists come from snapshots of watch caches; otherwise they ask etcd, and lack nothing.
     snapshots: bool,
     /// The type of PeerPods, once there was one.
@@ -45,9 +47,9 @@ impl Owners {
         Self { snapshots, ..Self::default() }
     }
 
-    /// Whether one of them stands for a record. Linear.
-    pub(in super::super) fn cover(&self, record: &IpAllocation) -> bool {
-        self.owners.values().any(|owner| match owner {
+    /// Whether one of them stands for a record. One that is being deleted does only with `deleted`. Linear.
+    pub(in super::super) fn cover(&self, record: &IpAllocation, deleted: bool) -> bool {
+        self.owners.iter().filter(|(key, _)| deleted || !self.deleted.contains(*key)).any(|(_, owner)| match owner {
             Owner::Allocation(id) => *id == record.allocation_id,
             Owner::Vm(address) => address == record.ip.key(),
         })
@@ -68,8 +70,12 @@ impl Owners {
             if let Some(owner) = owner(peer_pod) {
                 self.owners.insert(key.clone(), owner);
             }
+            if peer_pod.metadata.deletion_timestamp.is_some() {
+                self.deleted.insert(key.clone());
+            }
         } else if held(before).is_some() {
             self.owners.remove(key);
+            self.deleted.remove(key);
         }
         if self.kind == Some(kind) {
             self.not_missed_since(at, |missed| missed.key == *key);

@@ -13,6 +13,7 @@ mod table;
 mod timers;
 
 use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +29,11 @@ use table::Table;
 pub use clock::Clock;
 pub use process::{HostId, Main, ProcessId, ProcessState, TaskHandle};
 pub use sleep::{ClockSleep, Sleep};
+
+/// A future in a box, made where it stays: a large one is not copied there.
+pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), make()))
+}
 
 /// A handle on the running simulation. Cheap to clone.
 #[derive(Clone)]

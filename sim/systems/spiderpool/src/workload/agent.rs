@@ -8,7 +8,7 @@ use ipam_spiderpool::ipam::{Agent, AgentConfig, InformerCaches, IpamError, LateK
 use kube_machinery::Env;
 use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
-use kube_sim::rt::ProcessId;
+use kube_sim::rt::{ProcessId, boxed};
 use tokio::sync::mpsc;
 
 use super::ops::AppKind;
@@ -40,13 +40,13 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
         // A caller that has gone does not hear the answer; the agent goes on.
         // In boxes of their own: an ADD is several times as large as the others, and too large to be moved about.
         drop(match call {
-            AgentCall::Add(request, reply) => env.spawn(Box::pin(async move {
+            AgentCall::Add(request, reply) => env.spawn(boxed(|| async move {
                 drop(reply.send(agent.add(&request).await.map_err(|error| told(&error))));
             })),
-            AgentCall::Del(request, reply) => env.spawn(Box::pin(async move {
+            AgentCall::Del(request, reply) => env.spawn(boxed(|| async move {
                 drop(reply.send(agent.del(&request).await.map(drop).map_err(|error| told(&error))));
             })),
-            AgentCall::Release(request, reply) => env.spawn(Box::pin(async move {
+            AgentCall::Release(request, reply) => env.spawn(boxed(|| async move {
                 drop(reply.send(agent.release_ips(&request).await.map_err(|error| told(&error))));
             })),
         });

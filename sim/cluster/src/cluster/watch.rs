@@ -224,14 +224,7 @@ impl State {
         };
         match refused {
             Some(status) => {
-                let element = Element {
-                    what: WatchKind::Error,
-                    revision: 0,
-                    object: None,
-                    status: Some(status),
-                    initial_events_end: false,
-                    change: None,
-                };
+                let element = Element { what: WatchKind::Error, revision: 0, object: None, status: Some(status), change: None };
                 watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                 watcher.finish(net, rt, process, End::Clean, now);
             }
@@ -240,27 +233,15 @@ impl State {
                     for (key, object) in cache.all(table, visible) {
                         if in_namespace(key, watcher.namespace.as_ref()) && watcher.selector.matches(def, &**object) {
                             let revision = crate::object::resource_version(&**object).parse().unwrap_or(0);
-                            let element = Element {
-                                what: WatchKind::Added,
-                                revision,
-                                object: Some(object.clone()),
-                                status: None,
-                                initial_events_end: false,
-                                change: None,
-                            };
+                            let what = WatchKind::Added;
+                            let element = Element { what, revision, object: Some(object.clone()), status: None, change: None };
                             watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                         }
                     }
                     // Without bookmarks nobody is told where the initial events end.
                     if options.send_initial_events && options.allow_bookmarks {
-                        let element = Element {
-                            what: WatchKind::Bookmark,
-                            revision: visible,
-                            object: None,
-                            status: None,
-                            initial_events_end: true,
-                            change: None,
-                        };
+                        let what = WatchKind::InitialEventsEnd;
+                        let element = Element { what, revision: visible, object: None, status: None, change: None };
                         watcher.push(rt, net, process, samplers, buffer, now, Arc::new(element), now);
                     }
                 }
@@ -338,8 +319,7 @@ impl State {
             let (revision, ready) = cache.taken(now);
             // A full buffer does without: bookmarks are best effort.
             if revision > watcher.start && !cache.frozen && !stands_still && !watcher.is_full(buffer, now) {
-                let element =
-                    Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false, change: None };
+                let element = Element { what: WatchKind::Bookmark, revision, object: None, status: None, change: None };
                 watcher.push(rt, net, server.process, samplers, buffer, ready, Arc::new(element), now);
                 deferred.expect(watcher.client, watcher.last_deferred());
             }

@@ -17,7 +17,6 @@ pub struct Element {
     pub revision: Revision,
     pub object: Option<Obj>,
     pub status: Option<Box<Status>>,
-    pub initial_events_end: bool,
     /// The number of the change of its type that it tells of; `None` = it tells of none.
     pub change: Option<u64>,
 }
@@ -33,7 +32,7 @@ pub(super) fn convert(def: &TypeDef, selector: &Selector, change: &Change, index
         (true, false) => (WatchKind::Deleted, change.tombstone.clone().or_else(|| Some(last_seen(change)))),
         (false, false) => return None,
     };
-    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false, change: Some(index) })
+    Some(Element { what, revision: change.revision, object, status: None, change: Some(index) })
 }
 
 /// The value of an object's trigger field, if its type has one.

@@ -90,8 +90,9 @@ impl Element {
             WatchKind::Added => WatchEvent::Added(some(self.object)),
             WatchKind::Modified => WatchEvent::Modified(some(self.object)),
             WatchKind::Deleted => WatchEvent::Deleted(some(self.object)),
-            WatchKind::Bookmark => {
-                WatchEvent::Bookmark { resource_version: self.revision.to_string(), initial_events_end: self.initial_events_end }
+            what @ (WatchKind::Bookmark | WatchKind::InitialEventsEnd) => {
+                let initial_events_end = what == WatchKind::InitialEventsEnd;
+                WatchEvent::Bookmark { resource_version: self.revision.to_string(), initial_events_end }
             }
             WatchKind::Error => WatchEvent::Error(self.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
         }

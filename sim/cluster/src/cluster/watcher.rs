@@ -19,6 +19,7 @@ use crate::kinds::KindId;
 use crate::net::Network;
 use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
+use crate::trace::WatchKind;
 
 /// About how often a quiet stream gets a bookmark (K §2.3).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -177,7 +178,7 @@ impl Watcher {
     /// Takes back what has not arrived yet of the state that its client has asked for at first: it is sent as fast as the client reads, and
     /// no more of it by a server that ends the stream, nor the bookmark behind it.
     pub(super) fn cut_short(&mut self, now: SimTime) {
-        if self.queue.iter().any(|(_, element)| element.initial_events_end) {
+        if self.queue.iter().any(|(_, element)| element.what == WatchKind::InitialEventsEnd) {
             self.queue.retain(|&(due, _)| due <= now);
             self.last_due = self.last_arrival(now);
         }

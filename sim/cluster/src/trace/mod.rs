@@ -11,6 +11,8 @@ pub mod record;
 pub mod recorder;
 pub mod step;
 
+use std::fmt;
+
 use kube_machinery::api::{Reason, TransportError, Verb};
 use kube_machinery::{ApiError, ObjectKey};
 use sim_config::time::SimTime;
@@ -64,6 +66,22 @@ pub enum WatchKind {
     Bookmark,
     /// The stream ends with a Status, such as 410 Expired: [`kube_machinery::api::WatchEvent::Error`].
     Error,
+    /// The bookmark behind the state that the stream began with: of what it did not show there is nothing any more (K056).
+    InitialEventsEnd,
+}
+
+/// The type of the event as it is sent.
+impl fmt::Display for WatchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WatchKind::Added => "ADDED",
+            WatchKind::Modified => "MODIFIED",
+            WatchKind::Deleted => "DELETED",
+            WatchKind::Bookmark => "BOOKMARK",
+            WatchKind::Error => "ERROR",
+            WatchKind::InitialEventsEnd => "initial-events-end BOOKMARK",
+        })
+    }
 }
 
 /// How a call ended for its caller.

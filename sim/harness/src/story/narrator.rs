@@ -120,7 +120,6 @@ impl Narrator {
                     (None, Some(name)) => format!("/{name}"),
                     _ => String::new(),
                 });
-                let what = format!("{what:?}").to_uppercase();
                 (self.process(*client), format!("sees {what} {}{} revision {revision}", self.object(*kind, None), name.unwrap_or_default()))
             }
             What::Relisted { server, kind } => (

@@ -239,7 +239,6 @@ impl<'a> Picture<'a> {
                 drawn.peer = self.watched.get(&event).and_then(|&server| self.lane(server));
                 let key = seen.as_ref().map(key_of);
                 drawn.object = key.as_ref().and_then(|key| object(*kind, key));
-                let what = format!("{what:?}").to_uppercase();
                 drawn.text = format!("sees {what} {} at r{revision}", self.name(*kind, key.as_ref()));
             }
             What::Relisted { server, kind } => {

@@ -12,6 +12,7 @@
 mod addresses_come_from_their_pool;
 mod answer_endpoint_and_record_agree;
 mod answered_addresses_are_recorded;
+mod answers_have_each_family;
 mod answers_have_their_routes;
 mod answers_leave_no_strays;
 mod asking_again_gives_the_same_address;
@@ -66,6 +67,7 @@ use records_leave_only_for_their_own_uid::is_migration;
 pub(super) use addresses_come_from_their_pool::AddressesComeFromTheirPool;
 pub(super) use answer_endpoint_and_record_agree::AnswerEndpointAndRecordAgree;
 pub(super) use answered_addresses_are_recorded::AnsweredAddressesAreRecorded;
+pub(super) use answers_have_each_family::AnswersHaveEachFamily;
 pub(super) use answers_have_their_routes::AnswersHaveTheirRoutes;
 pub(super) use answers_leave_no_strays::AnswersLeaveNoStrays;
 pub(super) use asking_again_gives_the_same_address::AskingAgainGivesTheSameAddress;
@@ -214,10 +216,17 @@ impl<'a> Answered<'a> {
         Some(Self { by, pod, uid, container, nic, given, how: *how })
     }
 
+    /// The request; `None` = nobody saw how it was taken on.
+    fn asked<'v>(&self, view: &'v View) -> Option<&'v view::Asked>
+    where
+        'a: 'v,
+    {
+        view.agents.asked(self.by, self.uid).find(|asked| asked.container == *self.container && asked.nic == *self.nic)
+    }
+
     /// The moment at which it was taken on; 0 = nobody saw that.
     fn began(&self, view: &View) -> u64 {
-        let mut asked = view.agents.asked(self.by, self.uid);
-        asked.find(|asked| asked.container == *self.container && asked.nic == *self.nic).map_or(0, |asked| asked.began.moment)
+        self.asked(view).map_or(0, |asked| asked.began.moment)
     }
 
     /// Whether an address was being taken from the pod while it was answered: then nobody has to find it where it was. What a replica

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use kube_machinery::FxHashSet;
 
-use super::view::{Pod, Tried, View, addresses_of, uid_of};
+use super::view::{Last, Pod, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 
@@ -16,7 +16,7 @@ const SURELY_OLDER: SignedDuration = SignedDuration::from_secs(60);
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. One that has ended is
 /// not, also where Spiderpool takes it for one (A §7.2): no kubelet starts its containers again, whatever its restartPolicy says. Pods of
 /// nodes that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, whose workload is not there, that tried pools that have too few free addresses for its NICs, or that has for one of them only
+/// the rules, whose workload is not there, whose pools have too few free addresses for its NICs, or that has for one of them only
 /// pools that overlap others and are not surely the older ones: those are withheld until somebody takes one away (A W18). Nor is one whose
 /// predecessor's endpoint is being deleted while addresses are recorded for that pod, which is gone: its DEL was lost, and without reclaim
 /// nobody knows whether its sandbox is.
@@ -59,17 +59,12 @@ pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
         // The rules themselves leave it without a pool, as it was a moment ago.
         Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed && !is_orphan(view, pod),
         Some(Refusal::UsedOut) if !last.tried.is_empty() => {
-            let reserved = view.reservations.now();
+            let (reserved, candidates) = (view.reservations.now(), Candidates::of(view, last));
+            let is_free = |pool: &str| view.pools.get(pool).is_some_and(|pool| pool.free(&reserved, 1) > 0);
             // Each NIC needs one address of each family; where one has none to hope for, all others are given back.
-            let mut hopes: BTreeMap<(&str, i64), bool> = BTreeMap::new();
-            for tried in &last.tried {
-                let Some(pool) = view.pools.get(&tried.pool) else { continue };
-                let version = pool.object.spec.ip_version.unwrap_or_default();
-                *hopes.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || pool.free(&reserved, 1) > 0;
-            }
-            hopes.into_values().all(|hope| hope) && [4, 6].into_iter().all(|version| has_enough(view, &last.tried, version))
+            candidates.each_has(is_free) && [4, 6].into_iter().all(|version| candidates.are_enough(view, version))
         }
-        Some(Refusal::Blocked) => !has_only_withheld(view, &last.tried),
+        Some(Refusal::Blocked) => Candidates::of(view, last).each_has(|pool| !is_withheld(view, pool)),
         Some(Refusal::Predecessor) => !waits_for_reclaim(view, uid, pod),
         _ => true,
     }
@@ -84,25 +79,52 @@ fn is_orphan(view: &View, pod: &Pod) -> bool {
     is_kubernetes && view.applications.knows(&owner.api_version, &owner.kind) && view.applications.of_uid(&owner.uid).is_none()
 }
 
-/// Whether the pools of a family that a request tried have an address for each NIC that it tried them for. What it got for some of
-/// them it gave back.
-fn has_enough(view: &View, tried: &[Tried], version: i64) -> bool {
-    let of_family = |tried: &&Tried| view.pools.get(&tried.pool).is_some_and(|pool| pool.object.spec.ip_version == Some(version));
-    let nics: BTreeSet<&str> = tried.iter().filter(of_family).map(|tried| &*tried.nic).collect();
-    let pools: BTreeSet<&str> = tried.iter().filter(of_family).map(|tried| &*tried.pool).collect();
-    let reserved = view.reservations.now();
-    let free = |pool: &str| view.pools.get(pool).map_or(0, |pool| pool.free(&reserved, nics.len()));
-    pools.into_iter().map(free).sum::<usize>() >= nics.len()
+/// The pools from which the last request for a pod could be served, for each NIC and family: those that were selected, tried or not.
+#[derive(Default)]
+struct Candidates<'a>(BTreeMap<(&'a str, i64), OfNic<'a>>);
+
+/// What there is for one NIC and family.
+#[derive(Default)]
+struct OfNic<'a> {
+    pools: BTreeSet<&'a str>,
+    /// One of them gave an address, which was given back if another NIC had none.
+    served: bool,
 }
 
-/// Whether some NIC has, for one family, only pools that no agent serves from because they overlap.
-fn has_only_withheld(view: &View, tried: &[Tried]) -> bool {
-    let mut serves: BTreeMap<(&str, i64), bool> = BTreeMap::new();
-    for tried in tried {
-        let version = view.pools.get(&tried.pool).and_then(|pool| pool.object.spec.ip_version).unwrap_or_default();
-        *serves.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || !is_withheld(view, &tried.pool);
+impl<'a> Candidates<'a> {
+    fn of(view: &View, last: &'a Last) -> Self {
+        let mut candidates = Self::default();
+        let version = |pool: &str| view.pools.get(pool).and_then(|pool| pool.object.spec.ip_version);
+        for order in last.order.iter() {
+            for pool in order.pools.iter().filter_map(|pool| pool.metadata.name.as_deref()) {
+                if let Some(version) = version(pool) {
+                    candidates.0.entry((&order.nic, version)).or_default().pools.insert(pool);
+                }
+            }
+        }
+        for tried in &last.tried {
+            if let Some(version) = version(&tried.pool) {
+                let of_nic = candidates.0.entry((&tried.nic, version)).or_default();
+                of_nic.pools.insert(&tried.pool);
+                of_nic.served |= tried.outcome.is_ok();
+            }
+        }
+        candidates
     }
-    serves.into_values().any(|serves| !serves)
+
+    /// Whether each NIC has, for each family, a pool that can serve it, or has been served.
+    fn each_has(&self, can_serve: impl Fn(&str) -> bool) -> bool {
+        self.0.values().all(|of_nic| of_nic.served || of_nic.pools.iter().any(|pool| can_serve(pool)))
+    }
+
+    /// Whether the pools of a family have an address for each NIC that needs one of it.
+    fn are_enough(&self, view: &View, version: i64) -> bool {
+        let of_family = || self.0.iter().filter(|((_, other), _)| *other == version);
+        let pools: BTreeSet<&str> = of_family().flat_map(|(_, of_nic)| of_nic.pools.iter().copied()).collect();
+        let (reserved, nics) = (view.reservations.now(), of_family().count());
+        let free = |pool: &str| view.pools.get(pool).map_or(0, |pool| pool.free(&reserved, nics));
+        pools.into_iter().map(free).sum::<usize>() >= nics
+    }
 }
 
 /// Whether a pool overlaps one than which it is not surely older: that was made before it or not long enough after it, or if its own ranges
@@ -179,10 +201,14 @@ mod tests {
     fn whom_nothing_can_serve_is_not_waited_for() {
         with_pod(|stage| {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
-            stage.ask("ns/a", "a", "eth0");
-            stage.try_pool("a", "p", Err(Refusal::UsedOut));
-            stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
-            assert_eq!(stage.pending(), None);
+            stage.pool("q", &["10.0.0.9"]);
+            for (selected, waits) in [(&["p", "q"][..], true), (&["p"], false)] {
+                stage.ask("ns/a", "a", "eth0");
+                stage.select("a", Opinion::Agrees, selected, 0);
+                stage.try_pool("a", "p", Err(Refusal::UsedOut));
+                stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+                assert_eq!(stage.pending().is_some(), waits, "{selected:?}");
+            }
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert!(stage.pending().is_some());
             stage.reserve("r", &["10.0.0.1"]);
@@ -219,6 +245,11 @@ mod tests {
             made(stage, "p", 1_000, 1);
             made(stage, "twin", 900, 1);
             stage.pool("alone", &["10.0.0.7"]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "alone"], 0);
+            stage.try_pool("a", "p", Err(Refusal::Blocked));
+            stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some(), "another pool was selected and not tried");
             stage.ask("ns/a", "a", "eth0");
             stage.try_pool("a", "p", Err(Refusal::Blocked));
             stage.try_pool("a", "alone", Err(Refusal::Blocked));

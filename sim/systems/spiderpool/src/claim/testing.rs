@@ -164,6 +164,19 @@ impl Stage {
         self.event(EventKind::Answer { client, verb: Verb::List, kind, key: None, outcome: Outcome::Ok });
     }
 
+    /// Somebody begins a watch of pods with all that there are.
+    pub(super) fn streams_pods(&mut self, client: ProcessId) {
+        let kind = self.registry.id::<Pod>();
+        self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Watch, kind, key: None });
+        let of_type = |((name, _), object): (&(&str, ObjectKey), &Obj)| (*name == std::any::type_name::<Pod>()).then(|| object.clone());
+        let pods: Vec<Obj> = self.objects.iter().filter_map(of_type).collect();
+        for pod in &pods {
+            self.event(EventKind::Deliver { client, kind, what: WatchKind::Added, revision: 1, object: Some(pod) });
+        }
+        let revision = self.revision;
+        self.event(EventKind::Deliver { client, kind, what: WatchKind::InitialEventsEnd, revision, object: None });
+    }
+
     /// Somebody asks for an object.
     pub(super) fn asks<K: Object>(&mut self, client: ProcessId, key: &ObjectKey) {
         let kind = self.registry.id::<K>();

@@ -85,6 +85,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::StaticPodsKeepTheirAddresses)),
     },
     ClaimDef {
+        name: "answers-have-each-family",
+        kind: Kind::Always,
+        about: "an answer with new addresses has one of each family that pools were selected for",
+        reference: Some("A A10, A A12"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AnswersHaveEachFamily)),
+    },
+    ClaimDef {
         name: "answers-have-their-routes",
         kind: Kind::Always,
         about: "an answer has the gateways and routes of its pools, and those of the pod's wishes that fit",

@@ -137,6 +137,8 @@ mod tests {
 
     use super::super::super::testing::{Stage, on_stage_with};
     use super::*;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube_sim::rt::ProcessId;
     use kube_sim::trace::FaultChange;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -226,24 +228,31 @@ mod tests {
     }
 
     #[test]
-    fn to_who_missed_the_end_of_a_pod_its_grace_begins_when_a_list_tells_that_it_is_gone() {
-        fn vanish(stage: &mut Stage, watches: bool) {
+    fn to_who_missed_the_end_of_a_pod_its_grace_begins_when_a_list_or_a_stream_tells_that_it_is_gone() {
+        fn vanish(stage: &mut Stage, watches: bool, list: impl Fn(&mut Stage, ProcessId)) {
             let replica = stage.replicas[0];
-            stage.lists::<k8s_openapi::api::core::v1::Pod>(replica);
-            stage.deliver::<k8s_openapi::api::core::v1::Pod>(replica);
+            list(stage, replica);
+            // With nothing in between, a second one is about what the first has shown.
+            list(stage, replica);
             stage.pod_is("ns/a", "Succeeded", None);
             if watches {
                 stage.pod_is_shown("ns/a");
             }
             stage.pod_gone("ns/a");
             stage.pass(Duration::from_secs(5));
-            stage.lists::<k8s_openapi::api::core::v1::Pod>(replica);
+            list(stage, replica);
         }
-        let told: fn(&mut Stage) = |stage| vanish(stage, true);
-        let missed: fn(&mut Stage) = |stage| vanish(stage, false);
         let claim = "vanished-pods-are-reclaimed-in-time";
-        assert!(!late(claim, told, 5) && late(claim, told, 25));
-        assert!(!late(claim, missed, 70) && late(claim, missed, 95));
+        let told: [fn(&mut Stage); 2] =
+            [|stage| vanish(stage, true, Stage::lists::<Pod>), |stage| vanish(stage, true, Stage::streams_pods)];
+        for told in told {
+            assert!(!late(claim, told, 5) && late(claim, told, 25));
+        }
+        let missed: [fn(&mut Stage); 2] =
+            [|stage| vanish(stage, false, Stage::lists::<Pod>), |stage| vanish(stage, false, Stage::streams_pods)];
+        for missed in missed {
+            assert!(!late(claim, missed, 70) && late(claim, missed, 95));
+        }
     }
 
     #[test]

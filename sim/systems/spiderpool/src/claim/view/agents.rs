@@ -75,6 +75,11 @@ impl Asked {
         self.orders.last().map_or(&[], |(_, order)| order)
     }
 
+    /// The same, to be kept.
+    pub(super) fn last_order(&self) -> Arc<[InOrder]> {
+        self.orders.last().map_or_else(|| [].into(), |(_, order)| order.clone())
+    }
+
     /// The same as it was at a moment; `None` = nothing was selected yet.
     pub(in super::super) fn order_at(&self, moment: u64) -> Option<&[InOrder]> {
         self.orders.iter().rev().find(|(selected, _)| *selected <= moment).map(|(_, order)| &**order)

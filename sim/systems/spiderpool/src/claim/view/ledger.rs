@@ -11,7 +11,7 @@ use super::agents::{ShownUpTo, Tried};
 use super::endpoints::Written;
 use super::pods::Pod;
 use super::pools::PoolChange;
-use crate::workload::{Cause, Given, Refusal};
+use crate::workload::{Cause, Given, InOrder, Refusal};
 
 /// An address that an ADD was answered with.
 #[derive(Clone, Debug)]
@@ -86,6 +86,8 @@ pub(in super::super) struct Last {
     pub(in super::super) refusal: Option<Refusal>,
     /// Whether the pools were selected as the rules say.
     pub(in super::super) agreed: bool,
+    /// The pools that were selected last, for each NIC and family.
+    pub(in super::super) order: Arc<[InOrder]>,
     /// The pools that were tried.
     pub(in super::super) tried: Vec<Tried>,
     /// The NICs and pools of which it may not be known what became of a write, or of what was to take it back, by this request and those

@@ -52,9 +52,9 @@ use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::{Obj, typed, typed_ref};
 use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
+use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange, WatchKind};
 use kubelets::Kubelets;
-use ledger::{Basis, Last};
+use ledger::Basis;
 use replicas::Whose;
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
@@ -62,7 +62,7 @@ use sim_harness::workload::OutOfReach;
 use crate::oracle::{Opinion, opinion};
 use crate::workload::{IpamNote, ReclaimNote};
 
-pub(super) use agents::{Agents, Shown, ShownUpTo, Tried};
+pub(super) use agents::{Agents, Asked, Shown, ShownUpTo, Tried};
 pub(super) use applications::{Application, Applications, label};
 use beginning::Beginning;
 pub(super) use changes::Changes;
@@ -70,7 +70,7 @@ pub(super) use endpoints::{EndpointChange, Endpoints, Written, addresses_of, is_
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use entitlement::{Reclaimed, is_of_set, sim_time, wall};
 pub(super) use health::{AFTERMATH, Health};
-pub(super) use ledger::{Answer, Ledger, Release};
+pub(super) use ledger::{Answer, Last, Ledger, Release};
 pub(super) use nodes::Nodes;
 pub(super) use places::Places;
 pub(super) use pod_state::{grace, has_ended, has_ips, has_stopped, of_containers};
@@ -277,12 +277,20 @@ impl View {
                 None
             }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
+            EventKind::Request { client, verb: Verb::Watch, kind, .. } if kind == self.kinds.pods => {
+                self.replicas.watches(client);
+                None
+            }
             EventKind::Deliver { client, kind, what, revision, object } => {
                 self.hear_of_pod(client, kind, what, object);
                 if let Some(what) = self.shown(kind) {
                     self.agents.show(client, what, revision);
                 }
-                None
+                if what == WatchKind::InitialEventsEnd {
+                    self.relisted(client, kind, |replicas, _| replicas.streamed(client))
+                } else {
+                    None
+                }
             }
             EventKind::Note { process, note } => {
                 if let Some(note) = note.downcast_ref() {
@@ -466,7 +474,10 @@ impl View {
 
     fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
         if verb == Verb::List && outcome == Outcome::Ok {
-            let relisted = self.relisted(client, kind);
+            // Of what a list does not show yet its watch will tell.
+            let relisted = self.relisted(client, kind, |replicas, pods| {
+                replicas.listed(client, pods.present().map(|(uid, pod)| (uid.clone(), has_stopped(&pod.object))))
+            });
             if let Some(what) = self.shown(kind) {
                 self.agents.listed(client, what);
             }
@@ -492,18 +503,18 @@ impl View {
         writes.then_some(Seen::Wrote(outcome))
     }
 
-    /// What a replica missed that lists the pods again. One that was shown nothing yet misses nothing.
-    fn relisted(&mut self, client: ProcessId, kind: KindId) -> Option<Seen<'static>> {
+    /// What a replica missed that is shown all pods again, be it by a list or by a stream. `shown`: which of those it was shown before are
+    /// not among them.
+    fn relisted(
+        &mut self,
+        client: ProcessId,
+        kind: KindId,
+        shown: impl FnOnce(&mut Replicas, &Pods) -> Vec<Arc<str>>,
+    ) -> Option<Seen<'static>> {
         if kind != self.kinds.pods || !self.is_replica(client) {
             return None;
         }
-        // Of what a list does not show yet its watch will tell.
-        self.replicas.is_shown(client, self.pods.present().map(|(uid, pod)| (uid.clone(), has_stopped(&pod.object))));
-        let shown = self.agents.shown(client, Shown::Pods);
-        if shown == 0 {
-            return None;
-        }
-        let missed: Vec<_> = self.pods.vanished_since(shown).cloned().collect();
+        let missed = shown(&mut self.replicas, &self.pods);
         for uid in &missed {
             self.replicas.misses(client, uid, self.at);
         }
@@ -526,8 +537,9 @@ impl View {
                 }
                 let refusal = result.as_ref().err().copied();
                 let began = asked.as_ref().map_or(said.at, |asked| asked.began.at);
-                let (agreed, tried) = asked.map_or((false, Vec::new()), |asked| (asked.agreed, asked.tried));
-                self.ledger.ended(uid, Last { refusal, agreed, tried, doubts: Vec::new(), began, said });
+                let (agreed, order, tried) =
+                    asked.map_or_else(|| (false, [].into(), Vec::new()), |asked| (asked.agreed, asked.last_order(), asked.tried));
+                self.ledger.ended(uid, Last { refusal, agreed, order, tried, doubts: Vec::new(), began, said });
             }
             IpamNote::ReleaseBegun { uid, cause, what, .. } => {
                 self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None, ok: false });

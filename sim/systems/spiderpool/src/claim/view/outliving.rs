@@ -33,9 +33,13 @@ impl View {
             if what == WatchKind::Deleted || pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
                 self.kubelets.is_told(client, uid, self.at);
             }
-        } else if self.is_replica(client) {
-            let shown = self.pods.id(uid).map(|uid| (uid.clone(), has_stopped(pod)));
-            self.replicas.is_shown(client, shown.into_iter());
+        } else if self.is_replica(client)
+            && let Some(uid) = self.pods.id(uid)
+        {
+            self.replicas.is_shown(client, uid.clone(), has_stopped(pod));
+            if what == WatchKind::Deleted {
+                self.replicas.is_shown_gone(client, uid);
+            }
         }
     }
 

@@ -217,12 +217,6 @@ impl Pods {
         self.by_uid.iter().filter(move |(_, pod)| pod.static_name().is_some_and(|name| one.has_name(name)))
     }
 
-    /// The pods that whoever was shown everything up to a revision knows, and that vanished later.
-    pub(in super::super) fn vanished_since(&self, shown: u64) -> impl Iterator<Item = &Arc<str>> {
-        let later = self.vanished.iter().rev().take_while(move |(revision, _)| *revision > shown).map(|(_, uid)| uid);
-        later.filter(move |uid| self.get(uid).is_some_and(|pod| pod.life.0 <= shown))
-    }
-
     /// The UID as it is kept here.
     pub(super) fn id(&self, uid: &str) -> Option<&Arc<str>> {
         self.by_uid.get_key_value(uid).map(|(uid, _)| uid)

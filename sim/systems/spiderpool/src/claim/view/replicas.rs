@@ -108,11 +108,22 @@ struct Replica {
     last: FxHashMap<Arc<str>, u64>,
     /// The pods that it was shown since it began to run, and whether so that all their containers had ended.
     pods: FxHashMap<Arc<str>, bool>,
-    /// When a list told it that a pod is gone whose end no watch had told.
+    /// The pods that its cache has, as far as it was shown.
+    cache: FxHashSet<Arc<str>>,
+    /// Those that its present watch has shown.
+    streamed: FxHashSet<Arc<str>>,
+    /// When a list, or a stream that began with one, told it that a pod is gone whose end no watch had told.
     missed: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Replica {
+    /// Which of these pods are not in its cache, in the order of their UIDs.
+    fn lacks(&self, before: FxHashSet<Arc<str>>) -> Vec<Arc<str>> {
+        let mut lacks: Vec<_> = before.into_iter().filter(|pod| !self.cache.contains(pod)).collect();
+        lacks.sort_unstable();
+        lacks
+    }
+
     fn own_time(&self, at: SimTime) -> Duration {
         let stands = self.paused.map_or(Duration::ZERO, |since| at.since(since));
         at.since_start().saturating_sub(self.stood + stands)
@@ -209,15 +220,46 @@ impl Replicas {
         self.by_process.get(&process).is_some_and(|replica| replica.pods.contains_key(uid))
     }
 
-    /// A replica is shown pods: each, and whether all its containers have ended.
-    pub(super) fn is_shown(&mut self, process: ProcessId, pods: impl Iterator<Item = (Arc<str>, bool)>) {
+    /// A watch shows a replica a pod, and whether all its containers have ended.
+    pub(super) fn is_shown(&mut self, process: ProcessId, pod: Arc<str>, has_stopped: bool) {
         let Some(replica) = self.by_process.get_mut(&process) else { return };
-        for (pod, has_stopped) in pods {
-            *replica.pods.entry(pod).or_default() |= has_stopped;
+        *replica.pods.entry(pod.clone()).or_default() |= has_stopped;
+        replica.cache.insert(pod.clone());
+        replica.streamed.insert(pod);
+    }
+
+    /// A watch shows a replica that a pod is gone.
+    pub(super) fn is_shown_gone(&mut self, process: ProcessId, pod: &str) {
+        let Some(replica) = self.by_process.get_mut(&process) else { return };
+        replica.cache.remove(pod);
+    }
+
+    /// A replica begins to watch pods.
+    pub(super) fn watches(&mut self, process: ProcessId) {
+        if let Some(replica) = self.by_process.get_mut(&process) {
+            replica.streamed.clear();
         }
     }
 
-    /// A list tells a replica that a pod is gone. Of one that it knows as ended nothing is new.
+    /// A list shows a replica these pods, and whether all their containers have ended. Returns those of its cache that are not among them.
+    pub(super) fn listed(&mut self, process: ProcessId, pods: impl Iterator<Item = (Arc<str>, bool)>) -> Vec<Arc<str>> {
+        let Some(replica) = self.by_process.get_mut(&process) else { return Vec::new() };
+        let before = std::mem::take(&mut replica.cache);
+        for (pod, has_stopped) in pods {
+            *replica.pods.entry(pod.clone()).or_default() |= has_stopped;
+            replica.cache.insert(pod);
+        }
+        replica.lacks(before)
+    }
+
+    /// A stream has shown a replica all pods. Returns those of its cache that were not among them.
+    pub(super) fn streamed(&mut self, process: ProcessId) -> Vec<Arc<str>> {
+        let Some(replica) = self.by_process.get_mut(&process) else { return Vec::new() };
+        let before = std::mem::replace(&mut replica.cache, replica.streamed.clone());
+        replica.lacks(before)
+    }
+
+    /// A replica is told that a pod is gone by not being shown it. Of one that it knows as ended nothing is new.
     pub(super) fn misses(&mut self, process: ProcessId, pod: &Arc<str>, at: SimTime) {
         let Some(replica) = self.by_process.get_mut(&process) else { return };
         if replica.pods.get(pod) == Some(&false) {

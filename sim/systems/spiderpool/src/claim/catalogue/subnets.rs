@@ -82,7 +82,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "what a webhook fills in, admits and refuses is what an independent reading of the rules says",
         reference: Some("A §9"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AdmissionFollowsTheRules)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AdmissionFollowsTheRules::default())),
     },
     ClaimDef {
         name: "updates-are-judged-by-what-they-change",

@@ -8,7 +8,7 @@ use kube_sim::object::Obj;
 
 use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
-use crate::oracle::admission::{self, Broken, Ruling};
+use crate::oracle::admission::{self, Broken, HeldByPools, Ruling};
 use crate::workload::{HookAnswer, HookNote};
 
 /// What a webhook fills in, and whether it admits a request, is what an [independent reading of the rules](crate::oracle::admission) says
@@ -16,7 +16,10 @@ use crate::workload::{HookAnswer, HookNote};
 ///
 /// Exact. It says nothing of requests about which a replica could not list what exists, and asks for no more than one of several broken
 /// rules: the first that is named. Broken by `upstream-ranges`.
-pub(crate) struct AdmissionFollowsTheRules;
+#[derive(Default)]
+pub(crate) struct AdmissionFollowsTheRules {
+    held: HeldByPools,
+}
 
 impl IpamClaim for AdmissionFollowsTheRules {
     fn event_mask(&self) -> EventMask {
@@ -28,9 +31,8 @@ impl IpamClaim for AdmissionFollowsTheRules {
         findings.exercised();
         let wrong = match &note.answer {
             HookAnswer::Defaulted { .. } => defaults(note),
-            HookAnswer::Judged { denied, .. } => {
-                ruling(note).and_then(|ruling| difference(&ruling, denied.as_deref(), note.new.as_ref().or(note.old.as_ref())))
-            }
+            HookAnswer::Judged { denied, .. } => ruling(note, &mut self.held)
+                .and_then(|ruling| difference(&ruling, denied.as_deref(), note.new.as_ref().or(note.old.as_ref()))),
         };
         if let Some(wrong) = wrong {
             findings.violated(|| vec![format!("{} {note}", view.name(*by)), wrong]);
@@ -50,13 +52,13 @@ fn both<K: 'static>(note: &HookNote) -> Option<(Option<&K>, Option<&K>)> {
 }
 
 /// What the rules say of the request.
-fn ruling(note: &HookNote) -> Option<Ruling> {
+fn ruling(note: &HookNote, held: &mut HeldByPools) -> Option<Ruling> {
     let HookAnswer::Judged { listed, .. } = &note.answer else { return None };
     if let Some((old, new)) = both::<SpiderIPPool>(note) {
-        return Some(admission::pool(old, new, listed, &note.settings));
+        return Some(admission::pool(old, new, listed, &note.settings, held));
     }
     if let Some((old, new)) = both::<SpiderSubnet>(note) {
-        return Some(admission::subnet(old, new, listed, &note.settings));
+        return Some(admission::subnet(old, new, listed, &note.settings, held));
     }
     let (old, new) = both::<SpiderReservedIP>(note)?;
     Some(admission::reserved_ip(old, new, &note.settings))

@@ -71,7 +71,7 @@ impl Block<'_> {
         }
     }
 
-    fn cidr(&self) -> Option<Cidr> {
+    pub(super) fn cidr(&self) -> Option<Cidr> {
         Cidr::parse_version(self.subnet, self.family()?, &Policy::hardened()).ok()
     }
 
@@ -79,12 +79,6 @@ impl Block<'_> {
     pub(super) fn addresses(&self) -> IpSet {
         let Some(family) = self.family() else { return IpSet::default() };
         addresses_of(self.ips, family).difference(&addresses_of(self.exclude, family))
-    }
-
-    /// Whether the CIDRs share addresses though they are written otherwise, or also if they are written alike.
-    pub(super) fn overlaps(&self, other: &Self, same_is_fine: bool) -> bool {
-        let (Some(cidr), Some(other_cidr)) = (self.cidr(), other.cidr()) else { return false };
-        !(same_is_fine && self.subnet == other.subnet) && cidr.overlaps(&other_cidr, &Policy::hardened())
     }
 
     /// Whether a request writes other addresses than there were.

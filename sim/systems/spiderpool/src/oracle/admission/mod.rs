@@ -4,7 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `pool`, `subnet`, `reserved_ip` | the rules of each kind (A §9.1 to §9.3) |
-//! | `block` | what pools and subnets have in common: a CIDR, ranges, a gateway, routes |
+//! | `block`, `held` | what pools and subnets have in common: a CIDR, ranges, a gateway, routes |
 //! | `selector` | the affinity of a pool |
 //! | `defaults`, `stored` | the mutating webhooks, and the form in which objects are stored |
 //!
@@ -16,6 +16,7 @@
 
 mod block;
 mod defaults;
+mod held;
 mod pool;
 mod reserved_ip;
 mod selector;
@@ -32,6 +33,7 @@ use ipam_spiderpool::names::FINALIZER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use defaults::{pool_defaults, reserved_ip_defaults, subnet_defaults};
+pub use held::HeldByPools;
 pub use pool::pool;
 pub use reserved_ip::reserved_ip;
 pub use subnet::subnet;

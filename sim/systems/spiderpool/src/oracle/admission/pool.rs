@@ -9,14 +9,21 @@ use ipam_spiderpool::{SpiderIPPool, SpiderSubnet};
 use kube_machinery::{InvalidText, controller_of};
 
 use super::block::{Block, Change, addresses_of};
+use super::held::{Held, HeldByPools};
 use super::selector::judge_affinity;
 use super::stored::stored_pool;
 use super::subnet::{pre_allocations, unreadable};
 use super::{Found, Ruling, ruling_of_deletion, ruling_of_terminating};
 
 /// What the rules say of a write of a pool. `old`: as stored, `None` for a creation; `new`: as it would be stored, defaults filled in,
-/// `None` for a deletion.
-pub fn pool(old: Option<&SpiderIPPool>, new: Option<&SpiderIPPool>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
+/// `None` for a deletion. `held`: what pools were found to hold before.
+pub fn pool(
+    old: Option<&SpiderIPPool>,
+    new: Option<&SpiderIPPool>,
+    live: &Listed,
+    settings: &AdmissionSettings,
+    held: &mut HeldByPools,
+) -> Ruling {
     let old = old.map(stored_pool);
     let Some(new) = new.map(stored_pool) else {
         return ruling_of_deletion(settings, old.is_some_and(|old| is_in_use(&old)));
@@ -32,14 +39,14 @@ pub fn pool(old: Option<&SpiderIPPool>, new: Option<&SpiderIPPool>, live: &Liste
         if found.is_empty() && live.pools.iter().any(|pool| pool.metadata.name == new.metadata.name) {
             return Ruling::AlreadyExists;
         }
-        let overlaps = |other: &Block| other.family() == block.family() && other.overlaps(&block, true);
-        if live.pools.iter().any(|pool| overlaps(&Block::from(&pool.spec))) {
+        let own = Held::of(&block);
+        if live.pools.iter().any(|pool| pool.spec.subnet != block.subnet && held.of(pool).overlaps(&own)) {
             found.add("spec.subnet", Fault::Invalid);
         }
     }
     if block.judge_ranges(old_block.as_ref(), true, &mut found) {
         let Change { added, gone } = Change::between(old_block.as_ref(), &block);
-        judge_added(&new, &added, live, settings, &mut found);
+        judge_added(&new, &added, live, settings, held, &mut found);
         if let Some(old) = &old {
             judge_gone(old, &gone, &mut found);
         }
@@ -79,12 +86,12 @@ fn judge_gone(old: &SpiderIPPool, gone: &IpSet, found: &mut Found) {
 }
 
 /// A new address is in no other pool, whatever the labels say (A §14.17), and what subnets have to say of it (A §9.1 rule 6).
-fn judge_added(pool: &SpiderIPPool, added: &IpSet, live: &Listed, settings: &AdmissionSettings, found: &mut Found) {
+fn judge_added(pool: &SpiderIPPool, added: &IpSet, live: &Listed, settings: &AdmissionSettings, held: &mut HeldByPools, found: &mut Found) {
     if added.is_empty() {
         return;
     }
     let mut others = live.pools.iter().filter(|other| other.metadata.name != pool.metadata.name);
-    if others.any(|other| Block::from(&other.spec).addresses().first_shared(added).is_some()) {
+    if others.any(|other| held.of(other).addresses.first_shared(added).is_some()) {
         found.add("spec.ips", Fault::Forbidden);
     }
     if !settings.enable_spider_subnet {

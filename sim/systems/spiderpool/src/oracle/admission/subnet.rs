@@ -8,12 +8,19 @@ use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderIPPool, SpiderSubnet};
 use kube_machinery::InvalidText;
 
 use super::block::{Block, Change, addresses_of};
+use super::held::{Held, HeldByPools};
 use super::stored::stored_subnet;
 use super::{Found, Ruling, ruling_of_deletion, ruling_of_terminating};
 
 /// What the rules say of a write of a subnet. `old`: as stored, `None` for a creation; `new`: as it would be stored, defaults filled in,
-/// `None` for a deletion.
-pub fn subnet(old: Option<&SpiderSubnet>, new: Option<&SpiderSubnet>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
+/// `None` for a deletion. `held`: what pools were found to hold before.
+pub fn subnet(
+    old: Option<&SpiderSubnet>,
+    new: Option<&SpiderSubnet>,
+    live: &Listed,
+    settings: &AdmissionSettings,
+    held: &mut HeldByPools,
+) -> Ruling {
     let old = old.map(stored_subnet);
     let Some(new) = new.map(stored_subnet) else {
         return ruling_of_deletion(settings, old.is_some_and(|old| is_in_use(&old)));
@@ -29,12 +36,12 @@ pub fn subnet(old: Option<&SpiderSubnet>, new: Option<&SpiderSubnet>, live: &Lis
         if found.is_empty() && live.subnets.iter().any(|subnet| subnet.metadata.name == new.metadata.name) {
             return Ruling::AlreadyExists;
         }
-        judge_neighbours(&block, live, &mut found);
+        judge_neighbours(&block, live, held, &mut found);
     }
     if block.judge_ranges(old_block.as_ref(), false, &mut found) {
         match &old {
-            None => judge_pools_within(&block, live, &mut found),
-            Some(old) => judge_gone(old, &Change::between(old_block.as_ref(), &block).gone, live, &mut found),
+            None => judge_pools_within(&block, live, held, &mut found),
+            Some(old) => judge_gone(old, &Change::between(old_block.as_ref(), &block).gone, live, held, &mut found),
         }
     }
     block.judge_gateway(old_block.as_ref(), &mut found);
@@ -55,25 +62,25 @@ fn is_in_use(subnet: &SpiderSubnet) -> bool {
 }
 
 /// The CIDR shares no address with that of another subnet, nor with a different one of a pool.
-fn judge_neighbours(block: &Block, live: &Listed, found: &mut Found) {
-    let is_beside = |other: &Block, same_is_fine| other.family() == block.family() && other.overlaps(block, same_is_fine);
-    let subnets = live.subnets.iter().any(|subnet| is_beside(&Block::from(&subnet.spec), false));
-    if subnets || live.pools.iter().any(|pool| is_beside(&Block::from(&pool.spec), true)) {
+fn judge_neighbours(block: &Block, live: &Listed, held: &mut HeldByPools, found: &mut Found) {
+    let own = Held::of(block);
+    let subnets = live.subnets.iter().any(|subnet| Held::of(&Block::from(&subnet.spec)).overlaps(&own));
+    if subnets || live.pools.iter().any(|pool| pool.spec.subnet != block.subnet && held.of(pool).overlaps(&own)) {
         found.add("spec.subnet", Fault::Invalid);
     }
 }
 
 /// A pool of the same CIDR that was there before has addresses of the subnet only.
-fn judge_pools_within(block: &Block, live: &Listed, found: &mut Found) {
-    let addresses = block.addresses();
-    let mut pools = live.pools.iter().map(|pool| Block::from(&pool.spec));
-    if pools.any(|pool| pool.subnet == block.subnet && pool.family() == block.family() && !addresses.contains_all(&pool.addresses())) {
+fn judge_pools_within(block: &Block, live: &Listed, held: &mut HeldByPools, found: &mut Found) {
+    let own = Held::of(block);
+    let is_beyond = |held: &Held| held.family == own.family && !own.addresses.contains_all(&held.addresses);
+    if live.pools.iter().any(|pool| pool.spec.subnet == block.subnet && is_beyond(&held.of(pool))) {
         found.add("spec.ips", Fault::Invalid);
     }
 }
 
 /// An address that is set aside stays, and so does one that an auto pool of the subnet has, whether or not the status says so (D §1.2).
-fn judge_gone(old: &SpiderSubnet, gone: &IpSet, live: &Listed, found: &mut Found) {
+fn judge_gone(old: &SpiderSubnet, gone: &IpSet, live: &Listed, held: &mut HeldByPools, found: &mut Found) {
     if gone.is_empty() {
         return;
     }
@@ -82,7 +89,7 @@ fn judge_gone(old: &SpiderSubnet, gone: &IpSet, live: &Listed, found: &mut Found
             && (pool.spec.subnet == old.spec.subnet || subnet_of(pool).is_some() && subnet_of(pool) == old.metadata.name.as_deref())
     };
     let mut own = live.pools.iter().filter(|pool| is_own(pool));
-    if own.any(|pool| Block::from(&pool.spec).addresses().first_shared(gone).is_some()) {
+    if own.any(|pool| held.of(pool).addresses.first_shared(gone).is_some()) {
         found.add("spec.ips", Fault::Forbidden);
     }
     let family = Block::from(&old.spec).family().unwrap_or_default();

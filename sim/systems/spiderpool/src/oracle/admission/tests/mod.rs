@@ -11,7 +11,7 @@ use ipam_spiderpool::admission::{AdmissionSettings, Fault, Listed};
 use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use serde_json::{Value, json};
 
-use super::{Broken, Ruling};
+use super::{Broken, HeldByPools, Ruling};
 
 /// Both families and subnets are on, and deletions are guarded.
 const ALL: AdmissionSettings =
@@ -80,4 +80,14 @@ fn live(pools: &[SpiderIPPool], subnets: &[SpiderSubnet]) -> Listed {
 /// Whether a request is refused for this field and fault, among others.
 fn is_refused(ruling: &Ruling, field: &str, fault: Fault) -> bool {
     matches!(ruling, Ruling::Invalid(broken) if broken.contains(&Broken { field: field.to_owned(), fault }))
+}
+
+/// What the rules say of a write of a pool, where nothing was read before.
+fn ruling_of_pool(old: Option<&SpiderIPPool>, new: Option<&SpiderIPPool>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
+    super::pool(old, new, live, settings, &mut HeldByPools::default())
+}
+
+/// The same of a subnet.
+fn ruling_of_subnet(old: Option<&SpiderSubnet>, new: Option<&SpiderSubnet>, live: &Listed, settings: &AdmissionSettings) -> Ruling {
+    super::subnet(old, new, live, settings, &mut HeldByPools::default())
 }

@@ -1,4 +1,4 @@
-use super::super::pool as ruling;
+use super::ruling_of_pool as ruling;
 use super::*;
 
 fn create(new: &SpiderIPPool, live: &Listed) -> Ruling {

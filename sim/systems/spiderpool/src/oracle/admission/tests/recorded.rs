@@ -1,4 +1,4 @@
-use super::super::{pool, pool_defaults, reserved_ip, reserved_ip_defaults, subnet, subnet_defaults};
+use super::super::{pool_defaults, reserved_ip, reserved_ip_defaults, subnet_defaults};
 use super::*;
 
 /// The answers of upstream that the rules do not give, by what is different in them.
@@ -45,11 +45,11 @@ fn upstream_and_the_rules_differ_only_where_the_reference_says_so() {
         let (ruling, same_defaults) = match kind.as_str().unwrap() {
             "SpiderIPPool" => {
                 let new = read(new).map(|new| pool_defaults(&new, &live.subnets, &settings));
-                (pool(read(old).as_ref(), new.as_ref(), &live, &settings), new == read(&expected["defaulted"]))
+                (ruling_of_pool(read(old).as_ref(), new.as_ref(), &live, &settings), new == read(&expected["defaulted"]))
             }
             "SpiderSubnet" => {
                 let new = read(new).map(|new| subnet_defaults(&new));
-                (subnet(read(old).as_ref(), new.as_ref(), &live, &settings), new == read(&expected["defaulted"]))
+                (ruling_of_subnet(read(old).as_ref(), new.as_ref(), &live, &settings), new == read(&expected["defaulted"]))
             }
             _ => {
                 let new = read(new).map(|new| reserved_ip_defaults(&new));

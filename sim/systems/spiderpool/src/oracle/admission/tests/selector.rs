@@ -1,4 +1,4 @@
-use super::super::pool as ruling;
+use super::ruling_of_pool as ruling;
 use super::*;
 
 fn create(workload: Option<&str>, affinity: &Value) -> Ruling {

@@ -1,4 +1,4 @@
-use super::super::subnet as ruling;
+use super::ruling_of_subnet as ruling;
 use super::*;
 
 fn create(spec: Value, live: &Listed) -> Ruling {

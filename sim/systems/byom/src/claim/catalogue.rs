@@ -74,7 +74,7 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
         name: "no-record-is-left-behind",
         kind: Kind::Eventually,
-        about: "every record belongs to a live sandbox, or to a PeerPod with its finalizer that is not being deleted, or whose VM serves another",
+        about: "every record belongs to a live sandbox or a PeerPod that keeps its finalizer, and is not being deleted or cannot be",
         reference: Some("B I9"),
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NoRecordIsLeftBehind)),
     },

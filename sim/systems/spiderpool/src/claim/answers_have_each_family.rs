@@ -64,7 +64,7 @@ mod tests {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                 stage.ask("ns/a", "a", "eth0");
                 stage.answer("ns/a", "a", "eth0", given);
-                assert_eq!(stage.exercised(), false, "nothing was selected");
+                assert!(!stage.exercised(), "nothing was selected");
                 stage.ask("ns/a", "a", "eth0");
                 stage.select("a", Opinion::Agrees, &["p"], 0);
                 stage.answer("ns/a", "a", "eth0", given);

@@ -30,7 +30,7 @@ pub use clock::Clock;
 pub use process::{HostId, Main, ProcessId, ProcessState, TaskHandle};
 pub use sleep::{ClockSleep, Sleep};
 
-/// A future in a box, made where it stays: a large one is not copied there.
+/// A future in a box that is there before it is made, so that a large one need not be copied into it.
 pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
 }

@@ -12,7 +12,7 @@ use crate::workload::How;
 /// It says nothing about what is answered again or inherited: that has the families of the time when it was allocated (A §14.29).
 pub(crate) struct AnswersHaveEachFamily;
 
-/// What a request has of each family, told by how many.
+/// How many of some families are this one.
 fn count(family: IpVersion, families: impl Iterator<Item = IpVersion>) -> usize {
     families.filter(|other| *other == family).count()
 }

@@ -11,6 +11,7 @@
 //! Only sweeps judge, no unit tests: a feature that only unit tests know is not done. `cargo core-mutants --help` has the options.
 
 mod instrument;
+mod kept;
 mod report;
 mod site;
 mod sweep;
@@ -25,6 +26,7 @@ use std::thread;
 
 use clap::Parser;
 
+use kept::Kept;
 use report::{Argued, Counts, Judged};
 use sweep::{Sweep, Verdict};
 
@@ -60,6 +62,9 @@ struct Args {
     /// How many runs at a time [default: one per core]
     #[arg(long, value_name = "J")]
     jobs: Option<usize>,
+    /// Keep the verdicts that a run of the same sources, which was cut off, left in --out
+    #[arg(long)]
+    resume: bool,
     /// Where the copy, the build and mutants.json go
     #[arg(long, value_name = "DIR", default_value = "target/mutants")]
     out: PathBuf,
@@ -107,18 +112,26 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
     let sweep = Sweep { root: &root, program, out: out.clone(), seeds: args.seeds, rare_seeds: args.rare_seeds, jobs };
     let (scenarios, upstream) = sweep.prepare()?;
     eprintln!("{} scenarios hold without a mutant", scenarios.len());
+    let kept = Kept::open(&out, args.resume)?;
     let count = AtomicUsize::new(0);
-    let verdicts = sweep.judge(&scenarios, &upstream, &wanted, |index, verdict| {
-        let site = &mutants[wanted[index]];
-        let done = count.fetch_add(1, Ordering::Relaxed) + 1;
-        let told = match verdict {
-            Verdict::Noticed { scenario, by } => format!("{by} in {scenario}"),
-            Verdict::Survives { .. } => format!("SURVIVES {}", report::where_it_differs(verdict)),
-            Verdict::NotReached => "not reached".to_owned(),
-            Verdict::OnlyUpstream => "only upstream".to_owned(),
-        };
-        eprintln!("[{done}/{}] {}:{}: `{}` to `{}`: {told}", wanted.len(), site.file, site.line, site.code, site.instead);
-    });
+    let verdicts = sweep.judge(
+        &scenarios,
+        &upstream,
+        &wanted,
+        |number| kept.of(&mutants[number]),
+        |index, verdict| {
+            let site = &mutants[wanted[index]];
+            let done = count.fetch_add(1, Ordering::Relaxed) + 1;
+            kept.keep(site, verdict);
+            let told = match verdict {
+                Verdict::Noticed { scenario, by } => format!("{by} in {scenario}"),
+                Verdict::Survives { .. } => format!("SURVIVES {}", report::where_it_differs(verdict)),
+                Verdict::NotReached => "not reached".to_owned(),
+                Verdict::OnlyUpstream => "only upstream".to_owned(),
+            };
+            eprintln!("[{done}/{}] {}:{}: `{}` to `{}`: {told}", wanted.len(), site.file, site.line, site.code, site.instead);
+        },
+    );
     let judged: Vec<Judged> = wanted
         .iter()
         .zip(verdicts)
@@ -129,6 +142,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
         })
         .collect();
     fs::write(out.join("mutants.json"), serde_json::to_string_pretty(&judged)?)?;
+    kept.done()?;
     print!("{}", report::text(&judged));
     let unneeded: Vec<&Argued> = argued.iter().filter(|argued| is_unneeded(argued, &judged)).collect();
     for argued in &unneeded {

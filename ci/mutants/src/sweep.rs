@@ -45,7 +45,7 @@ struct Baseline {
 }
 
 /// What sweeps say of a mutant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verdict")]
 pub(crate) enum Verdict {
     /// A claim is violated, or the run does not end.
@@ -155,16 +155,19 @@ impl Sweep<'_> {
         Ok((scenarios, upstream))
     }
 
-    /// Tries each of these mutants in the scenarios that come by, and tells `done` of each.
+    /// Tries each of these mutants in the scenarios that come by, but for those of which there is a verdict already, and tells `done` of
+    /// each.
     pub(crate) fn judge(
         &self,
         scenarios: &[Scenario],
         upstream: &BTreeSet<usize>,
         mutants: &[usize],
+        known: impl Fn(usize) -> Option<Verdict> + Sync,
         done: impl Fn(usize, &Verdict) + Sync,
     ) -> Vec<Verdict> {
         self.parallel(mutants.len(), |index| {
-            let verdict = self.verdict(scenarios, upstream, mutants[index]);
+            let number = mutants[index];
+            let verdict = known(number).unwrap_or_else(|| self.verdict(scenarios, upstream, number));
             done(index, &verdict);
             verdict
         })

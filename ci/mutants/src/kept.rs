@@ -83,7 +83,7 @@ mod tests {
     fn a_run_goes_on_where_it_was_cut_off_and_one_that_ended_leaves_nothing() {
         let folder = std::env::temp_dir().join(format!("core-mutants-kept-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        let noticed = Verdict::Noticed { scenario: "s".to_owned(), by: "c".to_owned() };
+        let noticed = Verdict::Noticed { scenario: "s".to_owned(), by: "c".to_owned(), seeds: 3 };
         let survives = Verdict::Survives { scenarios: 3, differ: vec!["a".to_owned()] };
         let first = Kept::open(&folder, false).expect("nothing there");
         first.keep(&site(7, "f"), &noticed);

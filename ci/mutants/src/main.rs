@@ -124,7 +124,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
             let done = count.fetch_add(1, Ordering::Relaxed) + 1;
             kept.keep(site, verdict);
             let told = match verdict {
-                Verdict::Noticed { scenario, by } => format!("{by} in {scenario}"),
+                Verdict::Noticed { scenario, by, seeds } => format!("{by} in {scenario} (seeds: {seeds})"),
                 Verdict::Survives { .. } => format!("SURVIVES {}", report::where_it_differs(verdict)),
                 Verdict::NotReached => "not reached".to_owned(),
                 Verdict::OnlyUpstream => "only upstream".to_owned(),

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::site::Site;
 use crate::sweep::Verdict;
 
+/// How many seeds of a scenario [`text`] tells apart.
+const WITHIN: [u64; 6] = [1, 5, 15, 30, 50, 200];
+
 /// A mutant and what sweeps say of it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Judged {
@@ -138,6 +141,22 @@ pub(crate) fn where_it_differs(verdict: &Verdict) -> String {
     }
 }
 
+/// How many seeds it took to notice those that are noticed.
+fn within(judged: &[Judged]) -> String {
+    let seeds = |one: &Judged| match one.verdict {
+        Verdict::Noticed { seeds, .. } => Some(seeds),
+        _ => None,
+    };
+    let mut seeds: Vec<u64> = judged.iter().filter_map(seeds).collect();
+    seeds.sort_unstable();
+    if seeds.is_empty() {
+        return String::new();
+    }
+    let part = |most: &u64| format!("{most}: {}", seeds.partition_point(|seeds| seeds <= most));
+    let parts: Vec<String> = WITHIN.iter().map(part).collect();
+    format!("\nNoticed within so many seeds of a scenario: {}; of {}\n", parts.join(", "), seeds.len())
+}
+
 /// A table by module, and the mutants that nothing notices.
 pub(crate) fn text(judged: &[Judged]) -> String {
     let mut modules: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
@@ -159,6 +178,7 @@ pub(crate) fn text(judged: &[Judged]) -> String {
         }
         text = text.trim_end().to_owned() + "\n";
     }
+    text.push_str(&within(judged));
     for (title, wanted) in [("Survive", false), ("Not reached", true)] {
         let mut left = judged.iter().filter(|one| {
             let unreached = matches!(one.verdict, Verdict::NotReached);
@@ -192,7 +212,7 @@ mod tests {
     }
 
     fn noticed() -> Verdict {
-        Verdict::Noticed { scenario: "s".to_owned(), by: "c".to_owned() }
+        Verdict::Noticed { scenario: "s".to_owned(), by: "c".to_owned(), seeds: 3 }
     }
 
     #[test]
@@ -213,6 +233,8 @@ mod tests {
              byom/decide   50 %        1        1            0       1              1\n\
              kube/leader    0 %        0        0            1       0              0\n\
              all           33 %        1        1            1       1              1\n\
+             \n\
+             Noticed within so many seeds of a scenario: 1: 0, 5: 1, 15: 1, 30: 1, 50: 1, 200: 1; of 1\n\
              \n\
              Survive\n  core/byom/src/decide.rs:7: f: `a < b` to `a <= b` (runs differ in 2 of 3 scenarios, as in a)\n\
              \n\

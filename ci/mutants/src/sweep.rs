@@ -54,6 +54,8 @@ pub(crate) enum Verdict {
         scenario: String,
         /// The first claim, or how else the sweep failed.
         by: String,
+        /// How many of the scenario's seeds it took.
+        seeds: u64,
     },
     /// Scenarios came by, and all held.
     Survives {
@@ -91,6 +93,8 @@ struct Ended {
     code: Option<i32>,
     /// The first claim that is violated.
     claim: Option<String>,
+    /// How many seeds it takes to violate one.
+    within: Option<u64>,
     /// The digest of its runs.
     digest: Option<String>,
     takes: Duration,
@@ -183,7 +187,7 @@ impl Sweep<'_> {
             for &scenario in &reaching {
                 let ended = self.run_mutant(scenario, seeds, mutant);
                 if let Some(by) = ended.noticed_by(scenario, seeds < self.seeds) {
-                    return Verdict::Noticed { scenario: scenario.name.clone(), by };
+                    return Verdict::Noticed { scenario: scenario.name.clone(), by, seeds: ended.within.unwrap_or(seeds) };
                 }
                 if seeds == self.seeds && ended.digest != scenario.baseline.digest {
                     differ.push(scenario);
@@ -192,8 +196,9 @@ impl Sweep<'_> {
         }
         // A run that differs and holds may have a rarer one that does not.
         for scenario in differ.iter().take(RARE_IN).filter(|_| self.rare_seeds > self.seeds) {
-            if let Some(by) = self.run_mutant(scenario, self.rare_seeds, mutant).noticed_by(scenario, false) {
-                return Verdict::Noticed { scenario: scenario.name.clone(), by };
+            let ended = self.run_mutant(scenario, self.rare_seeds, mutant);
+            if let Some(by) = ended.noticed_by(scenario, false) {
+                return Verdict::Noticed { scenario: scenario.name.clone(), by, seeds: ended.within.unwrap_or(self.rare_seeds) };
             }
         }
         Verdict::Survives { scenarios: reaching.len(), differ: differ.into_iter().map(|scenario| scenario.name.clone()).collect() }
@@ -242,10 +247,12 @@ impl Sweep<'_> {
         let told: serde_json::Value = fs::read(&result).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let scenario = &told["scenarios"][0];
         let claim = scenario["failures"][0]["claim"].as_str().map(str::to_owned);
+        let failing = scenario["failures"].as_array().into_iter().flatten().filter_map(|failure| failure["seed"].as_u64()).min();
+        let within = failing.map(|seed| seed - scenario["seed_ranges"][0]["first"].as_u64().unwrap_or_default() + 1);
         let digest = scenario["digest"].as_str().map(str::to_owned);
         let _ = fs::remove_dir_all(&out);
         let _ = fs::remove_file(&result);
-        Ended { code, claim, digest, takes }
+        Ended { code, claim, within, digest, takes }
     }
 
     /// Does a number of things, some at a time, and gives what came of them in order.

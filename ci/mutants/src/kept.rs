@@ -1,6 +1,6 @@
 //! Verdicts as they come, in a file: a run that is cut off goes on from there.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -26,7 +26,7 @@ pub(crate) struct Kept {
     path: PathBuf,
     file: Mutex<File>,
     /// Those of the run that was cut off, by the [rank](Site::rank) of the mutant.
-    earlier: HashMap<u64, Verdict>,
+    earlier: BTreeMap<u64, Verdict>,
 }
 
 impl Kept {

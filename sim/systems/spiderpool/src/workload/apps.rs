@@ -10,7 +10,7 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplat
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube_machinery::WordHash;
-use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
+use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineInstanceSpec, VirtualMachineSpec};
 use kube_machinery::label_selector::VALUE_MAX;
 use kube_sim::kinds::kruise::{self, CloneSet, CloneSetSpec};
 use kube_sim::kinds::{KindId, Registry};
@@ -126,12 +126,12 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
             App::CloneSet(Box::new(CloneSet { metadata, spec, status: None }))
         }
         AppKind::VirtualMachine => {
-            let annotations = Some(apply.annotations.clone()).filter(|annotations| !annotations.is_empty());
-            let labels = Some([(APP.to_owned(), app_label(&apply.app).to_owned())].into());
-            let template = InstanceTemplate {
-                metadata: Some(ObjectMeta { annotations, labels, ..ObjectMeta::default() }),
-                ..InstanceTemplate::default()
-            };
+            // What a template for pods says is said of instances, whose pods inherit it.
+            let PodTemplateSpec { metadata: inherited, spec: of_pods } = template();
+            let PodSpec { node_selector, termination_grace_period_seconds, .. } = of_pods.unwrap_or_default();
+            let spec =
+                VirtualMachineInstanceSpec { node_selector, termination_grace_period_seconds, ..VirtualMachineInstanceSpec::default() };
+            let template = InstanceTemplate { metadata: inherited, spec, ..InstanceTemplate::default() };
             let spec = VirtualMachineSpec { running: Some(true), template: Some(template), ..VirtualMachineSpec::default() };
             App::VirtualMachine(Box::new(VirtualMachine { metadata, spec, status: None }))
         }

@@ -120,7 +120,8 @@ pub struct ApplyApp {
     /// Whether they end with an error; that says something only together with `completes`, or of a Job. A Job tries again for a while.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fails: bool,
-    /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent.
+    /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent. Of a VM it is the guest's, and its pods have 30 s
+    /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<u32>,
     /// How many of its pods evictions leave ready in any case: `minAvailable` of a PodDisruptionBudget of its name, which outlives it.

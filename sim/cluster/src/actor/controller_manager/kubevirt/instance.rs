@@ -269,6 +269,11 @@ fn phase(main: &Member) -> &'static str {
     }
 }
 
+/// What a guest has to shut down, unless its instance says otherwise.
+const DEFAULT_GRACE: i64 = 30;
+/// What the grace of a pod exceeds that of the guest by: twice 15 s, one each for whoever should have ended the guest before.
+const PADDING: i64 = 30;
+
 /// A pod for an instance: its first one, or the target of a migration from a node.
 fn pod(instance: &VirtualMachineInstance, migration: Option<(&str, Option<&str>)>) -> Pod {
     let (meta, spec) = (&instance.metadata, &instance.spec);
@@ -281,7 +286,7 @@ fn pod(instance: &VirtualMachineInstance, migration: Option<(&str, Option<&str>)
             ..Container::default()
         }],
         restart_policy: Some("Never".to_owned()),
-        termination_grace_period_seconds: spec.termination_grace_period_seconds,
+        termination_grace_period_seconds: Some(spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE) + PADDING),
         node_selector: spec.node_selector.clone(),
         affinity: spec.affinity.clone(),
         tolerations: spec.tolerations.clone(),

@@ -1,5 +1,7 @@
 //! B I4: what processes of the pool write is in order.
 
+use std::net::IpAddr;
+
 use super::view::{RecordEdit, Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::{PoolNote, short};
@@ -42,8 +44,16 @@ impl PoolClaim for PoolDocumentIsWellFormed {
     }
 }
 
+/// Read here and not by the system's own hand, which could not tell its own mistakes.
 fn is_canonical(address: &ipam_byom::Address) -> bool {
-    address.canonical().is_some_and(|canonical| canonical == *address)
+    let text = address.text();
+    let (plain, zone) = text.split_once('%').map_or((text, None), |(plain, zone)| (plain, Some(zone)));
+    match plain.parse() {
+        Ok(IpAddr::V4(ip)) => zone.is_none() && ip.to_string() == plain,
+        // An IPv4-mapped address is written as its IPv4 address.
+        Ok(IpAddr::V6(ip)) => zone != Some("") && ip.to_ipv4_mapped().is_none() && ip.to_string() == plain,
+        Err(_) => false,
+    }
 }
 
 /// What is wrong with a record as it is now.
@@ -108,5 +118,22 @@ mod tests {
             stage.allocate(adaptor, "x", "10.0.0.2");
             assert_eq!(stage.excuses(), []);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_byom::Address;
+
+    use super::*;
+
+    #[test]
+    fn an_address_has_one_canonical_spelling() {
+        for text in ["10.0.0.1", "2001:db8::1", "fe80::1%eth0"] {
+            assert!(is_canonical(&Address::new(text)), "{text}");
+        }
+        for text in ["10.0.0.01", "10.0.0.1?", "10.0.0.1%eth0", "::ffff:10.0.0.1", "2001:DB8::1", "2001:db8:0::1", "fe80::1%", ""] {
+            assert!(!is_canonical(&Address::new(text)), "{text}");
+        }
     }
 }

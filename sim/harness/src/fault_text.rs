@@ -17,6 +17,7 @@ pub(crate) fn text(fault: &Fault) -> String {
 pub(crate) fn name(fault: &Fault) -> String {
     let targets: Vec<String> = match &fault.kind {
         FaultKind::ConflictingWriter(writer) => vec![writer.object.clone()],
+        FaultKind::ForeignFinalizer(finalizer) => vec![finalizer.objects.clone()],
         kind => kind.targets().iter().map(ToString::to_string).collect(),
     };
     let about = if targets.is_empty() { String::new() } else { format!("({})", targets.join(", ")) };

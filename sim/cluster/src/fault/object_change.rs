@@ -144,7 +144,7 @@ impl ObjectChange {
 ///
 /// # Errors
 /// What was found, and what would be right.
-fn parse_objects<'a>(text: &'a str, types: &Registry) -> Result<(KindId, &'a str), (String, String)> {
+pub(super) fn parse_objects<'a>(text: &'a str, types: &Registry) -> Result<(KindId, &'a str), (String, String)> {
     let (plural, key) = text.split_once('/').unwrap_or((text, "*"));
     let Some((kind, def)) = types.iter().find(|(_, def)| def.plural == plural) else {
         let mut known: Vec<&str> = types.iter().map(|(_, def)| def.plural).collect();

@@ -2,7 +2,7 @@
 
 use ipam_reports::finding::Kind;
 
-use super::{ClaimDef, basic, budget, lease};
+use super::{ClaimDef, basic, budget, foreign_finalizers, lease};
 
 /// The name of the claim that no run spends its budget of events.
 pub const SPEND: &str = "runs-end-within-their-events";
@@ -20,6 +20,12 @@ pub const COMMON: &[ClaimDef] = &[
     )
     .citing("K004"),
     ClaimDef::always("leases-last", "nobody takes a lease before it can have expired or is given back", lease::leases_last).citing("K143"),
+    ClaimDef::always(
+        "foreign-finalizers-stay",
+        "only the controller whose finalizer it is takes a finalizer off an object",
+        foreign_finalizers::foreign_finalizers_stay,
+    )
+    .citing("K012"),
     ClaimDef::always(
         BUDGET,
         "no process sends more requests than `check.budget` permits; belongs to every run that has one",

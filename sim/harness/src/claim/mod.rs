@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod claims;
 pub mod closure;
 pub mod findings;
+mod foreign_finalizers;
 pub mod group;
 mod lease;
 

@@ -2,11 +2,12 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::ClientExt;
-use kube_sim::fault::{ConflictingWriter, Crash, FaultKind, WriterMode};
+use kube_machinery::api::DeleteOptions;
+use kube_sim::fault::{ConflictingWriter, Crash, FOREIGN_FINALIZER, FaultKind, ForeignFinalizer, WriterMode};
 use kube_sim::testbed::{Testbed, config_map, key};
 use sim_config::time::Span;
 
-use super::{MS, SECOND, create, strike, target};
+use super::{MS, SECOND, create, stored, strike, target};
 
 fn conflicting(mode: WriterMode, with_version: bool, every: Span) -> FaultKind {
     FaultKind::ConflictingWriter(ConflictingWriter { object: "configmaps/default/counter".into(), mode, with_version, every })
@@ -96,5 +97,52 @@ fn a_crash_of_the_writer_does_not_outlive_the_fault() {
         strike(&bed, SECOND, FaultKind::Crash(Crash { process: target("conflicting-writer-*"), down: Span::secs(20) })).await;
         bed.wait(30 * SECOND).await;
         assert!(is_quiet(&bed).await);
+    });
+}
+
+fn foreign_finalizer(objects: &str) -> FaultKind {
+    FaultKind::ForeignFinalizer(ForeignFinalizer { objects: objects.into(), every: Span::millis(100) })
+}
+
+/// Whether the object has the finalizer of the fault.
+async fn is_kept(bed: &Testbed, name: &str) -> bool {
+    let there = bed.client("reader").get::<ConfigMap>(&key(name)).await.unwrap();
+    there.metadata.finalizers.iter().flatten().any(|finalizer| finalizer.starts_with(FOREIGN_FINALIZER))
+}
+
+#[test]
+fn what_is_deleted_under_a_foreign_finalizer_goes_when_the_fault_ends() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        create(&client, "web-a").await.unwrap();
+        create(&client, "db").await.unwrap();
+        strike(&bed, 20 * SECOND, foreign_finalizer("configmaps/default/web-*")).await;
+        bed.wait(SECOND).await;
+        assert!(is_kept(&bed, "web-a").await && !is_kept(&bed, "db").await, "only what is meant");
+        create(&client, "web-b").await.unwrap();
+        bed.wait(SECOND).await;
+        assert!(is_kept(&bed, "web-b").await, "what comes later, too");
+
+        client.delete::<ConfigMap>(&key("web-a"), DeleteOptions::default()).await.unwrap();
+        bed.wait(10 * SECOND).await;
+        let marked = client.get::<ConfigMap>(&key("web-a")).await.unwrap();
+        assert!(marked.metadata.deletion_timestamp.is_some());
+        bed.wait(20 * SECOND).await;
+        assert!(!stored(&bed, "web-a") && !is_kept(&bed, "web-b").await);
+        assert!(is_quiet(&bed).await, "the fault is over");
+    });
+}
+
+#[test]
+fn a_crash_of_the_controller_leaves_no_foreign_finalizer_behind() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("client");
+        create(&client, "web").await.unwrap();
+        strike(&bed, 10 * SECOND, foreign_finalizer("configmaps/*")).await;
+        bed.wait(5 * SECOND).await;
+        client.delete::<ConfigMap>(&key("web"), DeleteOptions::default()).await.unwrap();
+        strike(&bed, SECOND, FaultKind::Crash(Crash { process: target("finalizer-*"), down: Span::secs(20) })).await;
+        bed.wait(45 * SECOND).await;
+        assert!(!stored(&bed, "web"));
     });
 }

@@ -20,6 +20,7 @@ mod etcd_restored;
 mod event_lost;
 mod external_host;
 mod forbidden;
+mod foreign_finalizer;
 mod history_lost;
 mod host_down;
 mod leader_flaps;
@@ -50,6 +51,7 @@ use super::{Blocks, FaultInfo, Inventory, Parameters, Target, Targeting};
 use crate::cluster::Cluster;
 
 pub use conflicting_writer::WriterMode;
+pub use foreign_finalizer::FOREIGN_FINALIZER;
 pub use request_fault::{RequestEffect, RequestVerb};
 pub use webhook_certificate::CertificateProblem;
 
@@ -241,6 +243,7 @@ faults! {
     "clock-drift" => clock_drift::ClockDrift,
     // Other writers.
     "conflicting-writer" => conflicting_writer::ConflictingWriter,
+    "foreign-finalizer" => foreign_finalizer::ForeignFinalizer,
 }
 
 fn problems_of(source: Source<'_>, invalid: Vec<super::Invalid>) -> Problems {

@@ -84,12 +84,13 @@ impl Work for PodsPlan {
         let kubelets = (0..self.nodes).map(plan::kubelet_name);
         let controllers = (0..self.controllers).map(plan::controller_name);
         let [_, vms, garbage_collector] = plan::shared_processes();
+        let of_pods = self.namespaces.iter().flat_map(|name| ["peerpods", "pods"].map(|plural| format!("{plural}/{name}/*")));
         FaultTargets {
             processes: adaptors.chain(kubelets).chain(controllers).chain([garbage_collector]).collect(),
             hosts: self.host_names(),
             peers: vec![vms],
             resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
-            objects: vec![format!("configmaps/{}", pool_key())],
+            objects: [format!("configmaps/{}", pool_key())].into_iter().chain(of_pods).collect(),
             ..FaultTargets::default()
         }
     }

@@ -1,0 +1,190 @@
+//! Another controller's finalizer, which keeps objects from going (K012, K096).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kube_machinery::ApiError;
+use kube_machinery::api::{Dry, ListOptions};
+use sim_config::Choice;
+use sim_config::time::Span;
+
+use crate::cluster::{ApiReply, Cluster, Op, SimClient};
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::object_change::parse_objects;
+use crate::fault::operator::{add_process, persist};
+use crate::fault::parameters::{between, parameters};
+use crate::fault::{Blocks, Invalid, Inventory, Targeting};
+use crate::glob;
+use crate::kinds::KindId;
+use crate::object::{AnyObject, Obj, key_of, make_mut};
+use crate::rt::ProcessId;
+
+/// How the finalizers begin that such faults put on objects; the number of the fault follows.
+pub const FOREIGN_FINALIZER: &str = "example.com/keep-";
+
+/// How late a write can be that was sent before the fault ended, with some to spare.
+const LATEST: Duration = Duration::from_secs(60);
+
+parameters! {
+    /// Another controller has a finalizer of its own on objects: what is deleted meanwhile stays, marked for deletion, until the fault ends.
+    pub struct ForeignFinalizer / ForeignFinalizerDraft {
+        /// The objects, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star stands for any text: `pods/*`.
+        objects: String = Choice::Is("configmaps/*".to_owned()) => names_objects,
+        /// Pause from one look at the objects to the next: how long a new one is without it, at most.
+        every: Span = between(Span::millis(100), Span::secs(2)),
+    }
+}
+
+impl Inject for ForeignFinalizer {
+    const EVENT: &'static str = "a controller that has to clean up after objects, and takes its time (K012, K096)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<ForeignFinalizerDraft> {
+        Some(ForeignFinalizerDraft { objects: targeting.object()?, ..ForeignFinalizerDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Object
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let (cluster, name) = (injection.cluster, format!("finalizer-{}", injection.index));
+        let kept = Kept { finalizer: format!("{FOREIGN_FINALIZER}{}", injection.index), fault: self.clone(), some: Arc::default() };
+        let work = kept.clone();
+        let process = add_process(cluster, &name, move |cluster, process| keep(cluster, process, work.clone()));
+        vec![Controller { process, kept }.into()]
+    }
+}
+
+fn names_objects(fault: &str, objects: &str, inventory: &Inventory<'_>) -> Option<Invalid> {
+    let (wrong, right) = parse_objects(objects, inventory.types).err()?;
+    Some(Invalid::text(objects, format!("the fault `{fault}`: {wrong}"), right))
+}
+
+/// What a controller keeps, and by what.
+#[derive(Clone, Debug)]
+struct Kept {
+    finalizer: String,
+    fault: ForeignFinalizer,
+    /// Whether any object ever had it.
+    some: Arc<AtomicBool>,
+}
+
+impl Kept {
+    fn has_it(&self, object: &dyn AnyObject) -> bool {
+        object.meta().finalizers.iter().flatten().any(|finalizer| *finalizer == self.finalizer)
+    }
+}
+
+/// The controller: while the fault lasts it keeps objects, and afterwards it lets them go.
+#[derive(Debug)]
+struct Controller {
+    process: ProcessId,
+    kept: Kept,
+}
+
+impl Effect for Controller {
+    fn apply(&self, cluster: &Arc<Cluster>) {
+        cluster.start(self.process);
+    }
+
+    fn revert(&self, cluster: &Arc<Cluster>) {
+        cluster.crash(self.process);
+        // If a crash hits it before it is done, it begins again.
+        let (process, kept, shared) = (self.process, self.kept.clone(), Arc::downgrade(cluster));
+        cluster.rt.set_main(process, move |_| {
+            let work = shared.upgrade().map(|cluster| let_go(cluster, process, kept.clone()));
+            async move {
+                if let Some(work) = work {
+                    work.await;
+                }
+            }
+        });
+        cluster.start(process);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Cluster) -> bool {
+        self.kept.some.load(Ordering::Relaxed)
+    }
+}
+
+/// Puts the finalizer on the objects, and on those that come.
+async fn keep(cluster: Arc<Cluster>, process: ProcessId, kept: Kept) {
+    let Some(objects) = Objects::new(&cluster, process, &kept.fault) else { return };
+    loop {
+        // Errors are its own problem: it comes again.
+        if let Ok(all) = objects.list().await {
+            for object in all {
+                // Nobody may add one to an object that is being deleted (K012, K096).
+                if !kept.has_it(&*object) && object.meta().deletion_timestamp.is_none() {
+                    let written = objects.write(object, |finalizers| finalizers.push(kept.finalizer.clone())).await;
+                    kept.some.fetch_or(written.is_ok(), Ordering::Relaxed);
+                }
+            }
+        }
+        // Where nothing takes time, time must pass all the same.
+        cluster.rt.sleep(kept.fault.every.0.max(Duration::from_micros(1))).await;
+    }
+}
+
+/// Takes the finalizer off all objects.
+async fn let_go(cluster: Arc<Cluster>, process: ProcessId, kept: Kept) {
+    let Some(objects) = Objects::new(&cluster, process, &kept.fault) else { return };
+    persist(&cluster, || take_off(&objects, &kept)).await;
+    // A write on its way when the fault ended may have been carried out since.
+    cluster.rt.sleep(LATEST).await;
+    persist(&cluster, || take_off(&objects, &kept)).await;
+}
+
+/// One attempt at that.
+async fn take_off(objects: &Objects, kept: &Kept) -> Result<(), ApiError> {
+    let mut all = Ok(());
+    for object in objects.list().await? {
+        if kept.has_it(&*object) {
+            let written = objects.write(object, |finalizers| finalizers.retain(|finalizer| *finalizer != kept.finalizer)).await;
+            // Somebody else may have seen to it that the object is gone. One that changed meanwhile is read again.
+            if !matches!(&written, Err(error) if error.is_not_found()) {
+                all = all.and(written);
+            }
+        }
+    }
+    all
+}
+
+/// The objects that are meant.
+struct Objects {
+    cluster: Arc<Cluster>,
+    client: SimClient,
+    kind: KindId,
+    /// Which keys are meant.
+    keys: String,
+}
+
+impl Objects {
+    fn new(cluster: &Arc<Cluster>, process: ProcessId, fault: &ForeignFinalizer) -> Option<Self> {
+        let (kind, keys) = parse_objects(&fault.objects, &cluster.registry).ok()?;
+        Some(Self { client: SimClient::new(cluster, process), cluster: cluster.clone(), kind, keys: keys.to_owned() })
+    }
+
+    async fn list(&self) -> Result<Vec<Obj>, ApiError> {
+        let reply = self.client.call(self.kind, Op::List { namespace: None, options: Box::new(ListOptions::default()) }).await?;
+        let ApiReply::List { items, .. } = reply else { return Ok(Vec::new()) };
+        Ok(items.into_iter().filter(|item| glob::matches(&self.keys, key_of(item).as_str())).collect())
+    }
+
+    /// Writes the object, if it is still the one that was read, with other finalizers.
+    async fn write(&self, object: Obj, change: impl FnOnce(&mut Vec<String>)) -> Result<(), ApiError> {
+        // It knows objects as strangers do: not by the type in which one system keeps them.
+        let mut object = self.cluster.registry.get(self.kind).through_a_view(object);
+        let key = key_of(&object);
+        let finalizers = &mut make_mut(&mut object).meta_mut().finalizers;
+        change(finalizers.get_or_insert_default());
+        finalizers.take_if(|left| left.is_empty());
+        self.client.call(self.kind, Op::Update { key, body: object, subresource: None, dry: Dry::No }).await.map(drop)
+    }
+}

@@ -73,6 +73,7 @@ mod tests {
     use ipam_byom::{Address, Allocations, IpAllocation};
 
     use super::super::testing::{on_stage, record};
+    use super::is_canonical;
 
     #[test]
     fn each_kind_of_disorder_is_a_violation() {
@@ -119,13 +120,6 @@ mod tests {
             assert_eq!(stage.excuses(), []);
         });
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use ipam_byom::Address;
-
-    use super::*;
 
     #[test]
     fn an_address_has_one_canonical_spelling() {

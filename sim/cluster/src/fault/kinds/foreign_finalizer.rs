@@ -27,7 +27,7 @@ pub const FOREIGN_FINALIZER: &str = "example.com/keep-";
 const LATEST: Duration = Duration::from_secs(60);
 
 parameters! {
-    /// Another controller has a finalizer of its own on objects: what is deleted meanwhile stays, marked for deletion, until the fault ends.
+    /// Another controller has a finalizer on objects: what is deleted meanwhile stays, marked for deletion, until the fault ends.
     pub struct ForeignFinalizer / ForeignFinalizerDraft {
         /// The objects, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star stands for any text: `pods/*`.
         objects: String = Choice::Is("configmaps/*".to_owned()) => names_objects,

@@ -21,9 +21,9 @@ use crate::cli::verbs::deviations;
 use crate::cli::verbs::replay::read_plan;
 
 /// How many seeds of each negative scenario must hold without what makes it fail.
-const CONTROL_SEEDS: u64 = 16;
+const CONTROL_SEEDS: u64 = 4;
 /// How many seeds of each scenario are run again in a fresh process: as many as run first here, so that they need not run for this alone.
-pub(super) const DETERMINISM_SEEDS: u64 = 16;
+pub(super) const DETERMINISM_SEEDS: u64 = 4;
 /// The first seed of the kill matrix: far from the seeds on which the scenarios were made.
 const KILL_FIRST: u64 = 1_000_000;
 /// Within how many seeds a deviation must be found.

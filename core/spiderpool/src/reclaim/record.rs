@@ -267,18 +267,16 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
         return Ok(Verdict::release(Row::MarkedForRelease, true));
     }
     let keeper = keeper_of_endpoint(endpoint, it);
-    if is_no_place(record, keeper, it) {
-        // What it names beside this one may be kept.
-        return Ok(Verdict::release(Row::PlaceInEndingPool, false));
-    }
     let (gone, keeps, unreadable) = match keeper {
         Keeper::Nobody => return Ok(Verdict::release(Row::NoPod, true)),
         Keeper::StatefulSet => (Row::SetOfEndpointGone, Row::SetOfEndpointKeeps, Row::SetOfEndpointUnreadable),
         Keeper::Vm => (Row::VmOfEndpointGone, Row::VmOfEndpointKeeps, Row::VmOfEndpointUnreadable),
     };
     Ok(match answers.ask(keeper, &key, None)? {
+        Answer::Invalid => Verdict::release(gone, true),
+        // What the endpoint names beside this address may be kept.
+        Answer::Valid | Answer::Failed if is_no_place(record, keeper, it) => Verdict::release(Row::PlaceInEndingPool, false),
         Answer::Valid => Verdict::keep(keeps),
         Answer::Failed => Verdict::keep(unreadable),
-        Answer::Invalid => Verdict::release(gone, true),
     })
 }

@@ -211,6 +211,9 @@ fn s_4p_the_auto_pool_of_a_place_is_being_deleted() {
     let ending = |world: World| World { pool_ends: true, ..world.answering(Valid) };
     let (set, vm) = (endpoint("u1", "StatefulSet"), endpoint("u1", "VirtualMachineInstance"));
     expect(of_record(ending(hardened()), Nothing, There(&set)), "S-4p", RELEASE);
+    let of_a_set_that = |answer| World { pool_ends: true, ..hardened().answering(answer) };
+    expect(of_record(of_a_set_that(Failed), Nothing, There(&set)), "S-4p", RELEASE);
+    expect(of_record(of_a_set_that(Invalid), Nothing, There(&set)), "S-4i", BOTH);
     expect(of_record(ending(upstream()), Nothing, There(&set)), "S-4v", KEEP);
     expect(of_record(ending(hardened()), Nothing, There(&vm)), "S-5v", KEEP);
     let running = World { runs_until: Some("2026-01-15T12:00:30Z"), ..ending(hardened()) };

@@ -37,7 +37,7 @@ parameters! {
 }
 
 impl Inject for ForeignFinalizer {
-    const EVENT: &'static str = "a controller that has to clean up after objects, and takes its time (K012, K096)";
+    const EVENT: &'static str = "a controller that has to clean up after objects, and takes its time (K §1.1, K012, K096)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<ForeignFinalizerDraft> {

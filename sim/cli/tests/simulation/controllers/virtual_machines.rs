@@ -55,6 +55,20 @@ fn a_vm_that_runs_has_an_instance_and_that_a_pod() {
 }
 
 #[test]
+fn the_pod_of_a_vm_has_the_grace_of_its_guest_and_half_a_minute_more() {
+    for (of_guest, of_pod) in [(None, 60), (Some(2), 32)] {
+        run(1, ONLY, async move |cluster| {
+            let mut vm = machine("Always");
+            vm.spec.template.as_mut().unwrap().spec.termination_grace_period_seconds = of_guest;
+            cluster.create(vm).await;
+            cluster.wait(10).await;
+            let pods = cluster.pods().await;
+            assert_eq!(pods[0].spec.as_ref().unwrap().termination_grace_period_seconds, Some(of_pod));
+        });
+    }
+}
+
+#[test]
 fn a_pod_that_goes_ends_its_instance_and_the_next_one_has_another() {
     for seed in 0..5 {
         run(seed, ONLY, async |cluster| {

@@ -53,7 +53,7 @@ impl Inject for ForeignFinalizer {
         let kept = Kept { finalizer: format!("{FOREIGN_FINALIZER}{}", injection.index), fault: self.clone(), some: Arc::default() };
         let work = kept.clone();
         let process = add_process(cluster, &name, move |cluster, process| keep(cluster, process, work.clone()));
-        vec![Controller { process, kept }.into()]
+        vec![Controller { process, name, kept }.into()]
     }
 }
 
@@ -81,6 +81,7 @@ impl Kept {
 #[derive(Debug)]
 struct Controller {
     process: ProcessId,
+    name: String,
     kept: Kept,
 }
 
@@ -92,16 +93,8 @@ impl Effect for Controller {
     fn revert(&self, cluster: &Arc<Cluster>) {
         cluster.crash(self.process);
         // If a crash hits it before it is done, it begins again.
-        let (process, kept, shared) = (self.process, self.kept.clone(), Arc::downgrade(cluster));
-        cluster.rt.set_main(process, move |_| {
-            let work = shared.upgrade().map(|cluster| let_go(cluster, process, kept.clone()));
-            async move {
-                if let Some(work) = work {
-                    work.await;
-                }
-            }
-        });
-        cluster.start(process);
+        let kept = self.kept.clone();
+        cluster.start(add_process(cluster, &self.name, move |cluster, process| let_go(cluster, process, kept.clone())));
     }
 
     fn excludes(&self, _: &Self) -> Overlap {

@@ -197,3 +197,27 @@ fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
     let metadata = ObjectMeta { annotations, labels: Some(labels), ..ObjectMeta::default() };
     PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
 }
+
+#[cfg(test)]
+mod tests {
+    use sim_config::draw::{Concern, Draw};
+    use sim_config::time::Span;
+    use sim_harness::workload::Draft;
+
+    use super::super::draft::SpiderDraft;
+    use super::*;
+
+    #[test]
+    fn what_an_application_says_of_its_pods_it_says_of_the_instance_of_a_vm_too() {
+        let (plan, _) = SpiderDraft::default().draw(&mut Draw::new(1, Concern::Workload, 0));
+        let labels = [("tier".to_owned(), "db".to_owned())].into();
+        let vm = ApplyApp { kind: AppKind::VirtualMachine, app: "vm".to_owned(), grace: Some(2), labels, ..ApplyApp::default() };
+        let vm = ApplyApp { completes: Some(Span::secs(3)), ..vm };
+        let App::VirtualMachine(vm) = object(&plan, &vm, 0) else { panic!("it is a VM") };
+        let InstanceTemplate { metadata, spec, .. } = vm.spec.template.unwrap();
+        let metadata = metadata.unwrap();
+        assert_eq!(spec.termination_grace_period_seconds, Some(2));
+        assert_eq!(metadata.labels.unwrap()["tier"], "db");
+        assert_eq!(metadata.annotations.unwrap()[COMPLETES], "3000000");
+    }
+}

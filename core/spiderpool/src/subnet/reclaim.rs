@@ -34,12 +34,17 @@ impl Fate {
         }
     }
 
-    /// Whether `application` is about to make a pool of this name. Where nobody can tell what it asks for, the name says at least whether
-    /// the pool would be that of an incarnation before.
-    pub(super) fn makes(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
-        if let Self::There { uid, wants: None } = self {
-            return is_named_after(name, uid);
+    /// Whether a pool of this name would be one of the incarnation that is there, as far as one can tell.
+    pub(super) fn is_of(&self, name: &str) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Gone => false,
+            Self::There { uid, .. } => is_named_after(name, uid),
         }
+    }
+
+    /// Whether `application` asks for a pool of this name, as far as one can tell.
+    pub(super) fn asks_for(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
         self.wants(|uid, demand| {
             let application = Application { name: application.clone(), uid: uid.to_owned() };
             application.pool_name(&demand.nic, demand.family, policy) == name

@@ -9,3 +9,4 @@ mod server;
 mod stories;
 mod terms;
 mod third_party;
+mod unmade;

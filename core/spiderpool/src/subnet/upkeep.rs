@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::application::ApplicationName;
-use super::pool::{fenced, label, owner};
+use super::application::{Application, ApplicationName};
+use super::kinds::Kind;
+use super::pool::{fenced, is_for, label, owner};
 use super::reclaim::Fate;
 use super::shares::set_of;
+use super::want::Want;
 use crate::address_set::AddressSet;
 use crate::owner_label::{application_name_of, application_version_of, owner_label};
 use crate::ranges::{IpSet, cidr_label};
@@ -24,8 +26,8 @@ pub struct Census<'a> {
     pub pools: &'a [Arc<SpiderIPPool>],
     /// What became of a workload.
     pub fate: &'a dyn Fn(&ApplicationName) -> Fate,
-    /// Whether a pool, by its name, has lacked for so long what this sets aside for it that whoever was about to put it there will not: its
-    /// workload is of a kind whose pools agents make, and nobody else finishes what one of them has begun (A W21).
+    /// Whether a pool, by its name, has lacked for so long what this sets aside for it that whoever was about to put it there will not
+    /// (A W21).
     pub is_left: &'a dyn Fn(&str, &PoolIPPreAllocation) -> bool,
 }
 
@@ -168,8 +170,10 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
         let (Some(application), Ok(ips)) = (application, ips) else { continue };
         let entry = match by_name.get(name.as_str()) {
             Some(pool) => {
-                // Nobody is left who would make the pool as large as what an interrupted write set aside for it.
-                let ended = || (census.fate)(&application) == Fate::Gone || (census.is_left)(name, entry);
+                // Nobody is left who would make the pool as large as what an interrupted write set aside for it. What an agent has begun
+                // nobody else finishes.
+                let is_left = || Kind::of(&application).is_none() && (census.is_left)(name, entry);
+                let ended = || (census.fate)(&application) == Fate::Gone || is_left();
                 match unused(entry, pool, version, policy).filter(|_| ended()) {
                     Some(unused) => {
                         // A pool that is being deleted serves nobody any more, whatever it has.
@@ -181,8 +185,7 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
                     None => Entry { ips, application: key, written: Some(entry.clone()) },
                 }
             }
-            // Nor does anybody make a pool that was given up, or that another agent wants larger than the subnet can.
-            None if stands(name, &application, census, policy) && !(census.is_left)(name, entry) => {
+            None if may_be_made(name, entry, &application, own, census, policy) => {
                 Entry { ips, application: key, written: Some(entry.clone()) }
             }
             None => continue,
@@ -244,13 +247,44 @@ fn yield_to(entries: &mut BTreeMap<&str, Entry>, ips: &IpSet, by_name: &BTreeMap
     }
 }
 
-/// Whether a pre-allocation without a pool is for a pool that is about to be made.
-fn stands(name: &str, application: &ApplicationName, census: &Census<'_>, policy: &Policy) -> bool {
+/// Whether a pre-allocation without a pool is for a pool that is about to be made, or may be.
+///
+/// What nobody is about to make is given back, but not before it has been so for long: a creation that was sent may be carried out late. If
+/// its workload took a pool in between that a namesake has left, it would have two.
+fn may_be_made(
+    name: &str,
+    entry: &PoolIPPreAllocation,
+    application: &ApplicationName,
+    own: &[&Arc<SpiderIPPool>],
+    census: &Census<'_>,
+    policy: &Policy,
+) -> bool {
     let fate = (census.fate)(application);
+    let by_agents = Kind::of(application).is_none();
+    let is_left = || (census.is_left)(name, entry);
     if policy.namesake_keeps_preallocation {
-        return fate != Fate::Gone;
+        return fate != Fate::Gone && !(by_agents && is_left());
     }
-    census.subnet.metadata.deletion_timestamp.is_none() && fate.makes(application, name, policy)
+    if census.subnet.metadata.deletion_timestamp.is_some() || !fate.is_of(name) {
+        return false;
+    }
+    let is_made = || fate.asks_for(application, name, policy) && !has_another(name, application, &fate, own, policy);
+    // Nor does an agent make a pool that it has given up, or that another agent wants larger than the subnet can.
+    (!by_agents && is_made()) || !is_left()
+}
+
+/// Whether a workload has another pool than that of this name: one that a namesake had left, and that is its own by now.
+fn has_another(name: &str, application: &ApplicationName, fate: &Fate, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> bool {
+    let Fate::There { uid, wants: Some(wants) } = fate else { return false };
+    let application = Application { name: application.clone(), uid: uid.clone() };
+    let mut wants = wants.iter().map(|demand| Want { application: &application, demand });
+    let Some(want) = wants.find(|want| want.pool_name(policy) == name) else { return false };
+    own.iter().any(|pool| {
+        pool.metadata.deletion_timestamp.is_none()
+            && name_of(pool) != name
+            && label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(uid)
+            && is_for(pool, &want)
+    })
 }
 
 /// Hardened, each auto pool is mentioned, with all its addresses that no other pool has.

@@ -1,9 +1,10 @@
-//! What agents have begun and not finished: addresses that are set aside for a pool of a third-party workload and are not in it (A W21).
+//! What was begun and is not finished: addresses that are set aside for a pool and are not in it (A W21).
 //!
-//! An agent that dies between its two writes leaves them so until the next pod of the workload comes, which may be never. Whoever looks
-//! after the subnet notes what a pool lacks, and gives it back when the same is still lacking some time later. Whoever is about to make an
-//! existing pool larger is kept away by the give-back. Nothing keeps away the creation of a pool that is not there, so as much time passes
-//! as that may take, also after somebody else has taken up what was begun, and held the subnet for it.
+//! An agent that dies between its two writes leaves them so until the next pod of its third-party workload comes, which may be never. A
+//! workload of any kind leaves them if it does not ask for the pool any more, or has another one by now. Whoever looks after the subnet
+//! notes what a pool lacks, and gives it back when the same is still lacking some time later. Whoever is about to make an existing pool
+//! larger is kept away by the give-back. Nothing keeps away the creation of a pool that is not there, so as much time passes as that may
+//! take, also after somebody else has taken up what was begun, and held the subnet for it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

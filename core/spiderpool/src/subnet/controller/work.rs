@@ -233,7 +233,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         });
         pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         let fate = |name: &ApplicationName| self.presumed_fate(name, seen);
-        if upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate, is_left: &|_, _| false }, &self.settings.policy).is_empty() {
+        if upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate, is_left: &|_, _| true }, &self.settings.policy).is_empty() {
             seen.unfinished.none(key);
             return Ok(());
         }
@@ -247,10 +247,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         let (writes, look_again) = {
             let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
             let look = seen.unfinished.look(&subnet, self.auto_pools.env.monotonic());
-            let by_agents = |entry: &PoolIPPreAllocation| {
-                entry.application.as_deref().and_then(ApplicationName::parse).is_some_and(|name| Kind::of(&name).is_none())
-            };
-            let is_left = |pool: &str, entry: &PoolIPPreAllocation| by_agents(entry) && look.is_left(pool, entry);
+            let is_left = |pool: &str, entry: &PoolIPPreAllocation| look.is_left(pool, entry);
             let writes = upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate, is_left: &is_left }, &self.settings.policy);
             (writes, seen.unfinished.keep(key, look))
         };

@@ -11,9 +11,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::names::FINALIZER;
 use super::ranges::CheckedRanges;
 use super::{Policy, SpiderIPPool};
+use crate::finalizer;
 use crate::leadership::Leadership;
 use kube_machinery::FxHashMap;
 use kube_machinery::api::{ApiError, ObjectKey, ignore_not_found};
@@ -78,14 +78,11 @@ fn decide(pool: &SpiderIPPool, total: Option<i64>) -> Need {
     let status = pool.status.as_ref();
     let has_records = status.is_some_and(|status| !status.allocated_ips.is_absent());
     if pool.metadata.deletion_timestamp.is_some() && !has_records {
-        let held = pool.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER);
-        if !held {
+        if !finalizer::is_on(&pool.metadata) {
             return Need::Nothing;
         }
         let mut pool = Box::new(pool.clone());
-        let mut finalizers = pool.metadata.finalizers.take().unwrap_or_default();
-        finalizers.retain(|name| name != FINALIZER);
-        pool.metadata.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
+        finalizer::take_off(&mut pool.metadata);
         return Need::Release(pool);
     }
     let counted = status.and_then(|status| status.allocated_ip_count);
@@ -223,6 +220,7 @@ mod tests {
 
     use super::super::{IPPoolStatus, PoolIPAllocation};
     use super::*;
+    use crate::names::FINALIZER;
 
     fn pool(records: &[&str], terminating: bool, counts: Option<(i64, i64)>) -> SpiderIPPool {
         let mut pool = SpiderIPPool::default();

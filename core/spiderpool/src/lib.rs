@@ -51,6 +51,7 @@ mod allocated_ips;
 pub mod auto_pool;
 pub mod controller;
 mod endpoint;
+mod finalizer;
 pub mod ipam;
 mod ippool;
 mod join;

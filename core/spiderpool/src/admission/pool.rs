@@ -12,7 +12,8 @@ use super::findings::Findings;
 use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
 use crate::address_set::AddressSet;
-use crate::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
+use crate::finalizer;
+use crate::names::{GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
 use crate::owner_label::owner_label;
 use crate::ranges::{Cidr, RangeError};
 use crate::select::is_auto_pool;
@@ -25,7 +26,7 @@ impl Admitted for SpiderIPPool {
         if self.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        add_finalizer(&mut self.metadata);
+        finalizer::put_on(&mut self.metadata);
         let (version, label) = default_family(&mut self.spec.ip_version, &self.spec.subnet, rules.policy)?;
         if rules.settings.enable_spider_subnet && !self.join_subnet(&label, rules) {
             set_label(&mut self.metadata, LABEL_IPPOOL_CIDR, label);
@@ -113,14 +114,6 @@ fn is_same(owner: &OwnerReference, subnet: &OwnerReference) -> bool {
     owner.kind == subnet.kind && owner.name == subnet.name && owner.api_version.split('/').next() == Some(GROUP)
 }
 
-/// Adds Spiderpool's finalizer, unless it is there.
-pub(super) fn add_finalizer(meta: &mut ObjectMeta) {
-    let finalizers = meta.finalizers.get_or_insert_default();
-    if !finalizers.iter().any(|name| name == FINALIZER) {
-        finalizers.push(FINALIZER.to_owned());
-    }
-}
-
 /// Sets a label, whatever value it had.
 pub(super) fn set_label(meta: &mut ObjectMeta, key: &str, value: String) {
     meta.labels.get_or_insert_default().insert(key.to_owned(), value);
@@ -131,7 +124,7 @@ pub(super) fn set_label(meta: &mut ObjectMeta, key: &str, value: String) {
 /// Upstream refuses every update that leaves its own finalizer. Hardened, an update that leaves the spec alone is let pass, because others
 /// remove their finalizers in this way, and labels and annotations hurt nobody.
 pub(super) fn check_terminating(meta: &ObjectMeta, same_spec: bool, rules: &Rules<'_>) -> Result<(), Denial> {
-    let held = meta.finalizers.iter().flatten().any(|name| name == FINALIZER);
+    let held = finalizer::is_on(meta);
     if !held || same_spec && !rules.policy.terminating_update_refused {
         return Ok(());
     }

@@ -3,9 +3,10 @@
 use super::addresses::{Addresses, Checked, check_unchanged, default_family, merge};
 use super::findings::Findings;
 use super::in_use::{check_pre_allocations, total_of};
-use super::pool::{add_finalizer, check_terminating, set_label};
+use super::pool::{check_terminating, set_label};
 use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
 use crate::SpiderSubnet;
+use crate::finalizer;
 use crate::names::LABEL_SUBNET_CIDR;
 use crate::ranges::{Cidr, RangeError};
 
@@ -14,7 +15,7 @@ impl Admitted for SpiderSubnet {
         if self.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        add_finalizer(&mut self.metadata);
+        finalizer::put_on(&mut self.metadata);
         let (version, label) = default_family(&mut self.spec.ip_version, &self.spec.subnet, rules.policy)?;
         set_label(&mut self.metadata, LABEL_SUBNET_CIDR, label);
         merge(&mut self.spec.ips, version, rules.policy)?;

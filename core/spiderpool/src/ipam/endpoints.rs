@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::allocated_ip::{Stored, stored, without};
+use crate::finalizer;
 use crate::select::{FIRST_NIC, TopController};
 use crate::validity::Keeper;
 use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, SpiderEndpoint, names};
@@ -52,14 +53,7 @@ pub(crate) fn goes_with_pod(endpoint: &SpiderEndpoint) -> bool {
 }
 
 pub(crate) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
-    endpoint.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
-}
-
-/// Gives an endpoint its finalizer.
-pub(super) fn hold(endpoint: &mut SpiderEndpoint) {
-    if !has_finalizer(endpoint) {
-        endpoint.metadata.finalizers.get_or_insert_default().push(names::FINALIZER.to_owned());
-    }
+    finalizer::is_on(&endpoint.metadata)
 }
 
 /// The addresses that the pod is not to get again.
@@ -249,7 +243,7 @@ impl Holder<'_> {
     pub(super) fn taken_over(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let mut taken = endpoint.clone();
         taken.metadata.owner_references = self.owners();
-        hold(&mut taken);
+        finalizer::put_on(&mut taken.metadata);
         // What did not work for another pod may work for this one.
         taken.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(AVOIDED)));
         taken.status = Some(self.status(ips));

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::json;
 
 use super::agent::Agent;
 use super::caches::Caches;
 use super::endpoints::{has_finalizer, uid_of};
 use super::error::{IpamError, PoolError, may_pass, of_pool};
 use super::observer::{Cause, Effort, Observer, Step};
+use crate::finalizer::patch_off;
 use crate::join::join_all;
 use crate::limiter::{Refused, Tickets};
 use crate::validity::may_run;
-use crate::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool, names};
+use crate::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{
     ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Preconditions, Reply, Request, TransportError,
 };
@@ -235,14 +235,8 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
 
     /// Patches the finalizer away, in the very state that was looked at. `None` = the endpoint was gone.
     pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
-        let finalizers: Vec<&String> = endpoint.metadata.finalizers.iter().flatten().filter(|name| *name != names::FINALIZER).collect();
-        let finalizers = if finalizers.is_empty() { json!(null) } else { json!(finalizers) };
-        let body = if self.policy().endpoint_delete_by_name {
-            json!({"metadata": {"finalizers": finalizers}})
-        } else {
-            json!({"metadata": {"finalizers": finalizers, "resourceVersion": endpoint.metadata.resource_version}})
-        };
-        match self.patch(&ObjectKey::of(endpoint), Patch::merge(body)).await {
+        let patch = patch_off(&endpoint.metadata, !self.policy().endpoint_delete_by_name);
+        match self.patch(&ObjectKey::of(endpoint), patch).await {
             Ok(left) => Ok(Some(left)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),

@@ -11,18 +11,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::caches::Caches;
 use super::error::ReclaimError;
 use super::observer::{Observer, Releaser, Step, Target};
 use super::process::Reclaim;
 use super::row::Row;
+use crate::finalizer::patch_off;
 use crate::ipam::{PoolError, has_finalizer, is_terminating, release_records, uid_of};
 use crate::join::join_all;
 use crate::limiter::Refused;
-use crate::{SpiderEndpoint, SpiderIPPool, names};
-use kube_machinery::api::{ApiError, DeleteOptions, ObjectKey, Patch, Preconditions};
+use crate::{SpiderEndpoint, SpiderIPPool};
+use kube_machinery::api::{ApiError, DeleteOptions, ObjectKey, Preconditions};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
@@ -152,15 +151,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// # Errors
     /// Also NotFound: upstream takes that for a failure.
     pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<(), ApiError> {
-        let finalizers: Vec<&String> = endpoint.metadata.finalizers.iter().flatten().filter(|name| *name != names::FINALIZER).collect();
-        let finalizers = if finalizers.is_empty() { json!(null) } else { json!(finalizers) };
-        let body = if self.config.policy.reclaim.finalizer_patch_by_name {
-            json!({"metadata": {"finalizers": finalizers}})
-        } else {
-            json!({"metadata": {"finalizers": finalizers, "resourceVersion": endpoint.metadata.resource_version}})
-        };
+        let patch = patch_off(&endpoint.metadata, !self.config.policy.reclaim.finalizer_patch_by_name);
         let key = ObjectKey::of(endpoint);
-        self.patch::<SpiderEndpoint>(&key, Patch::merge(body)).await?;
+        self.patch::<SpiderEndpoint>(&key, patch).await?;
         self.observer.observe(Step::EndpointLetGo { key: &key });
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::reclaim::Fate;
 use super::shares::set_of;
 use super::want::Want;
 use crate::address_set::AddressSet;
+use crate::finalizer;
 use crate::owner_label::{application_name_of, application_version_of, owner_label};
 use crate::ranges::{IpSet, cidr_label};
 use crate::select::is_auto_pool;
@@ -86,9 +87,8 @@ pub fn upkeep(census: &Census<'_>, policy: &Policy) -> Vec<Upkeep> {
         let standing = own.iter().filter(|pool| pool.metadata.deletion_timestamp.is_none());
         writes.extend(standing.map(|pool| Upkeep::TakeDown(Arc::clone(pool))));
         let named = subnet.status.as_ref().is_some_and(|status| !status.controlled_ippools.is_absent());
-        let held = subnet.metadata.finalizers.iter().flatten().any(|name| name == names::FINALIZER);
         let over = if policy.subnet_finalizer_trusts_status { !named } else { own.is_empty() };
-        if over && held {
+        if over && finalizer::is_on(&subnet.metadata) {
             writes.push(Upkeep::Release(released(subnet)));
             return writes;
         }
@@ -135,9 +135,7 @@ fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet, policy: &Policy) -> Optio
 
 fn released(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
     let mut subnet = Box::new(subnet.clone());
-    let mut finalizers = subnet.metadata.finalizers.take().unwrap_or_default();
-    finalizers.retain(|name| name != names::FINALIZER);
-    subnet.metadata.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
+    finalizer::take_off(&mut subnet.metadata);
     subnet
 }
 

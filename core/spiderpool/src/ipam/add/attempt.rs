@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::finalizer;
 use crate::ipam::allocated_ip::{AllocatedIp, told_of_details};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{
-    EndpointOwnership, Holder, entries, forget_avoided, has_finalizer, hold, is_terminating, is_unfinished, name_unfinished, ownership,
+    EndpointOwnership, Holder, entries, forget_avoided, has_finalizer, is_terminating, is_unfinished, name_unfinished, ownership,
 };
 use crate::ipam::error::{IpamError, may_pass};
 use crate::ipam::failure_cache::Suspect;
@@ -165,7 +166,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     forget_avoided(&mut body);
                 }
                 if self.is_let_go(base) {
-                    hold(&mut body);
+                    finalizer::put_on(&mut body.metadata);
                 }
                 if !strict && body == *base {
                     return Ok(Arc::new(body));

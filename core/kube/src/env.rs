@@ -33,12 +33,9 @@ pub trait Env: Clone + Send + Sync + 'static {
     /// Ends the process at once, tasks and all, as a Go program ends when it dereferences nil: how a mutated form does what crashes its
     /// upstream. No hardened form calls it.
     ///
-    /// The default panics at the caller's place. That is right where a panic of a task is taken for the end of its process, as by a
-    /// simulation or a test; an environment of an operating system's process ends that process.
-    #[track_caller]
-    fn crash(&self, reason: &str) -> ! {
-        panic!("the process crashes: {reason}")
-    }
+    /// An environment of an operating system's process ends that process. A simulation or a test, which takes a panic of a task for the end
+    /// of its process, panics.
+    fn crash(&self, reason: &str) -> !;
 }
 
 /// A running task. Dropping the handle leaves the task running.

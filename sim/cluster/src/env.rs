@@ -49,4 +49,8 @@ impl Env for SimEnv {
     fn random(&self) -> u64 {
         self.choices.lock().u64()
     }
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("the process crashes: {reason}")
+    }
 }

@@ -195,6 +195,10 @@ impl Env for TestEnv {
         state.random
     }
 
+    fn crash(&self, reason: &str) -> ! {
+        panic!("the process crashes: {reason}")
+    }
+
     fn random_unit(&self) -> f64 {
         let fixed = self.shared.state.lock().unwrap().fixed_unit;
         fixed.unwrap_or_else(|| (self.random() >> 11) as f64 / (1u64 << 53) as f64)

@@ -129,6 +129,10 @@ impl Env for Still {
     fn random(&self) -> u64 {
         0
     }
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("the process crashes: {reason}")
+    }
 }
 
 impl Still {

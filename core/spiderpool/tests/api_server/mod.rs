@@ -385,6 +385,10 @@ impl Env for Hurry {
         *random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         *random >> 11
     }
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("the process crashes: {reason}")
+    }
 }
 
 /// Runs a future as far as it comes without waiting for anybody; `None` = it hangs, and is dropped.

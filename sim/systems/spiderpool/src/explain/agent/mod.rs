@@ -274,6 +274,10 @@ impl Env for Even {
     fn random(&self) -> u64 {
         LAST_OF_ANY
     }
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("the process crashes: {reason}")
+    }
 }
 
 /// Writes down which records are taken away.

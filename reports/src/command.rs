@@ -1,16 +1,31 @@
 //! The commands that show something again, as a shell takes them.
 
+use std::sync::OnceLock;
+
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Sets what the program is called in the commands that it shows: a program with systems of its own has another name. The first call counts.
+pub fn set_program(name: String) {
+    // Who comes second runs in a process that is called something already.
+    let _ = PROGRAM.set(name);
+}
+
+/// What the program is called in the commands that it shows: `ipam-sim` unless set otherwise.
+pub fn program() -> &'static str {
+    PROGRAM.get().map_or("ipam-sim", String::as_str)
+}
+
 /// The command that replays a plan file or, if there is none, the seed of a scenario.
 pub fn replay_command(plan: Option<&str>, file: &str, seed: u64) -> String {
     match plan {
-        Some(plan) => format!("ipam-sim replay {} --trace", quoted(plan)),
-        None => format!("ipam-sim replay {} --seed {seed} --trace", quoted(file)),
+        Some(plan) => format!("{} replay {} --trace", program(), quoted(plan)),
+        None => format!("{} replay {} --seed {seed} --trace", program(), quoted(file)),
     }
 }
 
 /// The command that tells which mutations a sweep of a scenario on the user's manifests would notice.
 pub fn mutation_score_command(file: &str) -> String {
-    format!("ipam-sim selftest {} --must-hold --manifests ...", quoted(file))
+    format!("{} selftest {} --must-hold --manifests ...", program(), quoted(file))
 }
 
 /// A path as a shell takes it.

@@ -80,6 +80,7 @@ fn both_planted_bugs_are_found_shrunk_and_told() {
         assert_has(&text, &["fails as it must", claim]);
         let plans = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
         let plan = plans.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).min().unwrap();
+        assert_has(&std::fs::read_to_string(&plan).unwrap(), &["replay = \"whereabouts-sim replay "]);
         let smaller = out.join("smaller.toml");
         let text = told(&smaller, &format!("shrink {} --claim {claim} --runs 400 --budget 10s", plan.display()), 0);
         assert_has(&text, &[claim, mutation]);
@@ -101,6 +102,18 @@ fn its_claims_and_mutations_are_listed_and_its_scenarios_checked() {
     assert_has(&text, &["whereabouts-swarm", "reads-outside-lease", "reconciler-trusts-cache"]);
     assert!(!told(&out, "list claims", 0).contains("spiderpool"), "the claims of a system that is not registered are listed");
     told(&out, "check scenarios", 0);
+}
+
+#[test]
+fn help_and_hints_call_it_by_its_name() {
+    let out = folder("help");
+    for line in ["--help", "run --help"] {
+        let help = told(&out, line, 0);
+        assert_has(&help, &["Usage: whereabouts-sim", "  whereabouts-sim run "]);
+        assert!(!help.contains("  ipam-sim "), "{help}");
+    }
+    let errors = command(&out, "run scenarios/chaos --variant nothing").stderr;
+    assert_has(&String::from_utf8_lossy(&errors), &["`whereabouts-sim list scenarios` shows all"]);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod value;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::parser::ValueSource;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ipam_reports::command::program;
 
 use super::report::args::ReportArgs;
 
@@ -108,10 +109,23 @@ pub enum Verb {
     Completions(CompletionsArgs),
 }
 
+/// The command line. A program with systems of its own is called what it is, in the examples, too.
+pub fn command() -> clap::Command {
+    let (shipped, name) = (Cli::command(), program());
+    let shipped_name = shipped.get_name().to_owned();
+    if name == shipped_name { shipped } else { called(shipped.name(name), &shipped_name, name) }
+}
+
+fn called(command: clap::Command, shipped: &str, name: &str) -> clap::Command {
+    let examples = command.get_after_help().map(|help| help.to_string().replace(&format!("{shipped} "), &format!("{name} ")));
+    let command = if let Some(examples) = examples { command.after_help(examples) } else { command };
+    command.mut_subcommands(|verb| called(verb, shipped, name))
+}
+
 impl Cli {
     /// Reads a command line, the program's name first.
     pub fn read(args: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
-        let mut command = Self::command();
+        let mut command = command();
         let matches = command.try_get_matches_from_mut(args)?;
         let cli = Self::from_arg_matches(&matches)?;
         let list_of = matches.subcommand_matches("list").filter(|list| list.value_source("paths") == Some(ValueSource::CommandLine));

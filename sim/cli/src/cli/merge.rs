@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ipam_reports::command::program;
 use ipam_reports::merge::missing_seeds;
 use ipam_reports::schema::{GateSchema, of};
 use ipam_reports::{GateReport, MergeError, ReadError, RunReport, human, merge as merge_runs, merge_gates, printable};
@@ -75,6 +76,6 @@ fn parse<T>(file: &Path, read: Result<T, ReadError>) -> Result<T, CliError> {
         // Where nothing is the reader has not come to a first column.
         let position = if line == 0 { String::new() } else { format!(":{line}:{}", column.max(1)) };
         CliError::usage(format!("{}{position}: {reason}", file.display()))
-            .hint("merge takes files that `ipam-sim run --format json` or `ipam-sim gate --format json` has printed")
+            .hint(format!("merge takes files that `{0} run --format json` or `{0} gate --format json` has printed", program()))
     })
 }

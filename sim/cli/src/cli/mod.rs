@@ -21,12 +21,14 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
-use clap::{ColorChoice, CommandFactory};
+use clap::ColorChoice;
 use clap_complete::CompleteEnv;
+use ipam_reports::command::{program, set_program};
 use ipam_reports::{RunReport, exit, printable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,15 +52,19 @@ pub fn main() -> ExitCode {
 }
 
 /// The process of a program that brings systems of its own: every verb of the command line, for them. `build` names the build: digests are
-/// comparable within one.
+/// comparable within one. In help and hints the program has the name of its file.
 pub fn main_with(systems: &[&'static dyn System], build: &'static str) -> ExitCode {
     sim_harness::system::install(systems, build);
+    let file = std::env::args_os().next().map(PathBuf::from);
+    if let Some(name) = file.as_deref().and_then(Path::file_stem) {
+        set_program(name.to_string_lossy().into_owned());
+    }
     process()
 }
 
 fn process() -> ExitCode {
     // A shell that completes a line calls the program with the line, and goes by what it prints.
-    CompleteEnv::with_factory(Cli::command).bin("ipam-sim").complete();
+    CompleteEnv::with_factory(args::command).bin(program()).complete();
     let color = color_wanted(std::env::args_os());
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let (paint_out, paint_err) = (Paint::choose(color, &stdout), Paint::choose(color, &stderr));
@@ -153,7 +159,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, con
         Verb::Trace(args) => trace::trace(args, console),
         Verb::Completions(args) => completions(args, console),
     }));
-    let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("ipam-sim panicked: {}", panic_message(&*cause)))));
+    let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("{} panicked: {}", program(), panic_message(&*cause)))));
     match outcome {
         Ok(code) => code,
         Err(error) => explain_error(&error, console),
@@ -439,7 +445,7 @@ fn warn(console: &mut Console<'_>, warnings: &[String]) {
 
 fn completions(args: &CompletionsArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "ipam-sim", &mut script);
+    clap_complete::generate(args.shell, &mut args::command(), program(), &mut script);
     write_out(console, &String::from_utf8_lossy(&script)).map(|_| exit::HELD)
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ipam_reports::command::program;
 use ipam_reports::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -55,7 +56,8 @@ impl ClaimName {
 
     /// What may have been meant by a name that is none.
     pub fn advice(name: &str) -> String {
-        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, all().iter().map(|known| known.name)))
+        let nearest = nearest(name, all().iter().map(|known| known.name));
+        format!("the nearest is `{nearest}`, and `{} list claims` shows all", program())
     }
 
     /// The name as it is listed.

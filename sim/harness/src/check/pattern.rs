@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ipam_reports::command::program;
 use ipam_reports::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -74,7 +75,8 @@ impl<'de> Deserialize<'de> for ClaimPattern {
                 .flat_map(|KnownClaim { suite, .. }| [Some(*suite), suite.split_once('/').map(|(system, _)| system)]);
             let nearest = nearest(name, names.flatten());
             return Err(serde::de::Error::custom(format!(
-                "`{text}` matches no claim that must always hold; the nearest is `{nearest}/*`, and `ipam-sim list claims` shows all"
+                "`{text}` matches no claim that must always hold; the nearest is `{nearest}/*`, and `{} list claims` shows all",
+                program()
             )));
         }
         Ok(Self::Suites(name.to_owned()))

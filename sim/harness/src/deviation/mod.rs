@@ -5,6 +5,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
+use ipam_reports::command::program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use sim_config::nearest;
@@ -128,7 +129,7 @@ impl DeviationName {
     /// What may have been meant by a name that is none.
     pub fn advice(name: &str) -> String {
         let known = DEVIATIONS.get().iter().map(|deviation| deviation.name);
-        format!("the nearest is `{}`, and `ipam-sim list mutations` shows all", nearest(name, known))
+        format!("the nearest is `{}`, and `{} list mutations` shows all", nearest(name, known), program())
     }
 
     /// The name, as in [`Deviation::name`].

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use ipam_reports::command::program;
 use sim_config::{Position, Problem, Problems, Setting, Source, manifest, toml as input_toml};
 
 use super::Error;
@@ -128,7 +129,8 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
         ready.extend(problems.collect(read).into_iter().flatten().map(of));
     }
     if let Some(wanted) = options.variant.as_ref().filter(|_| ready.is_empty() && problems.is_empty()) {
-        return Err(Error::usage(format!("no scenario of these files is called `{wanted}`; `ipam-sim list scenarios` shows all")));
+        let program = program();
+        return Err(Error::usage(format!("no scenario of these files is called `{wanted}`; `{program} list scenarios` shows all")));
     }
     if homeless {
         let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";

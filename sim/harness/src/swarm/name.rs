@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ipam_reports::command::program;
 use kube_sim::fault::FaultKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -43,7 +44,8 @@ impl<'de> Deserialize<'de> for SwarmName {
         Self::new(&name).ok_or_else(|| {
             let nearest = Self::all().min_by_key(|known| strsim::levenshtein(known, &name)).unwrap_or("");
             serde::de::Error::custom(format!(
-                "there is no fault or pattern `{name}`; the nearest is `{nearest}`, and `ipam-sim list faults` shows all"
+                "there is no fault or pattern `{name}`; the nearest is `{nearest}`, and `{} list faults` shows all",
+                program()
             ))
         })
     }

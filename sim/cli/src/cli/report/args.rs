@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ipam_reports::command::program;
 use ipam_reports::demand::Wanted;
 use sim_config::time::Span;
 
@@ -239,7 +240,7 @@ fn one_way(text: &str) -> Result<Span, String> {
 
 /// The command line of a report.
 fn command(verb: &str, words: impl Iterator<Item = String>) -> String {
-    ["ipam-sim report".to_owned(), verb.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+    [format!("{} report", program()), verb.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// A part of a whole, above 0 and below 1.

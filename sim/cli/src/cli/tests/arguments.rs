@@ -49,7 +49,7 @@ fn no_verb_is_an_error_with_help() {
 
 #[test]
 fn the_command_line_is_consistent() {
-    Cli::command().debug_assert();
+    crate::cli::args::command().debug_assert();
 }
 
 fn run_args(line: &str) -> RunArgs {

@@ -17,7 +17,8 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
             let seeds = human::plural(entry.seeds, "seed", "seeds");
             table.row([format!("  {}", entry.name), seeds, entry.file.clone(), format!("{}{must}", entry.why)]);
         }
-        sections.push(section("Scenarios", table.lines(), paint));
+        let cited = scenarios.iter().map(|entry| entry.why.as_str());
+        sections.push(section("Scenarios", with_legend(table.lines(), cited, paint), paint));
     }
     if let Some(claims) = &report.claims {
         let mut table = Table::new([Left, Left, Left]);

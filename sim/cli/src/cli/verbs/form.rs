@@ -1,5 +1,6 @@
 //! Which Spiderpool is asked about manifests: its settings, and its form.
 
+use ipam_reports::command::program;
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimPolicy;
 use sim_config::{Problems, nearest};
@@ -20,8 +21,11 @@ pub(super) fn policy(args: &FormArgs) -> Result<Policy, CliError> {
             let of_reclaim = || ReclaimPolicy::DEVIATIONS.iter().map(|deviation| deviation.name);
             let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim());
             let unknown = || {
-                CliError::usage(format!("Spiderpool has no mutation `{name}`"))
-                    .hint(format!("the nearest is `{}`, and `ipam-sim list mutations` shows all", nearest(name, known())))
+                CliError::usage(format!("Spiderpool has no mutation `{name}`")).hint(format!(
+                    "the nearest is `{}`, and `{} list mutations` shows all",
+                    nearest(name, known()),
+                    program()
+                ))
             };
             *policy.switch(name).ok_or_else(unknown)? = on;
         }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use ipam_reports::command::program;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{ReplayReport, jepsen, perfetto};
 use sim_config::time::SimTime;
@@ -97,7 +98,7 @@ fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> CliError {
 
 /// The command that shows the run again, as far as the shell goes.
 fn command(args: &ReplayArgs) -> String {
-    let mut command = format!("ipam-sim replay {}", args.file.display());
+    let mut command = format!("{} replay {}", program(), args.file.display());
     for (option, value) in [
         ("--seed", args.seed.map(|seed| seed.to_string())),
         ("--variant", args.variant.clone()),
@@ -133,9 +134,9 @@ pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
         if Scenario::read_each(file).is_err() {
             return problems.into();
         }
-        let file = file.display();
+        let (file, program) = (file.display(), program());
         CliError::usage(format!("{file} is a scenario, and no plan")).hint(format!(
-            "`ipam-sim replay {file} --seed S` runs the plan of a seed; `ipam-sim run {file}` writes those of seeds that fail"
+            "`{program} replay {file} --seed S` runs the plan of a seed; `{program} run {file}` writes those of seeds that fail"
         ))
     })
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ipam_reports::command::program;
 use ipam_reports::{Made, RunReport};
 use sim_config::problem::Problems;
 use sim_config::source::{self, STANDARD_INPUT};
@@ -56,7 +57,7 @@ fn made(args: &RunArgs, scenarios: &[Ready]) -> Made {
     let files: Vec<_> = args.scenarios.iter().map(|file| format!(" {}", file.display())).collect();
     let exhaustive = args.exhaustive.map(|disturbances| format!(" {disturbances}")).unwrap_or_default();
     Made {
-        command: format!("ipam-sim run{}", files.concat()),
+        command: format!("{} run{}", program(), files.concat()),
         build: build().to_owned(),
         config: hash_text(&format!("{configs:?} {:?} {}{exhaustive}", args.seeds(), args.every_crash_point)),
         ..Made::default()

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ipam_reports::command::program;
 use ipam_reports::gate::Part;
 use ipam_reports::{GateCase, GateReport, Seconds, SeedRange, Shards, Verdict, exit, human};
 use sim_harness::deviation::Profile;
@@ -117,7 +118,7 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
     report.judge_coverage();
     if given_up > 0 {
         let plans = human::plural(given_up, "smaller plan was", "smaller plans were");
-        report.remarks.push(format!("{plans} not made, as the budget ended: `ipam-sim shrink` makes one of a plan that is named"));
+        report.remarks.push(format!("{plans} not made, as the budget ended: `{} shrink` makes one of a plan that is named", program()));
     }
     report.wall = Seconds::from(gate.clock.began.elapsed());
     report.exit_code = report.judge();

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use ipam_reports::command::{mutation_score_command, program};
 use ipam_reports::matrix::{ControlRow, MatrixRow, Smallest, Trial};
 use ipam_reports::schema::MatrixSchema;
 use ipam_reports::shrink::CutOff;
@@ -167,7 +168,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
 fn made(args: &SelftestArgs, known: &[(String, Scenario)]) -> Made {
     let texts: Vec<String> = known.iter().map(|(_, scenario)| toml::to_string(scenario).unwrap_or_default()).collect();
     Made {
-        command: "ipam-sim selftest".to_owned(),
+        command: format!("{} selftest", program()),
         build: build().to_owned(),
         config: hash_text(&format!(
             "{:?} {} {} {} {:?} {}",
@@ -246,9 +247,8 @@ fn of_own_cluster(args: &SelftestArgs) -> Result<Vec<Ready>, CliError> {
     all.retain(|ready| ready.brought && ready.scenario.expect.is_none());
     if all.is_empty() {
         let wrong = "no scenario of these must hold and runs on a cluster of the user's";
-        return Err(
-            CliError::usage(wrong).hint("try `ipam-sim selftest scenarios/chaos/spiderpool-swarm.toml --must-hold --manifests ...`")
-        );
+        let command = mutation_score_command("scenarios/chaos/spiderpool-swarm.toml");
+        return Err(CliError::usage(wrong).hint(format!("try `{command}`")));
     }
     Ok(all)
 }

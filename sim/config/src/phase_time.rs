@@ -119,8 +119,7 @@ impl<'de> Deserialize<'de> for PhaseTime {
 
 impl JsonSchema for PhaseTime {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        // The name that the schema file has published.
-        "Lapse".into()
+        "PhaseTime".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {

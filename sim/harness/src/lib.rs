@@ -6,6 +6,7 @@
 //! ```
 //! It names no system: each comes as a [`system::System`] and is registered by [`system::install`].
 
+pub mod causality;
 pub mod check;
 pub mod claim;
 pub mod deviation;
@@ -21,7 +22,6 @@ mod records;
 mod registered;
 pub mod scenario;
 pub mod served;
-pub mod story;
 pub mod swarm;
 pub mod system;
 pub mod upgrade;

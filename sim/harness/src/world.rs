@@ -21,11 +21,11 @@ use kube_sim::trace::recorder::{self, ApiCounts, Listener, Recorder};
 use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 
+use crate::causality::Narrator;
 use crate::claim::{Claims, Context, SPEND};
 use crate::feature::FeatureCollector;
 use crate::plan::{Checkpoint, ClusterPlan, Plan, Recorded, host_name, server_name};
 use crate::served;
-use crate::story::Narrator;
 use crate::system::{Figures, Metric, RunEnd, RunOptions, systems};
 use crate::workload::OutOfReach;
 

@@ -1,6 +1,7 @@
 //! The harness at work on the systems that this program brings.
 
 mod budget;
+mod causality;
 mod claim_suites;
 mod deviation;
 mod excuse;
@@ -11,7 +12,6 @@ mod pattern;
 mod phase_time;
 mod regressions;
 mod shrink;
-mod story;
 mod swarm;
 mod sweep;
 mod upgrade;

@@ -108,7 +108,7 @@ impl Cluster {
         };
         self.rt.state(client) == ProcessState::Running
             && self.rt.clock_of(client).runs_true()
-            && state.etcd.trouble.is_none()
+            && state.etcd.outage.is_none()
             && !state.etcd.is_degraded()
             && !state.etcd.out_of_space
             && state.servers.iter().all(|server| server.is_well(kinds, now) && !is_held(server))

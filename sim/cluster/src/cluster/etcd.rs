@@ -13,7 +13,7 @@ const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
 
 /// Why etcd does not answer (K §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EtcdTrouble {
+pub enum EtcdOutage {
     /// It stands still (a slow disk): requests wait and go on.
     Paused,
     /// A leader is being elected: requests wait; some are answered with `leader changed` although they commit.
@@ -24,9 +24,9 @@ pub enum EtcdTrouble {
 
 #[derive(Default)]
 pub(crate) struct Etcd {
-    pub trouble: Option<EtcdTrouble>,
-    /// How often the trouble has changed.
-    troubles: u32,
+    pub outage: Option<EtcdOutage>,
+    /// How often that has changed.
+    changes: u32,
     /// Whether every step takes as long as on an overloaded disk.
     pub degraded: bool,
     /// Whether its database has reached its quota (K163).
@@ -49,7 +49,7 @@ impl State {
 
     /// Whether requests through `server` reach etcd.
     pub fn reaches_etcd(&self, server: usize) -> bool {
-        self.etcd.trouble.is_none() && !self.servers[server].etcd_cut
+        self.etcd.outage.is_none() && !self.servers[server].etcd_cut
     }
 }
 
@@ -67,17 +67,17 @@ impl Cluster {
         })
     }
 
-    /// Etcd gets into trouble, or out of it. Without a majority for more than half a minute, every watch cache begins
+    /// Etcd stops working, or works again. Without a majority for more than half a minute, every watch cache begins
     /// again (K §3.4).
-    pub fn set_etcd_trouble(self: &Arc<Self>, trouble: Option<EtcdTrouble>) {
+    pub fn set_etcd_outage(self: &Arc<Self>, outage: Option<EtcdOutage>) {
         let mut state = self.lock();
-        state.etcd.trouble = trouble;
-        state.etcd.troubles += 1;
+        state.etcd.outage = outage;
+        state.etcd.changes += 1;
         state.wake_etcd_waiters();
-        if trouble == Some(EtcdTrouble::NoQuorum) {
-            let (cluster, number) = (self.clone(), state.etcd.troubles);
+        if outage == Some(EtcdOutage::NoQuorum) {
+            let (cluster, number) = (self.clone(), state.etcd.changes);
             self.rt.at(self.rt.now() + LEADER_LOSS_MAX, move || {
-                let servers = if cluster.lock().etcd.troubles == number { cluster.servers() } else { 0 };
+                let servers = if cluster.lock().etcd.changes == number { cluster.servers() } else { 0 };
                 for server in 0..servers {
                     cluster.forget_history(server, None);
                 }

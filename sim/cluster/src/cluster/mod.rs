@@ -73,7 +73,7 @@ pub use change_point::{Became, ChangePoint, ChangeStep};
 pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
 pub use connection::Reconnect;
-pub use etcd::EtcdTrouble;
+pub use etcd::EtcdOutage;
 pub use eviction::{DISRUPTION_TARGET, EVICTED_BY_API};
 pub use lost_events::CACHE_COMPARED_AFTER;
 pub use request::{ApiReply, ApiRequest, Op};

@@ -1,4 +1,4 @@
-//! One API server: its caches, its troubles, and how long its steps take.
+//! One API server: its caches, what is wrong with it, and how long its steps take.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use kube_machinery::{ApiError, ObjectKey, Status};
 
 use super::commit::Transaction;
 use super::connection::Obstacle;
-use super::etcd::EtcdTrouble;
+use super::etcd::EtcdOutage;
 use super::read::{Freshness, too_large};
 use super::serve::Work;
 use super::server::Failure;
@@ -106,20 +106,20 @@ impl Cluster {
         /// How often what its caller gave up was at etcd by then: of creates sent to a frozen etcd a quarter was (K114).
         const SENT: f64 = 0.25;
         let server = work.server;
-        let (trouble, sent) = {
+        let (outage, sent) = {
             let mut state = self.lock();
             if state.reaches_etcd(server) {
                 return None;
             }
-            (state.etcd.trouble, ready(&mut state))
+            (state.etcd.outage, ready(&mut state))
         };
         let reached = self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await;
         let (lost_its_leader, commits) = {
             let mut state = self.lock();
             (state.choices.chance(0.5), state.choices.chance(0.5))
         };
-        let error = match (reached, trouble) {
-            (true, Some(EtcdTrouble::Electing)) if lost_its_leader => etcd_error("etcdserver: leader changed"),
+        let error = match (reached, outage) {
+            (true, Some(EtcdOutage::Electing)) if lost_its_leader => etcd_error("etcdserver: leader changed"),
             (true, _) => {
                 let mut state = self.lock();
                 if !state.has_hung_up(work.ticket) {
@@ -132,7 +132,7 @@ impl Cluster {
                 }
                 return Some(TransportError::Reset.into());
             }
-            (false, Some(EtcdTrouble::Electing)) => etcd_error("etcdserver: request timed out, possibly due to previous leader failure"),
+            (false, Some(EtcdOutage::Electing)) => etcd_error("etcdserver: request timed out, possibly due to previous leader failure"),
             (false, _) => etcd_error("etcdserver: request timed out"),
         };
         let Some(transaction) = sent.filter(|_| commits) else { return Some(error) };

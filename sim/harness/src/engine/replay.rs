@@ -13,9 +13,9 @@ use sim_config::time::SimTime;
 
 use super::run::run_plan;
 use super::{Error, HarnessBug, build, load, provenance};
+use crate::causality::Narrator;
+use crate::causality::{self, Index, Subject, Wanted};
 use crate::plan::{Checkpoint, Plan, Recorded};
-use crate::story::Narrator;
-use crate::story::{self, Index, Subject, Wanted};
 use crate::system::RunOptions;
 use crate::world::Outcome;
 
@@ -119,7 +119,7 @@ impl Replay {
     /// What happened, as data; see [`ReplayOptions::recording`].
     pub fn history(&self) -> Option<History> {
         let (records, narrator) = self.recording.as_ref()?;
-        Some(History { claims: self.verdicts(), ..story::data_of(&Index::new(records, narrator)) })
+        Some(History { claims: self.verdicts(), ..causality::data_of(&Index::new(records, narrator)) })
     }
 
     /// What became of each claim of the plan.
@@ -169,7 +169,7 @@ impl Replay {
             return None;
         }
         let index = Index::new(records, narrator);
-        let followed = telling.follow.map(|subject| (story::follow(&index, subject), subject));
+        let followed = telling.follow.map(|subject| (causality::follow(&index, subject), subject));
         if let Some((followed, _)) = &followed {
             let _ = followed.lines.iter().cloned().try_for_each(trace);
             self.report.remarks.extend(followed.remark.clone());
@@ -181,7 +181,7 @@ impl Replay {
             heal_at: self.plan.heal_at,
             ended_at: SimTime::ZERO + std::time::Duration::from_micros(self.report.simulated.as_micros()),
         };
-        let timeline = story::timeline(&index, &wanted);
+        let timeline = causality::timeline(&index, &wanted);
         let remarks = self.report.remarks.iter().cloned().chain(timeline.remarks).collect();
         Some(Timeline {
             scenario: self.plan.scenario.clone(),

@@ -31,7 +31,7 @@ use sim_harness::system::{Metric, System};
 use sim_harness::workload::WorkloadKinds;
 use sim_harness::workloads;
 
-use crate::metrics::PoolMeter;
+use crate::metrics::PoolMetrics;
 use crate::workload::burst::{Allocate, BurstDraft, BurstPlan};
 use crate::workload::pods::{BreakVm, DeletePod, EditState, NameNodes, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::pool_key;
@@ -142,7 +142,7 @@ impl System for Byom {
             Some(Plans::Burst(burst)) => burst.pool_keys(),
             _ => vec![pool_key()],
         };
-        vec![Box::new(PoolMeter::new(keys, registry.id::<PoolConfigMap>()))]
+        vec![Box::new(PoolMetrics::new(keys, registry.id::<PoolConfigMap>()))]
     }
 
     fn is_shared(&self, object: &Obj) -> bool {

@@ -39,7 +39,7 @@ use sim_harness::workload::WorkloadKinds;
 use sim_harness::workloads;
 
 use crate::input::stored;
-use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
+use crate::metrics::{AddressMetrics, AgentMetrics, ReclaimMetrics};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, ApplyManifest, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf,
     DeletePool, DeleteSubnet, DrainNode, EditPool, EditRecord, EditStatefulSet, EditSubnet, GarbleRecords, LabelNamespace, LabelNode,
@@ -207,11 +207,11 @@ impl System for Spiderpool {
         let Some(workload) = plan.workload.get::<Plans>() else { return metrics };
         let cluster = workload.cluster();
         if let Some(settings) = cluster.reclaims() {
-            metrics.push(Box::new(ReclaimMeter::new(settings, registry)));
+            metrics.push(Box::new(ReclaimMetrics::new(settings, registry)));
         }
         if options.planner {
-            metrics.push(Box::new(AgentsMeter::new(registry)));
-            metrics.push(Box::new(AddressMeter::new(registry, cluster.addresses(), plan.end_at)));
+            metrics.push(Box::new(AgentMetrics::new(registry)));
+            metrics.push(Box::new(AddressMetrics::new(registry, cluster.addresses(), plan.end_at)));
         }
         metrics
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use sim_config::time::Span;
-use sim_harness::story::Subject;
+use sim_harness::causality::Subject;
 
 use super::super::complete;
 use super::format::Format;

@@ -450,7 +450,7 @@ fn a_webhook_has_run_for_a_write_that_etcd_then_refuses() {
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
         assert_eq!(hooked.calls(), 1);
         calm(&bed);
-        bed.cluster.set_etcd_trouble(Some(kube_sim::cluster::EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_outage(Some(kube_sim::cluster::EtcdOutage::NoQuorum));
         let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
         assert_eq!(error.to_string(), "etcdserver: request timed out");
         assert_eq!(hooked.calls(), 2);

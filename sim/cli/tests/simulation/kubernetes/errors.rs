@@ -9,7 +9,7 @@ use kube_machinery::api::{DeleteOptions, ListOptions, Patch, PatchKind, Reason, 
 use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
 use kube_sim::cluster::admission::{FailurePolicy, Forbidden};
 use kube_sim::cluster::server::{Failure, InjectedFault};
-use kube_sim::cluster::{EtcdTrouble, SimClient};
+use kube_sim::cluster::{EtcdOutage, SimClient};
 use kube_sim::net::Side;
 use kube_sim::testbed::{Testbed, config_map, grace, key, pod};
 use serde_json::json;
@@ -175,7 +175,7 @@ fn k111_etcds_errors_have_no_reason_and_the_two_timeouts_their_own_codes() {
         assert_eq!(refused(client.delete::<Pool>(&name, DeleteOptions::default()).await), expected("delete"));
         calm(&bed);
         // Etcd itself, not a fault of single requests.
-        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
         let body = refused(client.get::<ConfigMap>(&key("a")).await);
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
     });

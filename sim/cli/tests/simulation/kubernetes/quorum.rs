@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Call, DeleteOptions, ListOptions, Request, TransportError, Verb, VersionMatch, WatchOptions};
 use kube_machinery::{Client, ClientExt};
-use kube_sim::cluster::EtcdTrouble;
+use kube_sim::cluster::EtcdOutage;
 use kube_sim::cluster::server::InjectedFault;
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -25,7 +25,7 @@ fn k115_without_quorum_only_caches_answer() {
             bed.wait(secs(5)).await;
             let mut watched = Watched::<ConfigMap>::open(&bed).await;
             let quiet = bed.revision();
-            bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+            bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
             let since = bed.rt.now();
             let mut running = Vec::new();
             for number in 0..2 {
@@ -65,7 +65,7 @@ fn k115_without_quorum_only_caches_answer() {
             assert!(watched.events().await.is_empty());
             assert_eq!(bed.revision(), quiet);
             assert!(bed.rt.now() - since < secs(30));
-            bed.cluster.set_etcd_trouble(None);
+            bed.cluster.set_etcd_outage(None);
             admin.create(config_map("c", "v", "1")).await.unwrap();
             let events = watched.events().await;
             assert!(events.iter().any(|(_, map)| map.metadata.name.as_deref() == Some("c")), "it is still the same watch");
@@ -80,7 +80,7 @@ fn k115_without_quorum_nobody_can_tell_what_a_consistent_read_has_to_wait_for() 
         // The cache will have the write soon, and does not need etcd for it.
         bed.cluster.set_extra_lag(1, None, secs(1));
         writer.create(config_map("a", "v", "1")).await.unwrap();
-        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
         let since = bed.rt.now();
         let body = refused(reader.list::<ConfigMap>(None, ListOptions::default()).await);
         assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
@@ -114,7 +114,7 @@ fn k116_after_quorum_returns_acknowledged_writes_are_there_and_the_others_are_th
     let mut unacknowledged = BTreeSet::new();
     for seed in 1..25 {
         Testbed::run(seed, async |bed| {
-            let trouble = if seed % 3 == 0 { EtcdTrouble::Electing } else { EtcdTrouble::NoQuorum };
+            let trouble = if seed % 3 == 0 { EtcdOutage::Electing } else { EtcdOutage::NoQuorum };
             let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
             let failed = Arc::new(Mutex::new(BTreeSet::new()));
             let mut running = Vec::new();
@@ -138,9 +138,9 @@ fn k116_after_quorum_returns_acknowledged_writes_are_there_and_the_others_are_th
             }
             for _ in 0..2 {
                 bed.wait(millis(1_500)).await;
-                bed.cluster.set_etcd_trouble(Some(trouble));
-                bed.wait(if trouble == EtcdTrouble::Electing { secs(2) } else { secs(15) }).await;
-                bed.cluster.set_etcd_trouble(None);
+                bed.cluster.set_etcd_outage(Some(trouble));
+                bed.wait(if trouble == EtcdOutage::Electing { secs(2) } else { secs(15) }).await;
+                bed.cluster.set_etcd_outage(None);
             }
             for task in running {
                 task.await.unwrap();
@@ -157,7 +157,7 @@ fn k116_after_quorum_returns_acknowledged_writes_are_there_and_the_others_are_th
             }
             assert!(views.iter().all(|view| *view == views[0]), "readers differ");
             assert!(acknowledged.lock().is_subset(&views[0]), "an acknowledged write is missing");
-            unacknowledged.extend(failed.lock().iter().map(|name| (trouble == EtcdTrouble::NoQuorum, views[0].contains(name))));
+            unacknowledged.extend(failed.lock().iter().map(|name| (trouble == EtcdOutage::NoQuorum, views[0].contains(name))));
         });
     }
     assert_eq!(unacknowledged.len(), 4, "both truths occur in both kinds of trouble: {unacknowledged:?}");
@@ -208,14 +208,14 @@ fn k117_an_acknowledged_write_is_never_lost() {
                         bed.cluster.restart_server(server, millis(500));
                     }
                     1 => {
-                        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::Electing));
+                        bed.cluster.set_etcd_outage(Some(EtcdOutage::Electing));
                         bed.wait(secs(2)).await;
-                        bed.cluster.set_etcd_trouble(None);
+                        bed.cluster.set_etcd_outage(None);
                     }
                     2 => {
-                        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+                        bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
                         bed.wait(secs(9)).await;
-                        bed.cluster.set_etcd_trouble(None);
+                        bed.cluster.set_etcd_outage(None);
                     }
                     _ => {
                         let error = *draw.pick(&FAILURES);

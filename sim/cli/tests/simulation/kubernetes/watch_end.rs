@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_machinery::api::{Reason, TransportError, Verb, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt};
 use kube_sim::cluster::server::{ApiFault, InjectedFault};
-use kube_sim::cluster::{EtcdTrouble, SimClient};
+use kube_sim::cluster::{EtcdOutage, SimClient};
 use kube_sim::net::{Effect, Rule, Side};
 use kube_sim::testbed::{Testbed, config_map};
 
@@ -326,17 +326,17 @@ fn k059_watches_end_when_etcd_has_no_leader_for_long() {
         let start = bed.revision();
         // A short loss passes unnoticed.
         let mut stream = watch::<ConfigMap>(&reader, after(start)).await;
-        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
         bed.wait(secs(20)).await;
-        bed.cluster.set_etcd_trouble(None);
+        bed.cluster.set_etcd_outage(None);
         bed.wait(secs(5)).await;
-        bed.cluster.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        bed.cluster.set_etcd_outage(Some(EtcdOutage::NoQuorum));
         assert!(hear(&bed, &mut stream, secs(25)).await.is_open());
         let heard = hear(&bed, &mut stream, secs(60)).await;
         assert!(heard.ended_cleanly() && heard.events.is_empty());
         let status = refused(reader.watch::<ConfigMap>(None, after(start)).await.map(drop));
         assert_eq!((status.code, status.reason), (429, Reason::TooManyRequests));
-        bed.cluster.set_etcd_trouble(None);
+        bed.cluster.set_etcd_outage(None);
         bed.wait(secs(5)).await;
         let next = set(&writer, "a", 1).await;
         let heard = hear(&bed, &mut watch::<ConfigMap>(&reader, after(start)).await, secs(5)).await;

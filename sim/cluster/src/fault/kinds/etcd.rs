@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, EtcdTrouble};
+use crate::cluster::{Cluster, EtcdOutage};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::parameters;
 use crate::fault::{Blocks, Targeting};
 
-/// An effect that keeps etcd in trouble; of several, the last to begin decides which.
+/// An effect that keeps etcd from working; of several, the last to begin decides which.
 #[derive(Debug)]
-struct Troubled(EtcdTrouble);
+struct Outage(EtcdOutage);
 
-impl Effect for Troubled {
+impl Effect for Outage {
     fn apply(&self, cluster: &Arc<Cluster>) {
-        cluster.set_etcd_trouble(Some(self.0));
+        cluster.set_etcd_outage(Some(self.0));
     }
 
     fn revert(&self, cluster: &Arc<Cluster>) {
-        cluster.set_etcd_trouble(None);
+        cluster.set_etcd_outage(None);
     }
 
     fn excludes(&self, _: &Self) -> Overlap {
@@ -91,7 +91,7 @@ impl Inject for EtcdPause {
     }
 
     fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
-        vec![Troubled(EtcdTrouble::Paused).into()]
+        vec![Outage(EtcdOutage::Paused).into()]
     }
 }
 
@@ -113,7 +113,7 @@ impl Inject for EtcdElection {
     }
 
     fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
-        vec![Troubled(EtcdTrouble::Electing).into()]
+        vec![Outage(EtcdOutage::Electing).into()]
     }
 }
 
@@ -135,7 +135,7 @@ impl Inject for EtcdNoQuorum {
     }
 
     fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
-        vec![Troubled(EtcdTrouble::NoQuorum).into()]
+        vec![Outage(EtcdOutage::NoQuorum).into()]
     }
 }
 

@@ -3,4 +3,4 @@
 mod calls;
 mod pool;
 
-pub use pool::PoolMeter;
+pub use pool::PoolMetrics;

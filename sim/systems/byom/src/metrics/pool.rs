@@ -19,7 +19,7 @@ use super::calls::{Calls, Ended};
 use crate::workload::{PoolNote, VmChange};
 
 /// Counts what happens to pools. Costs what changes, whatever their size.
-pub struct PoolMeter {
+pub struct PoolMetrics {
     pools: Vec<Pool>,
     kind: KindId,
     counts: PoolCounts,
@@ -55,11 +55,11 @@ fn document(object: Option<&Obj>) -> Option<&PoolDocument> {
     typed_ref::<PoolConfigMap>(&**object?).document()?.parse().ok()
 }
 
-impl PoolMeter {
+impl PoolMetrics {
     /// Which events it wants to see.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// A meter of the pools whose documents are kept under `keys`; `kind` is that of ConfigMaps.
+    /// The metrics of the pools whose documents are kept under `keys`; `kind` is that of ConfigMaps.
     pub fn new(keys: Vec<ObjectKey>, kind: KindId) -> Self {
         let pool = |key| Pool { key, last: None, committed: false, last_version: None };
         Self {
@@ -272,7 +272,7 @@ impl PoolMeter {
     }
 }
 
-impl Metric for PoolMeter {
+impl Metric for PoolMetrics {
     fn interest(&self) -> Interest {
         Self::INTEREST
     }

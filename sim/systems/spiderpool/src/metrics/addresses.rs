@@ -40,7 +40,7 @@ enum Life {
 }
 
 /// Counts records by what becomes of their pods. Costs what changes, whatever the size of pools.
-pub struct AddressMeter {
+pub struct AddressMetrics {
     pods: KindId,
     pools: KindId,
     /// What is known of each pod, by the UID in its object, in requests and in records.
@@ -51,11 +51,11 @@ pub struct AddressMeter {
     width: u64,
 }
 
-impl AddressMeter {
+impl AddressMetrics {
     /// Which events it wants to see.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// A meter of a run that ends at `end`, whose pools have `capacity` addresses.
+    /// The metrics of a run that ends at `end`, whose pools have `capacity` addresses.
     pub fn new(registry: &Registry, capacity: u64, end: SimTime) -> Self {
         let run = AddressRun { capacity, ..AddressRun::default() };
         let width = (end.as_micros() / SAMPLES).max(1);
@@ -213,7 +213,7 @@ impl AddressMeter {
     }
 }
 
-impl Metric for AddressMeter {
+impl Metric for AddressMetrics {
     fn interest(&self) -> Interest {
         Self::INTEREST
     }
@@ -243,7 +243,7 @@ mod tests {
     /// Runs for 300 s, so that a sample lasts one.
     struct Stage {
         registry: Registry,
-        meter: AddressMeter,
+        metrics: AddressMetrics,
         pool: Obj,
     }
 
@@ -260,8 +260,8 @@ mod tests {
     impl Stage {
         fn new() -> Self {
             let registry = sim_harness::served::registry();
-            let meter = AddressMeter::new(&registry, 10, SimTime::from_secs(300));
-            Self { registry, meter, pool: pool(&[]) }
+            let metrics = AddressMetrics::new(&registry, 10, SimTime::from_secs(300));
+            Self { registry, metrics, pool: pool(&[]) }
         }
 
         fn commit<T: Object>(&mut self, seconds: u64, before: Option<&Obj>, after: Option<&Obj>) {
@@ -277,7 +277,7 @@ mod tests {
                 after,
                 content: 0,
             };
-            self.meter.observe(&Event { at: SimTime::from_secs(seconds), kind });
+            self.metrics.observe(&Event { at: SimTime::from_secs(seconds), kind });
         }
 
         fn records(&mut self, seconds: u64, uids: &[&str]) {
@@ -295,7 +295,7 @@ mod tests {
 
         fn note(&mut self, seconds: u64, note: IpamNote) {
             let kind = EventKind::Note { process: ProcessId(1), note: &note };
-            self.meter.observe(&Event { at: SimTime::from_secs(seconds), kind });
+            self.metrics.observe(&Event { at: SimTime::from_secs(seconds), kind });
         }
 
         fn asks(&mut self, seconds: u64, uid: &str) {
@@ -332,7 +332,7 @@ mod tests {
         stage.pod(20, "a", true, false);
         stage.pod(30, "a", true, true);
         stage.records(40, &["b", "b"]);
-        let run = stage.meter.finish(SimTime::from_secs(300));
+        let run = stage.metrics.finish(SimTime::from_secs(300));
         assert_eq!((run.peak, run.peak_living, run.peak_ending, run.peak_leaked, run.capacity), (2, 2, 1, 1, 10));
         let at = |seconds: usize| (run.samples[seconds].held.living, run.samples[seconds].held.ending, run.samples[seconds].held.leaked);
         assert_eq!(run.samples.len(), 300);
@@ -350,7 +350,7 @@ mod tests {
         stage.answer(6, "a", None);
         stage.asks(7, "a");
         stage.answer(8, "a", None);
-        let run = stage.meter.finish(SimTime::from_secs(300));
+        let run = stage.metrics.finish(SimTime::from_secs(300));
         assert_eq!((run.asked, run.refused, run.waited), (1, 1, vec![Seconds::from_micros(5_000_000)]));
     }
 }

@@ -22,9 +22,9 @@ struct Told {
     shared: bool,
 }
 
-/// Counts what the agents of Spiderpool do at their pools, as `sim_byom::metrics::PoolMeter` does for adaptors: a call is an ADD that an
+/// Counts what the agents of Spiderpool do at their pools, as `sim_byom::metrics::PoolMetrics` does for adaptors: a call is an ADD that an
 /// agent takes on, an attempt one at a pool. A kubelet asks again until its pod is served, so that there may be more calls than pods.
-pub struct AgentsMeter {
+pub struct AgentMetrics {
     pools: KindId,
     counts: PoolCounts,
     took: Vec<Seconds>,
@@ -44,11 +44,11 @@ pub(super) fn records(pool: &Obj) -> Option<&PoolIPAllocations> {
     typed_ref::<SpiderIPPool>(&**pool).status.as_ref()?.allocated_ips.parse().ok()
 }
 
-impl AgentsMeter {
+impl AgentMetrics {
     /// Which events it wants to see.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// A meter of the pools that `registry` knows.
+    /// The metrics of the pools that `registry` knows.
     pub fn new(registry: &Registry) -> Self {
         Self {
             pools: registry.id::<SpiderIPPool>(),
@@ -184,7 +184,7 @@ impl AgentsMeter {
     }
 }
 
-impl Metric for AgentsMeter {
+impl Metric for AgentMetrics {
     fn interest(&self) -> Interest {
         Self::INTEREST
     }
@@ -214,7 +214,7 @@ mod tests {
 
     struct Stage {
         registry: Registry,
-        meter: AgentsMeter,
+        metrics: AgentMetrics,
     }
 
     fn ip() -> IpAddr {
@@ -233,13 +233,13 @@ mod tests {
     impl Stage {
         fn new() -> Self {
             let registry = sim_harness::served::registry();
-            let meter = AgentsMeter::new(&registry);
-            Self { registry, meter }
+            let metrics = AgentMetrics::new(&registry);
+            Self { registry, metrics }
         }
 
         fn note(&mut self, seconds: u64, note: IpamNote) {
             let kind = EventKind::Note { process: ProcessId(1), note: &note };
-            self.meter.observe(&Event { at: SimTime::from_secs(seconds), kind });
+            self.metrics.observe(&Event { at: SimTime::from_secs(seconds), kind });
         }
 
         fn asks(&mut self, uid: &str) {
@@ -281,7 +281,7 @@ mod tests {
                 after: Some(&pool(after)),
                 content: 0,
             };
-            self.meter.observe(&Event { at: SimTime::from_secs(2), kind });
+            self.metrics.observe(&Event { at: SimTime::from_secs(2), kind });
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
         // Its kubelet asks again.
         stage.asks("b");
         stage.answers("b", Err(Refusal::RetriesExhausted));
-        let run = stage.meter.finish();
+        let run = stage.metrics.finish();
         let counts = run.counts;
         assert_eq!((counts.calls, counts.allocated, counts.refused, counts.exhausted), (3, 1, 2, 2));
         assert_eq!((counts.repeated, counts.repeated_conflicts, counts.repeated_exhausted), (1, 2, 1));
@@ -311,7 +311,7 @@ mod tests {
         stage.answers("a", Ok(()));
         stage.stores(Some("a"), Some("b"));
         stage.answers("b", Ok(()));
-        let counts = stage.meter.finish().counts;
+        let counts = stage.metrics.finish().counts;
         assert_eq!((counts.lost, counts.lost_at_end, counts.sharing, counts.shared_addresses), (1, 1, 2, 1));
     }
 
@@ -333,7 +333,7 @@ mod tests {
                 },
             );
         }
-        let counts = stage.meter.finish().counts;
+        let counts = stage.metrics.finish().counts;
         assert_eq!((counts.releases, counts.other_conflicts, counts.other_exhausted), (3, 7, 1));
         assert_eq!((counts.calls, counts.conflicts, counts.exhausted), (0, 0, 0));
     }
@@ -346,7 +346,7 @@ mod tests {
         let what = Arc::from([("p".into(), ip())]);
         stage.note(4, IpamNote::ReleaseBegun { pod: "ns/a".into(), uid: "a".into(), asked: "a".into(), cause: Cause::Del, what });
         stage.stores(Some("a"), None);
-        let counts = stage.meter.finish().counts;
+        let counts = stage.metrics.finish().counts;
         assert_eq!((counts.lost, counts.lost_at_end), (0, 0));
     }
 }

@@ -6,6 +6,6 @@ mod entitlement;
 mod reclaim;
 mod silence;
 
-pub use addresses::AddressMeter;
-pub use agents::AgentsMeter;
-pub use reclaim::ReclaimMeter;
+pub use addresses::AddressMetrics;
+pub use agents::AgentMetrics;
+pub use reclaim::ReclaimMetrics;

@@ -54,7 +54,7 @@ struct Removal {
 /// of pools are not looked at.
 ///
 /// A sandbox belongs to a record by the UID of its pod. One that begins to answer only after the removal has no part in the margin.
-pub struct ReclaimMeter {
+pub struct ReclaimMetrics {
     pods: KindId,
     pools: KindId,
     settings: ReclaimSettings,
@@ -71,11 +71,11 @@ pub struct ReclaimMeter {
     effort: Effort,
 }
 
-impl ReclaimMeter {
+impl ReclaimMetrics {
     /// Which events it wants to see.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT).and(Interest::REQUEST);
 
-    /// A meter of replicas with these settings.
+    /// The metrics of replicas with these settings.
     pub fn new(settings: ReclaimSettings, registry: &Registry) -> Self {
         Self {
             pods: registry.id::<Pod>(),
@@ -207,7 +207,7 @@ fn between(earlier: SimTime, later: SimTime) -> Margin {
     Margin::between(earlier.as_micros(), later.as_micros())
 }
 
-impl Metric for ReclaimMeter {
+impl Metric for ReclaimMetrics {
     fn interest(&self) -> Interest {
         Self::INTEREST
     }
@@ -241,7 +241,7 @@ mod tests {
     /// One pod `a` with one address of one pool, and a replica that reclaims it.
     struct Stage {
         registry: Registry,
-        meter: ReclaimMeter,
+        metrics: ReclaimMetrics,
         now: SimTime,
     }
 
@@ -266,8 +266,8 @@ mod tests {
             let registry = sim_harness::served::registry();
             let mut settings = ReclaimSettings::new(&Policy::hardened());
             settings.grace_delay = SignedDuration::from_secs(grace_delay);
-            let meter = ReclaimMeter::new(settings, &registry);
-            let mut stage = Self { registry, meter, now: SimTime::from_secs(1) };
+            let metrics = ReclaimMetrics::new(settings, &registry);
+            let mut stage = Self { registry, metrics, now: SimTime::from_secs(1) };
             stage.kubelet(PodNote::SandboxStarted { sandbox: "s".into(), pod: ObjectKey::namespaced("ns", "a"), uid: "a".into() });
             stage.kubelet(PodNote::Attached { sandbox: "s".into(), nic: "eth0".into(), addresses: [ip()].into() });
             stage
@@ -278,7 +278,7 @@ mod tests {
         }
 
         fn note(&mut self, note: &dyn Note) {
-            self.meter.observe(&Event { at: self.now, kind: EventKind::Note { process: REPLICA, note } });
+            self.metrics.observe(&Event { at: self.now, kind: EventKind::Note { process: REPLICA, note } });
         }
 
         fn kubelet(&mut self, note: PodNote) {
@@ -289,7 +289,7 @@ mod tests {
             let kind = self.registry.id::<T>();
             let kind =
                 EventKind::Commit { client, server: ProcessId(0), verb: Verb::Update, kind, key, revision: 1, before, after, content: 0 };
-            self.meter.observe(&Event { at: self.now, kind });
+            self.metrics.observe(&Event { at: self.now, kind });
         }
 
         /// The pod is deleted at `seconds` with a grace of 30 s.
@@ -321,7 +321,7 @@ mod tests {
 
         /// Path, margin, whether it was answered on, delay: all in seconds.
         fn figures(mut self) -> Vec<(ReclaimPath, Option<i64>, bool, Option<i64>)> {
-            let run = self.meter.finish(SimTime::ZERO + Duration::from_secs(1_000));
+            let run = self.metrics.finish(SimTime::ZERO + Duration::from_secs(1_000));
             let seconds = |margin: Margin| margin.as_micros() / 1_000_000;
             run.records.iter().map(|record| (record.path, record.margin.map(seconds), record.answered, record.delay.map(seconds))).collect()
         }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn what_never_answered_has_no_margin_and_what_lives_has_no_delay() {
         let mut stage = Stage::new(0);
-        stage.meter.silence = Silence::default();
+        stage.metrics.silence = Silence::default();
         stage.announce(Releaser::Sweep);
         stage.remove(REPLICA, 40);
         assert_eq!(stage.figures(), [(ReclaimPath::Sweep, None, false, None)]);

@@ -13,12 +13,12 @@ use kube_sim::trace::{FaultChange, Outcome as Answer, ProcessChange};
 use sim_byom::workload::{PoolNote, pool_key};
 use sim_config::time::SimTime;
 
+use sim_harness::causality::Narrator;
+use sim_harness::causality::follow::Followed;
+use sim_harness::causality::*;
 use sim_harness::deviation::DeviationName;
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
-use sim_harness::story::Narrator;
-use sim_harness::story::follow::Followed;
-use sim_harness::story::*;
 use sim_harness::system::RunOptions;
 use sim_harness::world::{Outcome, Stage as Cluster, run};
 
@@ -312,9 +312,9 @@ fn a_panic_is_shown_where_it_happens() {
 
 #[test]
 fn a_long_run_is_cut_around_its_first_violation() {
-    assert_eq!(sim_harness::story::timeline::shown(100, None), 0..100);
-    assert_eq!(sim_harness::story::timeline::shown(50_000, None), 0..20_000);
-    assert_eq!(sim_harness::story::timeline::shown(50_000, Some(100)), 0..20_000);
-    assert_eq!(sim_harness::story::timeline::shown(50_000, Some(30_000)), 11_000..31_000);
-    assert_eq!(sim_harness::story::timeline::shown(50_000, Some(49_999)), 30_000..50_000);
+    assert_eq!(sim_harness::causality::timeline::shown(100, None), 0..100);
+    assert_eq!(sim_harness::causality::timeline::shown(50_000, None), 0..20_000);
+    assert_eq!(sim_harness::causality::timeline::shown(50_000, Some(100)), 0..20_000);
+    assert_eq!(sim_harness::causality::timeline::shown(50_000, Some(30_000)), 11_000..31_000);
+    assert_eq!(sim_harness::causality::timeline::shown(50_000, Some(49_999)), 30_000..50_000);
 }

@@ -13,7 +13,7 @@ use kube_sim::trace::record::{Record, What};
 use kube_sim::trace::{FaultChange, Outcome, ProcessChange};
 
 use super::objects::touches;
-use crate::story::Narrator;
+use crate::causality::Narrator;
 
 /// How many reads before a write are told: a writer that decided on an older one than its last is the usual culprit.
 const READS_TOLD: usize = 3;

@@ -1,8 +1,11 @@
 //! Pools that overlap though admission never lets them (K124, A W18): no address is served from the younger one.
 //!
-//! Before an agent first gives an address of a pool away, and again when the pool's ranges have changed, it lists all pools. If no other
-//! pool has one of the addresses the pool may serve for as long as its ranges stay: of two pools that overlap, the one that came later sees
-//! the other in its list, whenever that list is made. So they never both serve, whatever clocks say and however many agents there are.
+//! Before an agent first gives an address of a pool away, and again when the pool's spec has changed, it lists all pools. If no other pool
+//! has one of the addresses the pool may serve for as long as its spec stays: of two pools that overlap, the one that came later sees the
+//! other in its list, whenever that list is made. So they never both serve, whatever clocks say and however many agents there are.
+//!
+//! That ranges are what they were is not enough: a pool may have lost an address and have it back, and another one was made of it meanwhile.
+//! The generation tells (K §1.1).
 //!
 //! A pool that is found to overlap serves if it is surely the older one. Creation times are given by API servers before an object is
 //! stored, and a request may take long, so they must be far apart; and the ranges must be those that it was created with. Else it is
@@ -20,37 +23,32 @@ use kube_machinery::FxHashMap;
 /// The pools that a process has found to be alone. Clones are the same process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Neighbours {
-    known: Arc<Mutex<FxHashMap<Arc<str>, Ranges>>>,
+    known: Arc<Mutex<FxHashMap<Arc<str>, Looked>>>,
     addresses: AddressSets,
 }
 
-/// The ranges that a pool was looked at with.
+/// The spec that a pool was looked at with.
 #[derive(Debug, PartialEq)]
-struct Ranges {
+struct Looked {
     uid: Option<String>,
-    version: Option<i64>,
-    ips: Option<Vec<String>>,
-    exclude_ips: Option<Vec<String>>,
+    generation: Option<i64>,
 }
 
-impl Ranges {
-    fn of(pool: &SpiderIPPool) -> Self {
-        let spec = &pool.spec;
-        let (ips, exclude_ips) = (spec.ips.clone(), spec.exclude_ips.clone());
-        Self { uid: pool.metadata.uid.clone(), version: spec.ip_version, ips, exclude_ips }
+impl Looked {
+    fn at(pool: &SpiderIPPool) -> Self {
+        Self { uid: pool.metadata.uid.clone(), generation: pool.metadata.generation }
     }
 
-    fn are_of(&self, pool: &SpiderIPPool) -> bool {
-        let spec = &pool.spec;
-        self.ips == spec.ips && self.exclude_ips == spec.exclude_ips && self.version == spec.ip_version && self.uid == pool.metadata.uid
+    fn is_at(&self, pool: &SpiderIPPool) -> bool {
+        self.generation.is_some() && self.generation == pool.metadata.generation && self.uid == pool.metadata.uid
     }
 }
 
 impl Neighbours {
-    /// Whether the pool is known to be alone, or the older one, with the ranges that it has.
+    /// Whether the pool is known to be alone, or the older one, with the spec that it has.
     pub(super) fn knows(&self, pool: &SpiderIPPool) -> bool {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        self.known.lock().unwrap().get(name).is_some_and(|known| known.are_of(pool))
+        self.known.lock().unwrap().get(name).is_some_and(|known| known.is_at(pool))
     }
 
     /// Looks at all pools, as they were read after the one that is asked about; for each that may not serve another one that it overlaps.
@@ -69,7 +67,7 @@ impl Neighbours {
         }
         let mut known = self.known.lock().unwrap();
         for pool in pools.iter().filter(|pool| !withheld.contains_key(pool.metadata.name.as_deref().unwrap_or_default())) {
-            known.insert(name(pool).into(), Ranges::of(pool));
+            known.insert(name(pool).into(), Looked::at(pool));
         }
         withheld
     }
@@ -161,6 +159,16 @@ mod tests {
         assert_eq!(withheld(&neighbours, &[&grown, &twin]), ["first", "twin"]);
         // When the other is gone both may serve.
         assert!(withheld(&neighbours, &[&grown]).is_empty() && neighbours.knows(&grown));
+    }
+
+    #[test]
+    fn a_pool_that_has_an_address_back_is_compared_again() {
+        let neighbours = Neighbours::default();
+        let (before, back) = (pool("first", "10.0.0.1-10.0.0.9", 100, 1), pool("first", "10.0.0.1-10.0.0.9", 100, 3));
+        assert!(withheld(&neighbours, &[&before]).is_empty());
+        let meanwhile = pool("meanwhile", "10.0.0.9", 200, 1);
+        assert!(!neighbours.knows(&back));
+        assert_eq!(withheld(&neighbours, &[&back, &meanwhile]), ["first", "meanwhile"]);
     }
 
     proptest! {

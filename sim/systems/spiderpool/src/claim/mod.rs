@@ -28,6 +28,7 @@ mod endpoints_of_gone_pods_disappear;
 mod free_addresses_are_found;
 mod gateways_are_decided;
 mod given_back;
+mod given_up_addresses_are_released;
 mod group;
 mod late_requests_get_nothing;
 mod nics_have_distinct_addresses;
@@ -81,6 +82,7 @@ pub(super) use empty_terminating_pools_disappear::EmptyTerminatingPoolsDisappear
 pub(super) use endpoints_of_gone_pods_disappear::EndpointsOfGonePodsDisappear;
 pub(super) use free_addresses_are_found::FreeAddressesAreFound;
 pub(super) use gateways_are_decided::GatewaysAreDecided;
+pub(super) use given_up_addresses_are_released::GivenUpAddressesAreReleased;
 pub(crate) use group::{GROUP, boxed};
 pub(super) use late_requests_get_nothing::LateRequestsGetNothing;
 pub(super) use nics_have_distinct_addresses::NicsHaveDistinctAddresses;

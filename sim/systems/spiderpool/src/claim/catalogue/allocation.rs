@@ -162,6 +162,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AnswersLeaveNoStrays::default())),
     },
     ClaimDef {
+        name: "given-up-addresses-are-released",
+        kind: Kind::Always,
+        about: "an agent that serves a place from another pool than before has released the address that its last pod had",
+        reference: Some("A §6.3"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::GivenUpAddressesAreReleased::default())),
+    },
+    ClaimDef {
         name: "deletes-leave-nothing-behind",
         kind: Kind::Always,
         about: "a DEL that gave back what a pod had leaves nothing that is known to be recorded for it",

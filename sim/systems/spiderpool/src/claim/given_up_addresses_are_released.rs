@@ -1,0 +1,164 @@
+//! A §6.3: what a pod of a place does not take over from its predecessor is released.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::FxHashMap;
+use kube_sim::rt::ProcessId;
+
+use super::records_leave_only_for_their_own_uid::is_migration;
+use super::view::{EndpointChange, EventMask, Seen, View, addresses_of, uid_of};
+use super::{Findings, IpamClaim, violated};
+use crate::workload::IpamNote;
+
+/// What an agent has taken out of an endpoint: pool and address, and the UID of the predecessor that they are recorded for.
+#[derive(Debug)]
+struct GivenUp {
+    pool: Arc<str>,
+    address: IpAddr,
+    key: Arc<str>,
+    uid: Arc<str>,
+}
+
+/// An agent that takes over the endpoint of a predecessor and leaves out an address of it has released that address when it answers the pod
+/// with what it has instead: no endpoint names it any more, so that without reclaim nobody would ever find it.
+///
+/// It judges addresses that were recorded for the predecessor when the endpoint was written, of places of StatefulSets, once no other
+/// request for the pod is open at the agent. A release that was announced and failed is left to reclaim.
+#[derive(Default)]
+pub(crate) struct GivenUpAddressesAreReleased {
+    /// By agent and the UID of the pod that takes over.
+    given_up: FxHashMap<(ProcessId, Arc<str>), Vec<GivenUp>>,
+}
+
+impl IpamClaim for GivenUpAddressesAreReleased {
+    fn event_mask(&self) -> EventMask {
+        EventMask::ENDPOINT.and(EventMask::ANSWER)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Endpoint(ref change) => self.taken_over(change, view),
+            Seen::Ipam(by, IpamNote::AddEnded { uid, result, .. }) => {
+                if result.is_ok() && view.agents.asked(by, uid).count() > 1 {
+                    return;
+                }
+                let given_up = self.given_up.remove(&(by, uid.clone())).unwrap_or_default();
+                for GivenUp { pool, address, key, uid: before } in given_up.iter().filter(|_| result.is_ok()) {
+                    findings.exercised();
+                    let is_named = || {
+                        let endpoint = view.endpoints.get(key);
+                        endpoint.is_some_and(|endpoint| addresses_of(endpoint).any(|(_, of, named)| *of == **pool && named == *address))
+                    };
+                    let last = || view.ledger.releases(before).iter().rev().find(|release| release.covers(pool, *address));
+                    let has_failed = || last().is_some_and(|release| !release.ok);
+                    if !is_recorded(view, pool, *address, key, before) || is_named() || has_failed() {
+                        continue;
+                    }
+                    violated(findings, view.changes.touched(*address) || view.changes.touched_endpoint(key), || {
+                        vec![
+                            format!(
+                                "{} answers {} and leaves {address} of pool {pool} recorded for its predecessor {}",
+                                view.name(by),
+                                view.pod_of(uid),
+                                view.pod_of(before)
+                            ),
+                            view.story_of(pool, *address),
+                        ]
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl GivenUpAddressesAreReleased {
+    /// Notes what a write of an endpoint leaves out that makes it another pod's.
+    fn taken_over(&mut self, change: &EndpointChange, view: &View) {
+        let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
+        let (of, now) = (uid_of(before), uid_of(after));
+        if of == now || of.is_empty() || is_migration(view, of, now) || !view.agents.is_agent(change.said.by) {
+            return;
+        }
+        let is_left_out = |address: IpAddr| !addresses_of(after).any(|(.., named)| named == address);
+        let is_recorded = |pool: &str, address| is_recorded(view, pool, address, &change.key, of);
+        let left_out = addresses_of(before).filter(|(_, pool, address)| is_left_out(*address) && is_recorded(pool, *address));
+        let given_up: Vec<GivenUp> =
+            left_out.map(|(_, pool, address)| GivenUp { pool: pool.into(), address, key: change.key.clone(), uid: of.into() }).collect();
+        if !given_up.is_empty() {
+            self.given_up.entry((change.said.by, now.into())).or_default().extend(given_up);
+        }
+    }
+}
+
+/// Whether a pool has an address recorded for the pod of this key and UID.
+fn is_recorded(view: &View, pool: &str, address: IpAddr, key: &str, uid: &str) -> bool {
+    view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod == key && holder.record.pod_uid == uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Addresses, Stage, on_stage};
+    use crate::workload::{Cause, Refusal};
+
+    const OLD: Addresses<'static> = &[("eth0", "p", "10.0.0.1")];
+    const NEW: Addresses<'static> = &[("eth0", "q", "10.0.1.1")];
+
+    /// The next pod of a place takes over the endpoint of the one before with another address.
+    fn taken_over(test: impl FnOnce(&mut Stage)) {
+        on_stage("given-up-addresses-are-released", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+            stage.static_pod("ns/web-0", "a");
+            stage.add("ns/web-0", "a", OLD);
+            stage.pod_gone("ns/web-0");
+            stage.static_pod("ns/web-0", "b");
+            stage.ask("ns/web-0", "b", "eth0");
+            stage.record(stage.agent, "q", "10.0.1.1", "ns/web-0", "b");
+            stage.endpoint(stage.agent, "ns/web-0", "b", NEW);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn what_is_left_out_of_the_endpoint_and_stays_recorded_is_a_violation() {
+        taken_over(|stage| {
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
+            assert!(stage.detail()[0].contains("leaves 10.0.0.1 of pool p recorded for its predecessor"), "{:?}", stage.detail());
+        });
+        taken_over(|stage| {
+            stage.release("ns/web-0", "a", Cause::PoolChange, &[("p", "10.0.0.1")]);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.released("ns/web-0", "a", Cause::PoolChange, true);
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn a_release_that_failed_is_left_to_reclaim() {
+        taken_over(|stage| {
+            stage.release("ns/web-0", "a", Cause::PoolChange, &[("p", "10.0.0.1")]);
+            stage.released("ns/web-0", "a", Cause::PoolChange, false);
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_refused_request_and_one_beside_another_are_not_judged() {
+        taken_over(|stage| {
+            stage.refuse("ns/web-0", "b", "eth0", Refusal::Api);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
+        });
+        taken_over(|stage| {
+            stage.ask("ns/web-0", "b", "net1");
+            stage.answer("ns/web-0", "b", "net1", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
+        });
+    }
+}

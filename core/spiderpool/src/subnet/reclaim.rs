@@ -34,6 +34,17 @@ impl Fate {
         }
     }
 
+    /// Whether the workload that is there asks for this pool. It may have outlived the workload that gave it its name, so that the name says
+    /// nothing.
+    pub(super) fn asks_for_pool(&self, pool: &SpiderIPPool) -> bool {
+        self.wants(|uid, demand| {
+            label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(uid)
+                && subnet_of(pool) == Some(&demand.subnet)
+                && label(pool, names::LABEL_INTERFACE) == Some(&demand.nic)
+                && pool.spec.ip_version == Some(demand.family.number())
+        })
+    }
+
     /// Whether a pool of this name would be one of the incarnation that is there, as far as one can tell.
     pub(super) fn is_of(&self, name: &str) -> bool {
         match self {
@@ -60,16 +71,10 @@ pub fn reclaim(pool: &SpiderIPPool, fate: &Fate, policy: &Policy) -> bool {
     if !is_auto_pool(pool) || !goes || recorded || pool.metadata.deletion_timestamp.is_some() {
         return false;
     }
-    // A pool may have outlived the workload that gave it its name, so that the name says nothing.
-    let is_it = |_: &str, demand: &Demand| {
-        subnet_of(pool) == Some(&demand.subnet)
-            && label(pool, names::LABEL_INTERFACE) == Some(&demand.nic)
-            && pool.spec.ip_version == Some(demand.family.number())
-    };
     match fate {
         Fate::Unknown => false,
         Fate::Gone => true,
         Fate::There { uid, .. } if label(pool, names::LABEL_OWNER_APPLICATION_UID) != Some(uid) => true,
-        Fate::There { .. } => !policy.removed_annotation_keeps_pool && !fate.wants(is_it),
+        Fate::There { .. } => !policy.removed_annotation_keeps_pool && !fate.asks_for_pool(pool),
     }
 }

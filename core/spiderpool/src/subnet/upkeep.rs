@@ -168,11 +168,7 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
         let (Some(application), Ok(ips)) = (application, ips) else { continue };
         let entry = match by_name.get(name.as_str()) {
             Some(pool) => {
-                // Nobody is left who would make the pool as large as what an interrupted write set aside for it. What an agent has begun
-                // nobody else finishes.
-                let is_left = || Kind::of(&application).is_none() && (census.is_left)(name, entry);
-                let ended = || (census.fate)(&application) == Fate::Gone || is_left();
-                match unused(entry, pool, version, policy).filter(|_| ended()) {
+                match unused(entry, pool, version, policy).filter(|_| is_given_up(name, entry, pool, &application, census, policy)) {
                     Some(unused) => {
                         // A pool that is being deleted serves nobody any more, whatever it has.
                         if pool.metadata.deletion_timestamp.is_none() {
@@ -217,6 +213,22 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
     }
     (status.total_ip_count, status.allocated_ip_count) = (total, count);
     Some(subnet)
+}
+
+/// Whether nobody will make a pool as large as what an interrupted write set aside for it: its workload is gone, or has not asked for the pool
+/// for long. What an agent has begun nobody else finishes.
+fn is_given_up(
+    name: &str,
+    entry: &PoolIPPreAllocation,
+    pool: &SpiderIPPool,
+    application: &ApplicationName,
+    census: &Census<'_>,
+    policy: &Policy,
+) -> bool {
+    let fate = (census.fate)(application);
+    let is_unasked = || !policy.removed_annotation_keeps_pool && !fate.asks_for_pool(pool);
+    let may_be_left = || Kind::of(application).is_none() || is_unasked();
+    fate == Fate::Gone || (may_be_left() && (census.is_left)(name, entry))
 }
 
 /// What is set aside for an auto pool that does not have it, if anything; hardened, a workload that is gone does not keep it.

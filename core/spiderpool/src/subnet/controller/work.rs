@@ -105,7 +105,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     async fn look_after_app(&self, app: &AppKey, queues: &Queues<V>, seen: &Seen<V>) -> Result<Reconciled, ReconcileError> {
         let Some((application, demands)) = self.cached_app(app, seen) else {
             self.delete_pools_of(&app.uid).await?;
-            queue_unmade(queues, seen);
+            self.queue_unfinished(&app.key, queues, seen);
             return Ok(Reconciled::Settled);
         };
         // What cannot be read is told when a pod asks for it; the next change comes by itself.
@@ -127,6 +127,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
                     queues.pools.add(ObjectKey::of(&**pool));
                 }
             });
+            self.queue_unfinished(&app.key, queues, seen);
         }
         failed.map_or(Ok(outcome), Err)
     }
@@ -301,16 +302,24 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
         Ok(fates)
     }
-}
 
-/// Queues the subnets that set something aside for a pool that is not there. A workload that has ended, and whose pool was never made,
-/// leaves nothing else behind that would tell.
-fn queue_unmade<V: Env>(queues: &Queues<V>, seen: &Seen<V>) {
-    seen.subnets.store.for_each(|subnet| {
-        let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return };
-        let made = |name: &str| seen.pools.store.get(&ObjectKey::cluster(name)).is_some();
-        if entries.iter().any(|(name, entry)| entry.application.is_some() && !made(name)) {
-            queues.subnets.add(ObjectKey::of(&**subnet));
-        }
-    });
+    /// Queues the subnets that set something aside for a workload that no pool has. If the workload has ended, or has not asked for it for
+    /// long, nothing else would tell that it can go back.
+    fn queue_unfinished(&self, app: &ObjectKey, queues: &Queues<V>, seen: &Seen<V>) {
+        let is_of = |entry: &PoolIPPreAllocation| {
+            let name = entry.application.as_deref().and_then(ApplicationName::parse);
+            name.is_some_and(|name| Some(&*name.namespace) == app.namespace() && *name.name == *app.name())
+        };
+        seen.subnets.store.for_each(|subnet| {
+            let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return };
+            let version = subnet.spec.ip_version.unwrap_or_default();
+            let has_all = |name: &str, entry: &PoolIPPreAllocation| {
+                let pool = seen.pools.store.get(&ObjectKey::cluster(name));
+                pool.is_some_and(|pool| unused(entry, &pool, version, &self.settings.policy).is_none())
+            };
+            if entries.iter().any(|(name, entry)| is_of(entry) && !has_all(name, entry)) {
+                queues.subnets.add(ObjectKey::of(&**subnet));
+            }
+        });
+    }
 }

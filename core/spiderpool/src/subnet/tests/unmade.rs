@@ -8,6 +8,10 @@ use crate::subnet::{Application, ApplicationName, Census, Fate, upkeep};
 
 /// Whether anything is set aside for `pool` once the subnet was looked after; `left`: it has been so for long.
 fn stays(model: &Model, pool: &str, fate: &Fate, left: bool) -> bool {
+    looked_after(model, fate, left).set_aside().contains_key(pool)
+}
+
+fn looked_after(model: &Model, fate: &Fate, left: bool) -> Model {
     let mut model = model.clone();
     let pools: Vec<_> = model.pools.values().cloned().collect();
     let fate = |_: &ApplicationName| fate.clone();
@@ -16,7 +20,7 @@ fn stays(model: &Model, pool: &str, fate: &Fate, left: bool) -> bool {
         let writes = upkeep(&Census { subnet: &model.subnet, pools: &pools, fate: &fate, is_left: &|_, _| left }, &model.policy);
         model.carry_out_upkeep(&writes, 9).unwrap();
     }
-    model.set_aside().contains_key(pool)
+    model
 }
 
 fn own_name(model: &Model, app: &Application) -> String {
@@ -40,6 +44,27 @@ fn what_a_workload_asked_for_and_does_not_any_more_goes_back_when_no_creation_ca
         (Fate::Unknown, [true, true]),
     ] {
         assert_eq!([false, true].map(|left| stays(&model, &pool, &fate, left)), stays_for, "{fate:?}");
+    }
+}
+
+#[test]
+fn what_a_pool_lacks_goes_back_when_its_workload_has_not_asked_for_the_pool_for_long() {
+    let mut model = Model::new(10, Policy::hardened()).with_app("a", 3);
+    let plan = model.plan(0, None).unwrap();
+    model.carry_out(&plan, 9).unwrap();
+    model.apps[0].demand = Some(demand(5));
+    let plan = model.plan(0, None).unwrap();
+    model.carry_out(&plan, 1).unwrap();
+    let (app, pool) = (model.apps[0].application.clone(), own_name(&model, &model.apps[0].application));
+    let there = |wants| Fate::There { uid: app.uid.clone(), wants };
+    for (fate, counts) in [
+        (there(Some(vec![demand(5)])), [5, 5]),
+        (there(Some(Vec::new())), [5, 3]),
+        (there(None), [5, 5]),
+        (Fate::Unknown, [5, 5]),
+        (Fate::Gone, [3, 3]),
+    ] {
+        assert_eq!([false, true].map(|left| looked_after(&model, &fate, left).set_aside()[&pool].len()), counts, "{fate:?}");
     }
 }
 

@@ -20,10 +20,10 @@ pub enum ReadError {
     #[error(transparent)]
     Unreadable(InvalidText),
     /// There is no document, and it cannot be told from a lost one.
-    #[error("there is no pool document, and nobody says whether one was lost")]
+    #[error("there is no pool document, and it is unknown whether one was lost")]
     Missing,
     /// The document has no map of records, and they cannot be told from lost ones.
-    #[error("the pool document has no allocatedIPs, and nobody says whether they were lost")]
+    #[error("the pool document has no allocatedIPs, and it is unknown whether they were lost")]
     NullMap,
 }
 

@@ -33,7 +33,7 @@ pub struct Policy {
     pub textual_addresses: bool,
     /// `byom-null-map`: a document without `allocatedIPs` is taken as it is, and crashes the next allocate (B W18).
     pub null_map: bool,
-    /// `byom-probe-in-critical-section`: the readiness probe runs under the mutex, for as long as it takes (B W22).
+    /// `byom-probe-in-critical-section`: the readiness probe holds the mutex for as long as it takes (B W22).
     pub probe_in_critical_section: bool,
     /// `byom-dead-vm-not-skipped`: a dead VM fails the call (B W15).
     pub dead_vm_not_skipped: bool,
@@ -46,7 +46,7 @@ pub struct Policy {
     /// `byom-empty-id-counts-as-deleted`: deleting an instance that has no ID counts as a delete that was done, so the
     /// PeerPod that was last written for the Pod is let go (B W12).
     pub empty_id_counts_as_deleted: bool,
-    /// `byom-missing-map-is-empty-pool`: a ConfigMap that is gone is taken for a pool without allocations (B W19).
+    /// `byom-missing-map-is-empty-pool`: a missing ConfigMap is treated as a pool without allocations (B W19).
     pub missing_map_is_empty_pool: bool,
     /// `byom-select-first`: the first address instead of the hash. No behaviour of upstream.
     pub select_first: bool,
@@ -58,7 +58,7 @@ pub struct Policy {
     /// `byom-owner-recorded-late`: the PeerPod is written after the user data was sent; errors are only logged, and nobody looks
     /// whether the record is still there (B S1, W5, W6).
     pub owner_recorded_late: bool,
-    /// `byom-unfenced-vms`: VMs take user data and reboots whatever allocation they are held under. Nothing here looks at it:
+    /// `byom-unfenced-vms`: VMs accept user data and reboots regardless of the allocation that holds them. Nothing here looks at it:
     /// it is for whoever makes or models the VMs behind [`VmAccess`](super::VmAccess).
     pub unfenced_vms: bool,
     /// `byom-owner-by-pod-name`: the owner of a PeerPod is the Pod that has the name when the PeerPod is written (B S1).

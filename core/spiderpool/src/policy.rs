@@ -12,12 +12,12 @@ use kube_machinery::deviation::{self, Deviation, deviations};
 /// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17,
+    /// `upstream-ranges`: ranges, CIDRs and numbers are parsed with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17,
     /// §14.18).
     pub upstream_ranges: bool,
     /// `ties-in-any-order`: pools of equal rank are tried in random order, not in the order in which the user lists them (A §4).
     pub ties_in_any_order: bool,
-    /// `one-record-per-pod`: a record with the pod's UID is the pod's address for any NIC (A W14).
+    /// `one-record-per-pod`: a record with the pod's UID counts as the pod's address for any NIC (A W14).
     pub one_record_per_pod: bool,
     /// `wildcard-duplicates-fail`: a pool that a pattern names a second time fails the request, and a pattern without a match, or
     /// a NIC without any candidate, succeeds without an address (A §2.3, §2.5).
@@ -38,14 +38,14 @@ pub struct Policy {
     pub reown_missing_record: bool,
     /// `foreign-record-blocks`: an address that is recorded for somebody else by now fails every ADD of the static pod (A W9).
     pub foreign_record_blocks: bool,
-    /// `del-adopts-current-uid`: a DEL is about the pod that has the name, whatever UID it carries (A W7).
+    /// `del-adopts-current-uid`: a DEL applies to the pod that has the name, regardless of the UID that the DEL carries (A W7).
     pub del_adopts_current_uid: bool,
     /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries, and about owners of the names that it
     /// refers to (A W6).
     pub uid_from_cached_pod: bool,
-    /// `liveness-from-cache`: whether a pod is alive is asked of the cache only (A A1).
+    /// `liveness-from-cache`: whether a pod is alive is looked up only in the cache (A A1).
     pub liveness_from_cache: bool,
-    /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name (A W5).
+    /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name only (A W5).
     pub endpoint_delete_by_name: bool,
     /// `lost-reply-takes-next-pool`: a write whose answer was lost counts as failed, and the next pool is tried (A W2).
     pub lost_reply_takes_next_pool: bool,
@@ -54,14 +54,14 @@ pub struct Policy {
     /// `static-reuse-skips-filter`: addresses of static pods are reused whatever became of their pool; only the tiers are asked, and
     /// only for StatefulSets (A §6.2).
     pub static_reuse_skips_filter: bool,
-    /// `limiter-ignores-deadline`: a request waits for its pools, and allocates, after its caller gave up (A W22).
+    /// `limiter-ignores-deadline`: a request keeps waiting for its pools, and allocates, after its caller gave up (A W22).
     pub limiter_ignores_deadline: bool,
     /// `limiter-overtakes`: a request that finds its pools free passes those that wait for one of them, who may wait for ever (A §5.6,
     /// W23).
     pub limiter_overtakes: bool,
-    /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without a look at its record (A W24).
+    /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without checking its record (A W24).
     pub failure_cache_unchecked: bool,
-    /// `partial-failure-keeps-records`: an ADD that fails leaves the records of the parts that went well (A W3).
+    /// `partial-failure-keeps-records`: an ADD that fails leaves the records of the parts that succeeded (A W3).
     pub partial_failure_keeps_records: bool,
     /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
     /// §14.27).
@@ -95,13 +95,13 @@ pub struct Policy {
     pub reown_foreign_endpoint: bool,
     /// `answer-not-as-stored`: the answer holds the addresses that were drawn, also where the endpoint keeps older ones (A §14.21).
     pub answer_not_as_stored: bool,
-    /// `static-reuse-before-gating`: pools of a family that is switched off count when the pools of a static pod are compared (A
+    /// `static-reuse-before-gating`: pools of a disabled IP family count when the pools of a static pod are compared (A
     /// §14.29).
     pub static_reuse_before_gating: bool,
     /// `allocate-from-cached-pool`: the records of a pool are those of the cache, written with a fresh resourceVersion. No behaviour of
     /// upstream.
     pub allocate_from_cached_pool: bool,
-    /// `reown-ignores-owner`: re-owning looks at the address only, not at who holds it. No behaviour of upstream.
+    /// `reown-ignores-owner`: re-owning checks only the address, not its holder. No behaviour of upstream.
     pub reown_ignores_owner: bool,
     /// `adopt-stale-endpoint`: a terminating endpoint, or that of a stateless namesake, is taken over with its addresses. No behaviour
     /// of upstream.
@@ -109,11 +109,11 @@ pub struct Policy {
     /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
     /// has none; controllers wait for an answer, and informers for a list, as long as the connection lasts (K180).
     pub waits_without_end: bool,
-    /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27).
+    /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned even while it is being deleted (A §6.2, §14.27).
     pub terminating_endpoint_reused: bool,
     /// `failure-cache-kept-by-reuse`: an ADD that is answered from an endpoint leaves the failure cache as it is (A §14.23).
     pub failure_cache_kept_by_reuse: bool,
-    /// `late-endpoint-create-fails`: an endpoint that exists although the cache does not show it fails the ADD (A W4).
+    /// `late-endpoint-create-fails`: an ADD fails if its endpoint exists although the cache does not show it (A W4).
     pub late_endpoint_create_fails: bool,
     /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools, or at the endpoint itself (A
     /// §5.3).
@@ -124,16 +124,16 @@ pub struct Policy {
     /// `static-by-kind-only`: a DEL, or a scan, takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1
     /// StatefulSet (A §6.1, W31).
     pub static_by_kind_only: bool,
-    /// `pod-operations-overlap`: two requests about one pod run side by side, as when the caller of the first gave up.
+    /// `pod-operations-overlap`: two requests for one pod run concurrently, as when the caller of the first gave up.
     pub pod_operations_overlap: bool,
     /// `unfenced-own-record`: a record of the pod that no endpoint names is answered as it is, although a write that takes it away
     /// may still be under way (K075).
     pub unfenced_own_record: bool,
-    /// `reads-once`: a read that failed for lack of an answer fails the operation.
+    /// `reads-once`: an operation fails when one of its reads gets no answer.
     pub reads_once: bool,
-    /// `random-clean-gateway`: the gateway is left out or not as the family says that is ready first (A §14.31).
+    /// `random-clean-gateway`: whether the gateway is left out depends on which IP family is ready first (A §14.31).
     pub random_clean_gateway: bool,
-    /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
+    /// `missing-pool-keeps-endpoint`: a DEL can never succeed once a pool of the endpoint is gone (A W16).
     pub missing_pool_keeps_endpoint: bool,
     /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two
     /// are equal (A §8.4, W19).
@@ -146,9 +146,9 @@ pub struct Policy {
     /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1
     /// to §9.3).
     pub terminating_update_refused: bool,
-    /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
+    /// `delete-trusts-count`: whether a pool is in use is judged by its count, not by its records (A §9.1).
     pub delete_trusts_count: bool,
-    /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses for good (A W20).
+    /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses permanently (A W20).
     pub refused_pool_keeps_addresses: bool,
     /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows
     /// only with `subnet-shrinks-lowest` (A §8.4, W19).
@@ -156,7 +156,7 @@ pub struct Policy {
     /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away
     /// (A §8.7).
     pub lost_preallocation_not_restored: bool,
-    /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be read is dropped though its pool is there (A §8.7).
+    /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be parsed is dropped although its pool exists (A §8.7).
     pub unreadable_preallocation_dropped: bool,
     /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A
     /// §8.4).
@@ -184,7 +184,7 @@ pub struct Policy {
     pub application_given_up: bool,
     /// `full-queue-drops-event`: changes of workloads are dropped while as many are waiting as a setting says, 10,000 by default (A §8.5).
     pub full_queue_drops_event: bool,
-    /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A
+    /// `subnet-finalizer-trusts-status`: a subnet in deletion is removed when its status names no pool, whether or not there is one (A
     /// §8.1).
     pub subnet_finalizer_trusts_status: bool,
     /// `long-names-unshortened`: names longer than 63 characters are written as values of labels, which no API server takes (K §1.1, A
@@ -193,10 +193,10 @@ pub struct Policy {
     /// `wishes-of-the-template`: the pools of a StatefulSet's pod are those that the set's template names now, not those that the pod
     /// names. They differ below a partition. No behaviour of upstream.
     pub wishes_of_the_template: bool,
-    /// `ordinals-from-zero`: a StatefulSet's pods are taken to be counted from 0 also where `ordinals.start` says otherwise (A §6.4). No
+    /// `ordinals-from-zero`: a StatefulSet's ordinals are assumed to start at 0 even where `ordinals.start` says otherwise (A §6.4). No
     /// behaviour of upstream.
     pub ordinals_from_zero: bool,
-    /// `reuse-in-first-range-only`: an address is not used again unless it is in the first of its pool's ranges (A §6.3). No behaviour of
+    /// `reuse-in-first-range-only`: an address is reused only if it is in the first of its pool's ranges (A §6.3). No behaviour of
     /// upstream.
     pub reuse_in_first_range_only: bool,
     /// `dropped-nic-frees-all`: a pod that has a NIC less than its predecessor gives up the addresses of all NICs (A §6.3). No behaviour of

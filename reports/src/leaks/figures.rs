@@ -61,7 +61,7 @@ const DRAWN: [Kindred; 3] = [
     Kindred {
         id: "margin",
         title: "Time from the last answer on an address to its removal",
-        axis: ("safety margin: below 0 somebody still answered", Kind::Seconds, Scale::Linear),
+        axis: ("safety margin: below 0, a sandbox still answered", Kind::Seconds, Scale::Linear),
         of: group::margin,
         limit: |_| Some(0.0),
         dotted: "no margin",

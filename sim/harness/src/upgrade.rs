@@ -107,10 +107,10 @@ impl UpgradeDraft {
         let mut problems = Problems::new();
         let of = most.iter().filter(|name| self.processes.can_match(std::slice::from_ref(name))).count() as u32;
         if of == 0 {
-            let wrong = format!("no process is called like `upgrade.processes`, which is `{}`", self.processes);
+            let wrong = format!("no process matches `upgrade.processes`, which is `{}`", self.processes);
             problems.push(source.problem("upgrade.processes", wrong, "a pattern of processes of the workload, such as `agent-*`"));
         } else if let Some(nobody) = self.processes.unmatched(most) {
-            let wrong = format!("no process is called like `{nobody}`, one of `upgrade.processes`");
+            let wrong = format!("no process matches `{nobody}`, one of `upgrade.processes`");
             problems.push(source.problem("upgrade.processes", wrong, "the list without it"));
         }
         if self.all_deviations().is_empty() {

@@ -49,7 +49,7 @@ impl Cause {
         match self {
             Cause::Del => "DEL",
             Cause::PoolChange => "its pools changed",
-            Cause::Conflict => "somebody else answers on it",
+            Cause::Conflict => "another host answers on it",
             Cause::RollBack => "the request failed",
             Cause::Marked => "a predecessor left them",
             Cause::Superseded => "another one took its place",

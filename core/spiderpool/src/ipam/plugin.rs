@@ -72,7 +72,7 @@ pub enum PluginError {
     #[error("no allocation for interface {0}")]
     NoAddress(Arc<str>),
     /// Somebody else answers on an address (A P6).
-    #[error("somebody else answers on {0}")]
+    #[error("another host answers on {0}")]
     Conflict(IpAddr),
 }
 

@@ -9,14 +9,14 @@ pub struct ReclaimPolicy {
     /// `records-before-endpoint`: records go before the endpoint is marked, so that a crash in between leaves an endpoint that speaks of
     /// addresses nobody holds (G R1, R2).
     pub records_before_endpoint: bool,
-    /// `finalizer-patch-by-name`: an endpoint is deleted, and loses its finalizer, by name, whatever became of it meanwhile (G R6, R8).
+    /// `finalizer-patch-by-name`: an endpoint is deleted, and loses its finalizer, by name, whatever happened to it in between (G R6, R8).
     pub finalizer_patch_by_name: bool,
     /// `endpoint-uid-precondition-only`: deletes of endpoints are guarded by `metadata.uid` only, which a static pod's endpoint never
     /// changes. No behaviour of upstream.
     pub endpoint_uid_precondition_only: bool,
-    /// `scan-trusts-cached-pod`: a scan releases what its caches say, without a look at the record and the pod (G R3).
+    /// `scan-trusts-cached-pod`: a scan releases what its caches show, without reading the record and the pod (G R3).
     pub scan_trusts_cached_pod: bool,
-    /// `scan-trusts-cached-endpoint`: an endpoint of another pod in the cache ends the right of the pod that lives, too (G R4, E-4).
+    /// `scan-trusts-cached-endpoint`: a cached endpoint of another pod ends the right to the address, even that of a live pod (G R4, E-4).
     pub scan_trusts_cached_endpoint: bool,
     /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (G R5,
     /// S-3).
@@ -27,23 +27,23 @@ pub struct ReclaimPolicy {
     /// `force-delete-frees-at-once`: addresses of a pod that vanished before its grace was over are free at once, though its containers may
     /// still run (G R9).
     pub force_delete_frees_at_once: bool,
-    /// `node-judged-once`: whether a node is ready counts when the pod begins to terminate, not when its deadline passes (G R10).
+    /// `node-judged-once`: a node's readiness is judged when the pod begins to terminate, not when its deadline passes (G R10).
     pub node_judged_once: bool,
-    /// `tombstone-crashes`: a deletion that was missed crashes the leader when it learns of it (G R13).
+    /// `tombstone-crashes`: the leader crashes when it learns of a deletion that it missed (G R13).
     pub tombstone_crashes: bool,
     /// `event-lost-on-error`: an event that could not be judged, and a release that failed too often, are forgotten (G R12).
     pub event_lost_on_error: bool,
-    /// `orphan-endpoint-kept`: endpoints that no record leads to any more stay, also marked ones (G §4.4).
+    /// `orphan-endpoint-kept`: endpoints to which no record leads any more are kept, even marked ones (G §4.4).
     pub orphan_endpoint_kept: bool,
     /// `one-list-error-ends-scan`: a scan whose list of endpoints or pools fails does nothing (G §1.5).
     pub one_list_error_ends_scan: bool,
-    /// `full-database-drops-newest`: what does not fit into the database is forgotten (G §1.3).
+    /// `full-database-drops-newest`: a pod that does not fit into the database is forgotten (G §1.3).
     pub full_database_drops_newest: bool,
-    /// `database-keyed-by-name`: a name has one entry, whatever pod it is of, and the end of one ends the other (G R11).
+    /// `database-keyed-by-name`: the database has one entry per name, so that the end of one pod's entry ends that of its namesake (G R11).
     pub database_keyed_by_name: bool,
-    /// `endpoint-removed-after-failed-release`: the endpoint goes although its records could not be removed (G R16).
+    /// `endpoint-removed-after-failed-release`: the endpoint is removed although its records could not be (G R16).
     pub endpoint_removed_after_failed_release: bool,
-    /// `ticket-released-ungranted`: a release that is refused its pools gives back tickets it never had (G R17).
+    /// `ticket-released-ungranted`: a release that is refused its pools returns tickets that it never got (G R17).
     pub ticket_released_ungranted: bool,
     /// `families-race-on-endpoint`: a scan walks both families side by side and address by address, and a pod may lose one family only
     /// (G R19).
@@ -55,33 +55,33 @@ pub struct ReclaimPolicy {
     pub static_uid_mismatch_frees: bool,
     /// `half-written-endpoint-frees`: an address of a live pod goes if its endpoint does not name it (yet). No behaviour of upstream.
     pub half_written_endpoint_frees: bool,
-    /// `standbys-scan-once`: a replica that does not lead scans at its start only (G §1.6).
+    /// `standbys-scan-once`: a replica that does not lead scans only when it starts (G §1.6).
     pub standbys_scan_once: bool,
-    /// `terminal-pods-not-scanned`: a scan leaves pods alone that have ended (P-2).
+    /// `terminal-pods-not-scanned`: a scan ignores pods that have ended (P-2).
     pub terminal_pods_not_scanned: bool,
     /// `no-scan-on-takeover`: a new leader waits for its next turn to scan. No behaviour of upstream.
     pub no_scan_on_takeover: bool,
     /// `terminating-static-ignored`: pods of StatefulSets and VMs are never traced. No behaviour of upstream.
     pub terminating_static_ignored: bool,
-    /// `grace-counted-once`: the deadline of a terminating pod is its deletionTimestamp, which has the grace in it. No behaviour of
+    /// `grace-counted-once`: the deadline of a terminating pod is its deletionTimestamp, which already includes the grace. No behaviour of
     /// upstream.
     pub grace_counted_once: bool,
     /// `grace-floor-ignored`: a grace of 0 or 1 s counts as stated, although a kubelet leaves 2 s to containers in any case (K §5.2).
     pub grace_floor_ignored: bool,
-    /// `stuck-static-kept`: a terminating pod of a StatefulSet or VM that wants it no more is never given up by a scan (rule G).
+    /// `stuck-static-kept`: a scan never gives up a terminating pod whose StatefulSet or VM no longer wants it (rule G).
     pub stuck_static_kept: bool,
-    /// `pending-pods-not-scanned`: a scan leaves pods alone that have not begun, also terminating ones (P-4).
+    /// `pending-pods-not-scanned`: a scan ignores pods that have not started, even terminating ones (P-4).
     pub pending_pods_not_scanned: bool,
-    /// `ended-without-times-lost`: a pod that has ended and does not say when is never traced (I-12).
+    /// `ended-without-times-lost`: a pod that has ended without a finish time in its status is never traced (I-12).
     pub ended_without_times_lost: bool,
     /// `static-by-first-owner`: the kind of the first owner, not of the controller, says whom a scan asks whether a pod's addresses are
     /// kept (G §13.1).
     pub static_by_first_owner: bool,
-    /// `node-asked-first`: a pod whose node cannot be read is left alone also where the node does not matter (S-7, I-11).
+    /// `node-asked-first`: a pod whose node cannot be read is left alone even where the node does not matter (S-7, I-11).
     pub node_asked_first: bool,
-    /// `address-in-use-freed`: an address goes although the pod that has the name now answers on it (U-1, U-3).
+    /// `address-in-use-freed`: an address is released although the pod that has the name now answers on it (U-1, U-3).
     pub address_in_use_freed: bool,
-    /// `namesake-frees`: a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2).
+    /// `namesake-frees`: a pod that only has the same name ends the right of a VM or a StatefulSet to the addresses (G §5.2).
     pub namesake_frees: bool,
     /// `orphans-record-kept`: what a pod had that was nobody's, and whose endpoint goes with it, is kept for the pod of a StatefulSet that
     /// has its name by now, though no ADD takes it over (U-2, E-3).
@@ -92,26 +92,26 @@ pub struct ReclaimPolicy {
     /// `ending-pool-keeps-places`: a pod of a StatefulSet that is gone keeps its place's address also in an auto pool that is being
     /// deleted, though the next pod is given none of it (S-4, A §8.6).
     pub ending_pool_keeps_places: bool,
-    /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
+    /// `ending-vm-frees`: the addresses of a VM are released once it is being deleted, although its pod may still run (S-5).
     pub ending_vm_frees: bool,
     /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that a pod that
     /// lives counts as gone where its endpoint is marked, and one that is stuck as answered for (S-5, G §5.2).
     pub vm_pod_sought_by_record: bool,
     /// `trace-needs-endpoint`: what was traced is dropped if the cached endpoint under the pod's name is absent or another's (XD-1, XD-3).
     pub trace_needs_endpoint: bool,
-    /// `deadline-not-confirmed`: when a deadline passes, neither the pod nor its StatefulSet or VM is looked at again (G §3.2).
+    /// `deadline-not-confirmed`: when a deadline passes, neither the pod nor its StatefulSet or VM is checked again (G §3.2).
     pub deadline_not_confirmed: bool,
-    /// `ex-leader-goes-on`: what was traced is released also after leadership was lost (G §1.6).
+    /// `ex-leader-goes-on`: addresses of traced pods are released even after leadership was lost (G §1.6).
     pub ex_leader_goes_on: bool,
     /// `leader-flag-polled`: loss and gain of leadership are noticed at the next look only, so that a short loss goes unnoticed and costs
     /// events (G §8).
     pub leader_flag_polled: bool,
-    /// `owner-asked-for-every-event`: the StatefulSet or VM is read for every event of its pods, also for those that mean nothing (I-4).
+    /// `owner-asked-for-every-event`: the StatefulSet or VM is read for every event of its pods, even for irrelevant ones (I-4).
     pub owner_asked_for_every_event: bool,
     /// `returned-node-frees-at-once`: a pod whose grace is over loses its addresses as soon as its node is ready again, before its kubelet
     /// can have ended it (rule G).
     pub returned_node_frees_at_once: bool,
-    /// `pools-without-version-skipped`: a scan does not look into pools that have no IP version yet (G §0.1).
+    /// `pools-without-version-skipped`: a scan skips pools that have no IP version yet (G §0.1).
     pub pools_without_version_skipped: bool,
 }
 

@@ -49,7 +49,7 @@ pub enum ReconcileError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Somebody was faster, or the plan has more rounds than one call makes: read and plan again.
-    #[error("somebody else is writing the same objects")]
+    #[error("another client is writing the same objects")]
     Raced,
     /// Admission does not let the pool be.
     #[error("the pool is refused: {0}")]

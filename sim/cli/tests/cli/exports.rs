@@ -269,7 +269,7 @@ fn each_output_has_a_file_of_its_own() {
     assert!(refused(&["--jepsen", "-"]).contains("expected a file, and `-` is none"));
     assert_eq!(
         refused(&["--trace", "--format", "json"]),
-        "error: --trace prints lines for people, and --format json prints JSON: both cannot be on standard output"
+        "error: --trace prints text, and --format json prints JSON: both cannot be on standard output"
     );
     assert!(std::fs::read_dir(out.path()).unwrap().next().is_none(), "nothing is half-done");
     // Where a folder is missing the run is told all the same.

@@ -88,7 +88,7 @@ fn a_share_of_the_deviations_is_drawn_for_each_run() {
 #[test]
 fn an_upgrade_that_shows_nothing_is_refused() {
     for (upgraded, expected) in [
-        (OLDER.replace("client-*", "agent-*"), "no process is called like `upgrade.processes`, which is `agent-*`"),
+        (OLDER.replace("client-*", "agent-*"), "no process matches `upgrade.processes`, which is `agent-*`"),
         (OLDER.replace(r#"deviations = ["counter-decides-once"], "#, ""), "the older version of `[upgrade]` is the present one"),
         (OLDER.replace("at =", r#"without = ["counter-decides-once"], at ="#), "the older version of `[upgrade]` is the present one"),
         (

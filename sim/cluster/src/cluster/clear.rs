@@ -1,8 +1,8 @@
-//! Is anything between a process and the API servers that could eat, delay, refuse or hide a message?
+//! Whether anything between a process and the API servers could drop, delay, refuse or hide a message.
 //!
-//! Heartbeats of nodes are not sent while nobody could tell the difference (`node::heartbeat`); this is how that is known. The cluster sees
-//! which processes run and how their clocks do, which rules the network has, which API servers recover, and which webhooks want to be
-//! asked. What faults do besides they declare: an [`Obstruction`] is there as long as the fault is.
+//! Heartbeats of nodes are not sent while no process could notice the difference (`node::heartbeat`); this is how that is known. The
+//! cluster sees which processes run and how their clocks do, which rules the network has, which API servers recover, and which webhooks
+//! want to be asked. What faults do besides they declare: an [`Obstruction`] is there as long as the fault is.
 
 use sim_config::time::SimTime;
 
@@ -15,7 +15,7 @@ use crate::rt::{ProcessId, ProcessState};
 /// What was delivered late may keep later changes late: a cache that is behind by more than this is not clear.
 const BEHIND_MAX: u64 = 1_000_000;
 
-/// Something that may eat, delay, refuse or hide what some processes ask API servers, or what these tell them.
+/// Something that may drop, delay, refuse or hide the requests of some processes to API servers, or the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstruction {
     /// Whose requests and watches.

@@ -22,7 +22,7 @@ pub enum Delay {
         /// Upper bound: every delay is shorter. Where it is not above `low`, every delay is `low`.
         high: Span,
     },
-    /// Lognormal, given by what people measure (K §11.2).
+    /// Lognormal, given by the figures that are usually measured (K §11.2).
     Lognormal {
         /// Half of all delays are shorter.
         median: Span,

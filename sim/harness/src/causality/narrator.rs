@@ -124,11 +124,11 @@ impl Narrator {
             }
             What::Relisted { server, kind } => (
                 self.process(*server),
-                format!("fills its watch cache of {} anew: nothing is lost there any more", self.object(*kind, None)),
+                format!("refills its watch cache of {}: nothing is missing there any more", self.object(*kind, None)),
             ),
             What::Lost { server, kind, key, revision } => (
                 self.process(*server),
-                format!("loses {} revision {revision}: its watch cache goes on without", self.object(*kind, Some(key))),
+                format!("loses {} revision {revision}: its watch cache continues without it", self.object(*kind, Some(key))),
             ),
             What::Fault { index, change } => {
                 let change = match change {

@@ -243,7 +243,7 @@ impl<'a> Picture<'a> {
             }
             What::Relisted { server, kind } => {
                 drawn.lane = self.lane(*server);
-                drawn.text = format!("lists {} anew", self.name(*kind, None));
+                drawn.text = format!("lists {} again", self.name(*kind, None));
             }
             What::Lost { server, kind, key, revision } => {
                 drawn.lane = self.lane(*server);

@@ -19,28 +19,26 @@ pub const COMMON: &[ClaimDef] = &[
         basic::revisions_only_grow,
     )
     .citing("K004"),
-    ClaimDef::always("leases-last", "nobody takes a lease before it can have expired or is given back", lease::leases_last).citing("K143"),
+    ClaimDef::always("leases-last", "no process takes a lease before it can have expired or has been released", lease::leases_last)
+        .citing("K143"),
     ClaimDef::always(
         "foreign-finalizers-stay",
-        "only the controller whose finalizer it is takes a finalizer off an object",
+        "only the controller that owns a finalizer removes it from an object",
         foreign_finalizers::foreign_finalizers_stay,
     )
     .citing("K012"),
     ClaimDef::always(
         BUDGET,
-        "no process sends more requests than `check.budget` permits; belongs to every run that has one",
+        "no process sends more requests than `check.budget` permits; part of every run that sets one",
         budget::requests_stay_within_budget,
     ),
     // Judged where the run is carried through.
-    ClaimDef::eventually(
-        SPEND,
-        "the run ends before it has spent its events (`max_events`): no process spins; belongs to every run",
-        basic::nothing,
-    ),
+    ClaimDef::eventually(SPEND, "the run ends within its event budget (`max_events`): no process spins; part of every run", basic::nothing),
     ClaimDef::sometimes("clients-conflict", "a write is refused because the object changed since it was read", basic::conflict)
         .citing("K069"),
     ClaimDef::sometimes("an-answer-is-lost", "a caller gets no answer or an ambiguous error", basic::ambiguous_answer).citing("K114"),
-    ClaimDef::sometimes("a-request-is-throttled", "a server answers 429: it takes on no more", basic::throttled).citing("K113"),
+    ClaimDef::sometimes("a-request-is-throttled", "an API server answers 429: it accepts no more requests", basic::throttled)
+        .citing("K113"),
     ClaimDef::new(Kind::Reachable, "a-process-restarts", "a process crashes and starts again", basic::restarted),
     ClaimDef::new(Kind::Reachable, "a-fault-takes-hold", "a fault of the plan begins", basic::fault_began),
 ];

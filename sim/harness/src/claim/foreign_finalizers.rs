@@ -31,8 +31,8 @@ fn named(name: impl Fn(ProcessId) -> Arc<str> + Send + 'static) -> Box<dyn Claim
         for finalizer in foreign(before).filter(|&finalizer| put_by.get(finalizer) != Some(&client)) {
             findings.exercised();
             if !foreign(after).any(|kept| kept == finalizer) {
-                let whose = put_by.get(finalizer).map_or_else(|| "somebody".into(), |&controller| name(controller));
-                findings.violated(|| vec![format!("{} takes {finalizer} off {key}, which {whose} has put on", name(client))]);
+                let whose = put_by.get(finalizer).map_or_else(|| "another controller".into(), |&controller| name(controller));
+                findings.violated(|| vec![format!("{} removes {finalizer} from {key}, which {whose} has added", name(client))]);
             }
         }
     })

@@ -57,22 +57,22 @@ impl Pattern {
     pub const fn about(self) -> &'static str {
         match self {
             Pattern::StaleState => {
-                "One API server's caches stand still shortly before an operation; a process that has seen more is moved \
+                "One API server's caches stop advancing shortly before an operation; a process that has seen more is moved \
                  to it, half of the time by a crash."
             }
             Pattern::UnobservedState => {
-                "All watch caches stand still around an operation; half of the time their history is lost before they go on, \
-                 so that clients only see the result."
+                "All watch caches stop advancing around an operation; half of the time their history is lost before they \
+                 resume, so that clients only see the result."
             }
             Pattern::IntermediateState => "A process crashes at one to three writes in a row, before or after their commits.",
-            Pattern::Partition(Shape::Halves) => "Processes and API servers are parted in two halves, as when a zone is cut off.",
+            Pattern::Partition(Shape::Halves) => "Processes and API servers are split into two halves, as when a zone is cut off.",
             Pattern::Partition(Shape::Ring) => "Each process reaches two API servers that are next to each other; needs three servers.",
             Pattern::Partition(Shape::Bridge) => {
-                "Two parts reach an API server of their own and one that both reach, the bridge; needs three servers."
+                "Each of two groups reaches an API server of its own and one that both reach, the bridge; needs three servers."
             }
-            Pattern::Partition(Shape::Node) => "One process is cut off from everybody.",
+            Pattern::Partition(Shape::Node) => "One process is cut off from all others.",
             Pattern::Partition(Shape::Swizzle) => {
-                "Several processes are cut off from the API servers one after the other, and come back in another order."
+                "Several processes are cut off from the API servers one after the other, and reconnect in another order."
             }
         }
     }

@@ -46,7 +46,7 @@ kinds! {
         "run-pod" => RunPod(RunPod),
         /// Deletes a pod.
         "delete-pod" => DeletePod(DeletePod),
-        /// Changes the configured VMs of the BYOM pool; whoever starts from then on reads it.
+        /// Changes the configured VMs of the BYOM pool; processes read it when they start.
         "set-pool" => SetPool(SetPool),
         /// Changes whether adaptors know the name of their node, which they read when they start.
         "name-nodes" => NameNodes(NameNodes),
@@ -114,15 +114,15 @@ impl System for Byom {
         &[
             Excuse {
                 name: claim::BY_HAND,
-                about: "somebody outside has taken away or changed the record of an allocation in the ConfigMap",
-                begins: "with that write, for the allocations whose records it touched; the others stay the pool's to answer for",
+                about: "a client outside the pool has removed or changed the record of an allocation in the ConfigMap",
+                begins: "with that write, for the allocations whose records it touched; the pool stays responsible for the others",
                 ends: "with the sandbox of the allocation: its ID never comes again",
                 reference: Some("B W17, B W18"),
             },
             Excuse {
                 name: claim::UNLISTED,
-                about: "a lost document is made anew from a list of PeerPods that comes from a watch cache which has lost a change of one",
-                begins: "with the document, for the allocation that the PeerPod names; who acknowledged it knows it by himself",
+                about: "a lost document is rebuilt from a list of PeerPods that comes from a watch cache which has lost a change of one",
+                begins: "with the document, for the allocation that the PeerPod names; a process that acknowledged it knows it by itself",
                 ends: "with the sandbox of the allocation, or when it is recorded again",
                 reference: Some("K182"),
             },

@@ -38,7 +38,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
     entities.extend(address.key().is_address().then(|| Entity::Address(address.key().clone())));
     entities.sort();
     entities.dedup();
-    let id = peer_pod.allocation_id().map_or_else(|| "nobody".into(), short);
+    let id = peer_pod.allocation_id().map_or_else(|| "no allocation".into(), short);
     Some(vec![Touch { entities, says: format!("{change}VM {address} for {id}") }])
 }
 

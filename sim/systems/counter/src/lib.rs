@@ -51,9 +51,9 @@ impl System for Counter {
     fn excuses(&self) -> &'static [Excuse] {
         &[Excuse {
             name: OUTSIDE_WRITER,
-            about: "somebody else writes the counter without regard to its version",
-            begins: "when somebody who is no client lowers the number",
-            ends: "with the number that it had before: what is acknowledged above it comes once",
+            about: "another client writes the counter without regard to its version",
+            begins: "when a process that is not one of the counter's clients lowers the number",
+            ends: "with the number that it had before: values above that are acknowledged only once",
             reference: None,
         }]
     }

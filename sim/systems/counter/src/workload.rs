@@ -205,7 +205,7 @@ impl Note for CounterNote {
     fn step(&self) -> Option<Step> {
         match self {
             CounterNote::Counted { value } => Some(Step::ok("increment", "", *value)),
-            CounterNote::LeftOpen => Some(Step::failed("increment", "", false, "nobody knows whether it took place")),
+            CounterNote::LeftOpen => Some(Step::failed("increment", "", false, "it is unknown whether it took place")),
             // It is tried again.
             CounterNote::RetriesExhausted => None,
         }

@@ -16,7 +16,7 @@ pub struct ListArgs {
     /// Where to look for scenarios
     #[arg(value_name = "PATH", default_value = "scenarios")]
     pub paths: Vec<PathBuf>,
-    /// The form of the list: for people, for programs, or only names as WHAT/NAME
+    /// The form of the list: a table, JSON, or only names as WHAT/NAME
     #[arg(short, long, value_enum, value_name = "FORM", conflicts_with = "format")]
     pub output: Option<ListForm>,
     /// How to print the result

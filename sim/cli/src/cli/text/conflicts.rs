@@ -56,7 +56,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));
     if report.interrupted {
-        lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
+        lines.push(format!("{} the same command continues where this one stopped", paint.warn("interrupted:")));
     }
     lines.join("\n") + "\n"
 }
@@ -99,7 +99,7 @@ fn advised(report: &ConflictsReport, advice: &Advice, paint: Paint) -> String {
     lines.push(String::new());
     lines.extend(rest.iter().cloned());
     if report.interrupted {
-        lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
+        lines.push(format!("{} the same command continues where this one stopped", paint.warn("interrupted:")));
     }
     lines.join("\n") + "\n"
 }

@@ -31,7 +31,7 @@ pub fn demand(report: &DemandReport, paint: Paint) -> String {
     lines.extend(report.answers.iter().cloned());
     lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));
     if report.interrupted {
-        lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
+        lines.push(format!("{} the same command continues where this one stopped", paint.warn("interrupted:")));
     }
     lines.join("\n") + "\n"
 }

@@ -42,7 +42,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
         } else if files.is_empty() {
             let wrong = match () {
                 () if path.is_dir() => "there is nothing to check in this folder",
-                () if path.exists() => "there is nothing to check in what is called so",
+                () if path.exists() => "there is nothing to check under this name",
                 () => "there is no such file or folder",
             };
             let problem =

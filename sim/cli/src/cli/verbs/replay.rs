@@ -72,7 +72,7 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
 /// Refuses files that would overwrite each other or what is read, and lines that JSON would swallow.
 fn one_file_each(args: &ReplayArgs) -> Result<(), CliError> {
     if args.trace && args.format == Format::Json {
-        return Err(CliError::usage("--trace prints lines for people, and --format json prints JSON: both cannot be on standard output")
+        return Err(CliError::usage("--trace prints text, and --format json prints JSON: both cannot be on standard output")
             .hint("`history` of the JSON has every event; without --format json, --trace prints them"));
     }
     let read = [("the plan", Some(&args.file)), ("--against", args.against.as_ref())];

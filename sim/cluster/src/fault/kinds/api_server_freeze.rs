@@ -1,4 +1,4 @@
-//! Watch caches of an API server that stand still.
+//! Watch caches of an API server that stop advancing.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::kinds::KindId;
 
 parameters! {
-    /// The watch caches of an API server stand still: stale cached reads and silent watches; nothing is lost.
+    /// The watch caches of an API server stop advancing: cached reads are stale and watches silent; nothing is lost.
     pub struct ApiServerFreeze / ApiServerFreezeDraft {
-        /// API servers whose watch caches of `resource` stand still while the fault lasts, named by themselves or by their hosts.
+        /// API servers whose watch caches of `resource` stop advancing while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
@@ -37,7 +37,7 @@ impl Inject for ApiServerFreeze {
     }
 }
 
-/// A watch cache that stands still.
+/// A watch cache that does not advance.
 #[derive(Debug)]
 struct Frozen {
     server: usize,

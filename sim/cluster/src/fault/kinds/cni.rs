@@ -50,9 +50,9 @@ fn effects(injection: &Injection<'_>, kubelets: &Target, chance: Probability, ki
 }
 
 parameters! {
-    /// Some CNI DELs never take place although the runtime believes it.
+    /// Some CNI DELs never happen, although the runtime believes that they did.
     pub struct CniDelLost / CniDelLostDraft {
-        /// On the node of which kubelet.
+        /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -77,9 +77,9 @@ impl Inject for CniDelLost {
 }
 
 parameters! {
-    /// Some CNI DELs take place later; the runtime goes on as if they were done.
+    /// Some CNI DELs happen later; the runtime continues as if they were done.
     pub struct CniDelLate / CniDelLateDraft {
-        /// On the node of which kubelet.
+        /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -108,7 +108,7 @@ impl Inject for CniDelLate {
 parameters! {
     /// Some CNI DELs are repeated after they succeeded.
     pub struct CniDelRepeated / CniDelRepeatedDraft {
-        /// On the node of which kubelet.
+        /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -120,7 +120,7 @@ parameters! {
 }
 
 impl Inject for CniDelRepeated {
-    const EVENT: &'static str = "the garbage collection of sandboxes, which stops again what was stopped (K §5.4, K §9.2 D10)";
+    const EVENT: &'static str = "the garbage collection of sandboxes, which stops stopped sandboxes again (K §5.4, K §9.2 D10)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<CniDelRepeatedDraft> {
@@ -139,7 +139,7 @@ impl Inject for CniDelRepeated {
 parameters! {
     /// The answers to some CNI ADDs reach the runtime late.
     pub struct CniAddSlow / CniAddSlowDraft {
-        /// On the node of which kubelet.
+        /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -166,9 +166,9 @@ impl Inject for CniAddSlow {
 }
 
 parameters! {
-    /// Some CNI plugins are killed in the middle of an ADD; their daemon goes on with it.
+    /// Some CNI plugins are killed in the middle of an ADD; their daemon continues with it.
     pub struct CniPluginKilled / CniPluginKilledDraft {
-        /// On the node of which kubelet.
+        /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),

@@ -5,7 +5,7 @@ use crate::fault::parameters::parameters;
 use crate::fault::{Blocks, Targeting};
 
 parameters! {
-    /// What could be read exactly until now cannot be any more.
+    /// Revisions that could be read exactly until now can no longer be read.
     pub struct Compaction / CompactionDraft {}
 }
 

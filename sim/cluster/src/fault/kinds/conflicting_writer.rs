@@ -1,4 +1,4 @@
-//! Somebody else who writes the same object (K §9.2 A9, E10).
+//! Another client that writes the same object (K §9.2 A9, E10).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::object::{Obj, key_of, make_mut};
 use crate::rt::ProcessId;
 
 parameters! {
-    /// Somebody else writes the object again and again.
+    /// Another client writes the object again and again.
     pub struct ConflictingWriter / ConflictingWriterDraft {
-        /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star ends the name of the first one that begins so.
+        /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a name that ends in a star means the first that begins so.
         object: String = Choice::Is("configmaps/default/counter".to_owned()) => names_an_object,
         /// What a write does: touch an annotation, rewrite what was read before, or put an old state in place of the object.
         mode: WriterMode = Choice::Is(WriterMode::Touch),
@@ -57,7 +57,7 @@ impl Inject for ConflictingWriter {
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<ConflictingWriterDraft> {
-        // Neither may cost anybody anything: both name the version that they read.
+        // Neither may undo a write of another client: both name the version that they read.
         let mode = if targeting.coin() { WriterMode::Touch } else { WriterMode::Rewrite };
         Some(ConflictingWriterDraft { object: targeting.object()?, mode: Choice::Is(mode), ..ConflictingWriterDraft::default() })
     }

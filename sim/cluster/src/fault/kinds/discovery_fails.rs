@@ -1,4 +1,4 @@
-//! Types that processes cannot find out about.
+//! Types that processes cannot discover.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::fault::parameters::{every_resource, parameters, served, target};
 use crate::fault::{Blocks, Target, Targeting};
 
 parameters! {
-    /// Who starts meanwhile cannot find out about types, and the first reads of their caches fail.
+    /// A process that starts during the fault cannot discover API types, and the first reads of its caches fail.
     pub struct DiscoveryFails / DiscoveryFailsDraft {
-        /// Processes whose caches cannot begin with `resource` while the fault lasts; caches that have begun go on.
+        /// Processes whose caches of `resource` cannot start while the fault lasts; caches that have started keep working.
         process: Target = target("one:*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,
@@ -20,11 +20,11 @@ parameters! {
 }
 
 impl Inject for DiscoveryFails {
-    const EVENT: &'static str = "a 503 where a cache begins with a type at its first use and asks what it is (K §9.2 A1, G §1.5, G §7)";
+    const EVENT: &'static str = "a 503 where a cache starts with a type at its first use, and has to discover it (K §9.2 A1, G §1.5, G §7)";
     const INSTANT: bool = false;
 
     fn targeting(_: &Targeting<'_>) -> Option<DiscoveryFailsDraft> {
-        // Only who starts while it lasts meets it: of a hundred plans it would do nothing in most.
+        // Only a process that starts while it lasts meets it: it would do nothing in most of a hundred plans.
         None
     }
 
@@ -39,7 +39,7 @@ impl Inject for DiscoveryFails {
     }
 }
 
-/// A type that some processes cannot find out about.
+/// A type that some processes cannot discover.
 #[derive(Debug)]
 struct Undiscovered(DiscoveryFault);
 

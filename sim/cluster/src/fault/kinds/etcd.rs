@@ -74,7 +74,7 @@ impl Effect for Full {
 }
 
 parameters! {
-    /// etcd stands still: writes and quorum reads wait.
+    /// etcd stalls: writes and quorum reads wait.
     pub struct EtcdPause / EtcdPauseDraft {}
 }
 
@@ -162,12 +162,12 @@ impl Inject for EtcdSlow {
 }
 
 parameters! {
-    /// etcd's database has reached its quota: what would store something fails, what only removes goes through.
+    /// etcd's database has reached its quota: requests that would store something fail, those that only remove succeed.
     pub struct EtcdOutOfSpace / EtcdOutOfSpaceDraft {}
 }
 
 impl Inject for EtcdOutOfSpace {
-    const EVENT: &'static str = "a database at its quota, until somebody compacts it and disarms the alarm (K §9.2 B13)";
+    const EVENT: &'static str = "a database at its quota, until an operator compacts it and disarms the alarm (K §9.2 B13)";
     const INSTANT: bool = false;
 
     fn targeting(_: &Targeting<'_>) -> Option<EtcdOutOfSpaceDraft> {

@@ -8,7 +8,7 @@ use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
 
 parameters! {
-    /// One API server cannot reach etcd: its writes hang and its caches stand still.
+    /// One API server cannot reach etcd: its writes hang and its caches stop advancing.
     pub struct EtcdCut / EtcdCutDraft {
         /// API servers that cannot reach etcd while the fault lasts, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),

@@ -15,7 +15,7 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::rt::ProcessId;
 
 parameters! {
-    /// All API servers stop and etcd is restored from a backup: what was committed since has never been, but programs still know it.
+    /// All API servers stop and etcd is restored from a backup: later commits are undone, but programs still know them.
     pub struct EtcdRestored / EtcdRestoredDraft {
         /// How old the backup is.
         age: Span = between(Span::secs(1), Span::secs(60)),
@@ -26,10 +26,10 @@ parameters! {
 }
 
 impl Inject for EtcdRestored {
-    const EVENT: &'static str = "a disaster, or an operator who goes back before an upgrade (K §9.2 B14)";
+    const EVENT: &'static str = "a disaster, or an operator who rolls an upgrade back (K §9.2 B14)";
     const INSTANT: bool = false;
 
-    /// Swarms do not draw it: hardly a promise outlives that what was promised is forgotten.
+    /// Swarms do not draw it: hardly any guarantee holds once acknowledged writes are lost.
     fn targeting(_: &Targeting<'_>) -> Option<EtcdRestoredDraft> {
         None
     }

@@ -13,13 +13,13 @@ use crate::fault::{Blocks, Targeting};
 parameters! {
     /// A host outside the cluster uses an address.
     pub struct ExternalHost / ExternalHostDraft {
-        /// IPv4 or IPv6 address on which a machine outside the cluster answers while the fault lasts, whoever else has it.
+        /// IPv4 or IPv6 address on which a machine outside the cluster answers while the fault lasts, even if a pod has it, too.
         address: String = Choice::Is("10.0.0.1".to_owned()) => ip_address,
     }
 }
 
 impl Inject for ExternalHost {
-    const EVENT: &'static str = "a machine with a hand-made address, or a second cluster on the same subnet (K §9.2 E14, A §5.1 P6)";
+    const EVENT: &'static str = "a machine with a hand-configured address, or a second cluster on the same subnet (K §9.2 E14, A §5.1 P6)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<ExternalHostDraft> {

@@ -27,17 +27,17 @@ pub const FOREIGN_FINALIZER: &str = "example.com/keep-";
 const LATEST: Duration = Duration::from_secs(60);
 
 parameters! {
-    /// Another controller has a finalizer on objects: what is deleted meanwhile stays, marked for deletion, until the fault ends.
+    /// Another controller has a finalizer on objects: one that is deleted stays, marked for deletion, until the fault ends.
     pub struct ForeignFinalizer / ForeignFinalizerDraft {
         /// The objects, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star stands for any text: `pods/*`.
         objects: String = Choice::Is("configmaps/*".to_owned()) => names_objects,
-        /// Pause from one look at the objects to the next: how long a new one is without it, at most.
+        /// How often the controller checks the objects: a new one is without the finalizer for this long at most.
         every: Span = between(Span::millis(100), Span::secs(2)),
     }
 }
 
 impl Inject for ForeignFinalizer {
-    const EVENT: &'static str = "a controller that has to clean up after objects, and takes its time (K §1.1, K012, K096)";
+    const EVENT: &'static str = "a controller that has to clean up after objects, and is slow to do so (K §1.1, K012, K096)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<ForeignFinalizerDraft> {

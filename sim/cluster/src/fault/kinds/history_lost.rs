@@ -1,4 +1,4 @@
-//! A watch cache that begins again.
+//! A watch cache that starts again.
 
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Inject, Injection};

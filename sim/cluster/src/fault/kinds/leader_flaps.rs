@@ -1,4 +1,4 @@
-//! A leader that is cut off again and again for a short while, whoever it is by then (K §4.6, K143).
+//! Whichever process leads is cut off for a short while, again and again (K §4.6, K143).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::net::{Effect, Rule, RuleId, Side};
 use crate::rt::ProcessId;
 
 parameters! {
-    /// Whoever holds a lease is cut off from everybody again and again.
+    /// The holder of a lease is cut off from all other processes, again and again.
     pub struct LeaderFlaps / LeaderFlapsDraft {
         /// The lease, as `leases/NAMESPACE/NAME`.
         lease: String = Choice::Is("leases/kube-system/kube-controller-manager".to_owned()) => names_a_lease,
-        /// How long the holder of the lease is cut off from everybody each time.
+        /// How long the holder of the lease is cut off each time.
         cut: Span = between(Span::secs(1), Span::secs(20)),
-        /// From the end of one time to the next.
+        /// Time from the end of one cut to the next.
         every: Span = between(Span::secs(1), Span::secs(30)),
     }
 }

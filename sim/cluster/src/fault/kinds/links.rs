@@ -52,9 +52,9 @@ fn rules(injection: &Injection<'_>, from: &Target, to: &Target, effect: LinkEffe
 }
 
 parameters! {
-    /// Nothing gets from one side to the other, in either direction; what is sent meanwhile is sent again after it.
+    /// No message gets from one side to the other, in either direction; what is sent during the fault is sent again after it.
     pub struct Partition / PartitionDraft {
-        /// Processes on one side, named by themselves or by their hosts; where `to` is `*`, they are cut off from everybody.
+        /// Processes on one side, named by themselves or by their hosts; where `to` is `*`, they are cut off from all others.
         from: Target = target("some:*"),
         /// Processes on the other side; `*` is every process, those included that are added later.
         to: Target = any(),
@@ -80,11 +80,11 @@ impl Inject for Partition {
 }
 
 parameters! {
-    /// Nothing gets from `from` to `to`; the other direction works.
+    /// No message gets from `from` to `to`; the other direction works.
     pub struct OneWayPartition / OneWayPartitionDraft {
         /// Processes whose messages, requests and answers alike, do not get through to those of `to`.
         from: Target = target("one:*"),
-        /// Processes that hear nothing from those of `from`; what they send arrives.
+        /// Processes that receive nothing from those of `from`; what they send arrives.
         to: Target = any(),
     }
 }
@@ -109,7 +109,7 @@ impl Inject for OneWayPartition {
 }
 
 parameters! {
-    /// Some messages are lost, and sent again after 0.2 s, 0.6 s, 1.4 s and so on.
+    /// Some messages are lost, and retransmitted after 0.2 s, 0.6 s, 1.4 s and so on.
     pub struct Loss / LossDraft {
         /// Processes whose messages to those of `to` may be lost, named by themselves or by their hosts.
         from: Target = any(),
@@ -121,7 +121,7 @@ parameters! {
 }
 
 impl Inject for Loss {
-    const EVENT: &'static str = "a lossy network path, whose packets TCP sends again (K §4.4, K §9.2 A5)";
+    const EVENT: &'static str = "a lossy network path, on which TCP retransmits packets (K §4.4, K §9.2 A5)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<LossDraft> {
@@ -150,13 +150,13 @@ parameters! {
         to: Target = any(),
         /// The probability per message.
         chance: Probability = chance(0.001, 0.1),
-        /// Between the two arrivals.
+        /// Time between the two arrivals.
         gap: Span = between(Span::millis(1), Span::secs(30)),
     }
 }
 
 impl Inject for Duplication {
-    const EVENT: &'static str = "a proxy or a client library that sends a request again (K §9.2 A4, K §2.13)";
+    const EVENT: &'static str = "a proxy or a client library that resends a request (K §9.2 A4, K §2.13)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<DuplicationDraft> {
@@ -273,7 +273,7 @@ impl Inject for DegradedLink {
 }
 
 parameters! {
-    /// Messages are held back and go on when the fault ends.
+    /// Messages are held back, and delivered after the fault ends.
     pub struct Hold / HoldDraft {
         /// Processes whose messages to those of `to` are held back, named by themselves or by their hosts.
         from: Target = target("one:*"),

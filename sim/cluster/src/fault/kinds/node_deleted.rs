@@ -14,15 +14,15 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::rt::ProcessId;
 
 parameters! {
-    /// Somebody deletes a Node; its kubelet does not register again before the fault ends.
+    /// An operator deletes a Node; its kubelet does not register again before the fault ends.
     pub struct NodeDeleted / NodeDeletedDraft {
-        /// Which, by its host.
+        /// The Node, by its host.
         node: Target = target("one:node-*"),
     }
 }
 
 impl Inject for NodeDeleted {
-    const EVENT: &'static str = "an autoscaler or a person that removes a Node while its machine runs (K §6.3, K §6.5)";
+    const EVENT: &'static str = "an autoscaler or an operator that removes a Node while its machine runs (K §6.3, K §6.5)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<NodeDeletedDraft> {

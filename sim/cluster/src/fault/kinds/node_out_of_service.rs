@@ -18,11 +18,11 @@ use crate::node::taints::{NO_EXECUTE, OUT_OF_SERVICE, taints_of};
 use crate::rt::ProcessId;
 
 parameters! {
-    /// A machine goes down, and somebody says so by the out-of-service taint; both end together.
+    /// A machine goes down, and an operator marks its Node with the out-of-service taint; both end together.
     pub struct NodeOutOfService / NodeOutOfServiceDraft {
-        /// Which, by its host.
+        /// The Node, by its host.
         node: Target = target("one:node-*"),
-        /// How long after that the taint comes.
+        /// How long after that the operator adds the taint.
         after: Span = between(Span::secs(10), Span::secs(120)),
     }
 }

@@ -1,4 +1,4 @@
-//! A process that stands still.
+//! A process that is paused.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::rt::ProcessId;
 
 parameters! {
-    /// A process stands still and goes on with its memory.
+    /// A process is paused, and resumes with its memory intact.
     pub struct Pause / PauseDraft {
-        /// Processes that stand still while the fault lasts, named by themselves or by their hosts.
+        /// Processes that are paused while the fault lasts, named by themselves or by their hosts.
         process: Target = target("one:*"),
     }
 }
@@ -33,7 +33,7 @@ impl Inject for Pause {
     }
 }
 
-/// A process that stands still.
+/// A process that is paused.
 #[derive(Debug)]
 struct Paused(ProcessId);
 

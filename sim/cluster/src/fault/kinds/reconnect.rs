@@ -1,15 +1,15 @@
-//! A client that is led to another API server.
+//! A client that reconnects to another API server.
 
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
 
 parameters! {
-    /// A client's connection breaks and it goes on with another server, whose caches may be older.
+    /// A client loses its connection and reconnects to another server, whose caches may be older.
     pub struct Reconnect / ReconnectDraft {
         /// Processes whose watches break, and whose requests go to `server` from then on.
         process: Target = target("one:*"),
-        /// API server that they are led to; of several the one with the lowest number.
+        /// API server to which they reconnect; of several the one with the lowest number.
         server: Target = target("one:apiserver-*"),
     }
 }

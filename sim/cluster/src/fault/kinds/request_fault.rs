@@ -27,20 +27,20 @@ pub enum RequestEffect {
     TooManyRequests,
     /// It is refused with etcd's raw 500, before anything is written.
     ServerError,
-    /// It is refused with 503 by a server that shuts down.
+    /// It is refused with 503 by a server that is shutting down.
     Unavailable,
-    /// It does not get to its server; the connection breaks after `after`.
+    /// It does not reach its server; the connection breaks after `after`.
     RequestLost,
     /// It is executed, and ends with `error` after `after`.
     ReplyLost,
     /// A write ends with `error`, and etcd commits it `after` later as it was sent, if its object has not changed.
     LateCommit,
-    /// It gets to its server after `after`, or once somebody else has written its object `writes` times; its caller waits as long as it
+    /// It reaches its server after `after`, or once other clients have written its object `writes` times; its caller waits as long as it
     /// does.
     Late,
-    /// It gets to its server as one that is `late` does, but its connection breaks at once, and its caller goes on.
+    /// It reaches its server as one that is `late` does, but its connection breaks at once, and its caller continues.
     LateAfterReset,
-    /// It is executed at once; its answer gets back after `after`, or once somebody else has written its object `writes` times.
+    /// It is executed at once; its answer gets back after `after`, or once other clients have written its object `writes` times.
     ReplyLate,
     /// A read of whatever a cache has is answered by a server that has not seen the last `writes` changes of its object. Any other is not
     /// touched, and none is where there is one server.
@@ -161,8 +161,8 @@ parameters! {
         effect: RequestEffect = Choice::OneOf(RequestEffect::ALL.to_vec()),
         /// How long it is late, or until the error comes.
         after: Span = between(Span::millis(1), Span::secs(34)),
-        /// What is late is so no longer than until somebody else has written the same object so often; 0 = whatever others write. What is
-        /// stale lacks so many changes, at least one.
+        /// A late request or answer arrives, at the latest, once other clients have written the same object so many times; 0 = their writes
+        /// do not count. A stale answer lacks so many changes, at least one.
         writes: u32 = Choice::Between(0, 2),
         /// What the caller gets if its answer is lost or its write is committed late.
         error: Failure = Choice::OneOf(vec![
@@ -200,7 +200,7 @@ impl RequestFault {
 }
 
 impl Inject for RequestFault {
-    const EVENT: &'static str = "any single failure of a request: each has four truths (K §2.13)";
+    const EVENT: &'static str = "any single failure of a request; a failed write has one of four possible outcomes (K §2.13)";
     const INSTANT: bool = true;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<RequestFaultDraft> {

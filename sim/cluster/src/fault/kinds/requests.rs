@@ -81,7 +81,7 @@ parameters! {
 }
 
 impl Inject for TooManyRequests {
-    const EVENT: &'static str = "priority and fairness or the in-flight limit (K §9.2 A6)";
+    const EVENT: &'static str = "API priority and fairness, or the in-flight limit (K §9.2 A6)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<TooManyRequestsDraft> {
@@ -135,7 +135,7 @@ impl Inject for ServerError {
 }
 
 parameters! {
-    /// Some requests are refused with 503 by a server that shuts down.
+    /// Some requests are refused with 503 by a server that is shutting down.
     pub struct Unavailable / UnavailableDraft {
         /// API servers that refuse requests as if they shut down, named by themselves or by their hosts.
         server: Target = target("one:apiserver-*"),

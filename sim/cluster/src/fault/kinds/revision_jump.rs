@@ -7,7 +7,7 @@ use crate::fault::parameters::parameters;
 use crate::fault::{Blocks, Targeting};
 
 parameters! {
-    /// Revisions are taken by things outside the model.
+    /// Objects outside the model take revisions.
     pub struct RevisionJump / RevisionJumpDraft {
         /// Number of revisions that are taken at once; no object of the model changes.
         by: u32 = Choice::Between(1, 100_000),

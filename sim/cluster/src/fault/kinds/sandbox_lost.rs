@@ -9,9 +9,9 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// The sandbox of a running pod dies; the pod gets another one.
     pub struct SandboxLost / SandboxLostDraft {
-        /// On the node of which kubelet.
+        /// The kubelet on whose node this happens.
         process: Target = target("one:kubelet-*"),
-        /// Which of its sandboxes, counted from 1 in the order of their age and round again.
+        /// Which of its sandboxes, counted from 1 in the order of their age, and from the first one again after the last.
         nth: u32 = Choice::Between(1, 100) => counted_from_1("sandboxes"),
     }
 }

@@ -9,7 +9,7 @@ use crate::fault::{Blocks, Target, Targeting};
 use crate::net::Side;
 
 parameters! {
-    /// Requests are refused with 401; watches that are open go on.
+    /// Requests are refused with 401; open watches continue.
     pub struct Unauthorized / UnauthorizedDraft {
         /// Processes whose requests, the opening of watches included, are refused while the fault lasts.
         client: Target = target("one:*"),

@@ -8,7 +8,7 @@ use crate::fault::{Blocks, Target, Targeting};
 parameters! {
     /// Watches end cleanly and can be resumed.
     pub struct WatchClosed / WatchClosedDraft {
-        /// API servers at which every watch of `resource` ends, whoever has opened it.
+        /// API servers at which every watch of `resource` ends, whichever client opened it.
         server: Target = target("apiserver-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource() => served,

@@ -13,7 +13,7 @@ use crate::fault::parameters::{parameters, resolves_to_itself, target};
 use crate::fault::{Blocks, Target, Targeting};
 
 parameters! {
-    /// API servers do not accept the certificate of webhook servers; connections that are there already go on.
+    /// API servers do not accept the certificate of webhook servers; open connections stay in use.
     pub struct WebhookCertificate / WebhookCertificateDraft {
         /// Processes whose webhook servers have such a certificate, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
@@ -39,7 +39,7 @@ resolves_to_itself! {
 }
 
 impl Inject for WebhookCertificate {
-    const EVENT: &'static str = "a certificate that nobody renewed, or a rotation that is ahead of its `caBundle` (K §8.3, K198)";
+    const EVENT: &'static str = "a certificate that was not renewed, or a rotation that is ahead of its `caBundle` (K §8.3, K198)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<WebhookCertificateDraft> {

@@ -39,13 +39,13 @@ fn hit(injection: &Injection<'_>, servers: &Target, chance: Probability, failure
 }
 
 parameters! {
-    /// Some calls of webhooks take longer, up to and over their time-out.
+    /// Some calls to webhooks take longer, up to and over their time-out.
     pub struct WebhookSlow / WebhookSlowDraft {
-        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
-        /// How much longer a call takes that is hit; beyond the `timeoutSeconds` of its webhook it counts as failed.
+        /// How much longer an affected call takes; beyond the `timeoutSeconds` of its webhook it counts as failed.
         by: Span = between(Span::millis(100), Span::secs(15)),
     }
 }
@@ -68,9 +68,9 @@ impl Inject for WebhookSlow {
 }
 
 parameters! {
-    /// Some calls of webhooks are answered with a denial by mistake.
+    /// Some calls to webhooks are wrongly answered with a denial.
     pub struct WebhookDenies / WebhookDeniesDraft {
-        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),
@@ -95,15 +95,15 @@ impl Inject for WebhookDenies {
 }
 
 parameters! {
-    /// The webhook servers of processes do not answer, though the processes live.
+    /// The webhook servers of processes do not answer, although the processes are alive.
     pub struct WebhookDown / WebhookDownDraft {
-        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
     }
 }
 
 impl Inject for WebhookDown {
-    const EVENT: &'static str = "a deadlocked server whose readiness probe asks another port (K §8.3, K121)";
+    const EVENT: &'static str = "a deadlocked server whose readiness probe uses another port (K §8.3, K121)";
     const INSTANT: bool = false;
 
     fn targeting(targeting: &Targeting<'_>) -> Option<WebhookDownDraft> {
@@ -120,9 +120,9 @@ impl Inject for WebhookDown {
 }
 
 parameters! {
-    /// Some webhooks are called once more for one request, with what the first call made.
+    /// Some webhooks are called again for the same request, with the result of the first call.
     pub struct WebhookTwice / WebhookTwiceDraft {
-        /// Processes to whose webhooks this happens, named by themselves or by their hosts; `*` is all that serve any.
+        /// Processes whose webhooks are affected, named by themselves or by their hosts; `*` is all that serve any.
         process: Target = target("*"),
         /// The probability per call.
         chance: Probability = chance(0.1, 1.0),

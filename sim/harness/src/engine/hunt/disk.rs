@@ -143,7 +143,7 @@ impl Folder {
             let plan = read_plan(&file, scenario)?;
             if plan.fingerprint() != row.plan || plan.fault.len() != row.sources.len() {
                 let wrong = format!("{}: the plan was edited since it was kept", file.display());
-                let hint = "nobody knows whether its scenario could have drawn it: replay it where it is, and take it out of the corpus";
+                let hint = "it is unknown whether its scenario could have drawn it: replay it where it is, and remove it from the corpus";
                 return Err(Error::Usage { message: wrong, hint: Some(hint.to_owned()) });
             }
             if row.features.iter().chain(&row.kept_for).any(|number| *number >= known) {

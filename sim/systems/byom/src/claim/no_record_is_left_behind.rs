@@ -39,8 +39,8 @@ impl PoolClaim for NoRecordIsLeftBehind {
             return None;
         }
         let more = if leaked.len() > TOLD { format!(", and {} more", leaked.len() - TOLD) } else { String::new() };
-        let count = human::plural(leaked.len() as u64, "record belongs", "records belong");
-        Some(format!("{count} to nobody: {}{more}", leaked[..leaked.len().min(TOLD)].join(", ")))
+        let count = human::plural(leaked.len() as u64, "record has", "records have");
+        Some(format!("{count} no owner: {}{more}", leaked[..leaked.len().min(TOLD)].join(", ")))
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
             stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
             assert_eq!(stage.pending(), None);
             stage.refused(adaptor, "b");
-            assert!(stage.pending().unwrap().starts_with("1 record belongs to nobody: 10.0.0.2 (b: asked for by adaptor-0"));
+            assert!(stage.pending().unwrap().starts_with("1 record has no owner: 10.0.0.2 (b: asked for by adaptor-0"));
             stage.edit(adaptor, |document| give_back(document, "b"));
             assert_eq!(stage.pending(), None);
         });

@@ -119,7 +119,7 @@ impl PoolClaim for PoolOperationsEndInTime {
             if lives_on && !stood_still {
                 findings.violated(|| {
                     let name = view.name(process);
-                    vec![format!("{name} began to release {} at {began}, and nobody says how that ended", short(&id)), view.story_of(&id)]
+                    vec![format!("{name} began to release {} at {began}, and never said how that ended", short(&id)), view.story_of(&id)]
                 });
             }
         }

@@ -34,7 +34,7 @@ impl PoolClaim for RecoveryKeepsRecords {
             findings.violated(|| {
                 let name = view.name(change.by);
                 vec![
-                    format!("{name} makes the document anew, and the record of {id} is not what it was", id = short(id)),
+                    format!("{name} recreates the document, and the record of {id} is not what it was", id = short(id)),
                     view.story_of_write(change),
                     view.story_of(id),
                 ]

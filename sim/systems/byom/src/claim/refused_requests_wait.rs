@@ -32,7 +32,7 @@ impl PoolClaim for RefusedRequestsWait {
         if verdicts > VERDICTS_MAX {
             findings.violated(|| {
                 let name = view.name(*process);
-                vec![format!("{name} was told {verdicts} times that its requests are of no use, ended nothing, and asks again")]
+                vec![format!("{name} was told {verdicts} times that its requests cannot succeed, ended no operation, and asks again")]
             });
         }
     }

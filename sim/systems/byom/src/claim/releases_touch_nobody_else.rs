@@ -44,7 +44,7 @@ impl PoolClaim for ReleasesTouchNobodyElse {
                 if ledger.is_live(tenant) =>
             {
                 violated(findings, ledger.excuse_of([tenant].into_iter().chain(fence)), || {
-                    let whom = fence.as_deref().unwrap_or("somebody who did not say");
+                    let whom = fence.as_deref().unwrap_or("an unnamed allocation");
                     let mut lines = vec![
                         format!("VM {address} serves {tenant} and boots on behalf of {whom}", tenant = short(tenant), whom = short(whom)),
                         view.story_of(tenant),

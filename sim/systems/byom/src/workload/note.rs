@@ -339,8 +339,8 @@ impl fmt::Display for PoolNote {
                 VmChange::Rebooting { tenant, fence } => write!(
                     f,
                     "VM {address}, which serves {}, boots on behalf of {}",
-                    tenant.as_deref().map_or("nobody".into(), short),
-                    fence.as_deref().map_or("somebody".into(), short)
+                    tenant.as_deref().map_or("no allocation".into(), short),
+                    fence.as_deref().map_or("an unnamed allocation".into(), short)
                 ),
                 VmChange::Booted => write!(f, "VM {address} has booted"),
                 VmChange::Broken => write!(f, "VM {address} does not answer any more"),

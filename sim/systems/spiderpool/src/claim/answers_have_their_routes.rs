@@ -105,7 +105,10 @@ impl AnswersHaveTheirRoutes {
                 if is_default(route) { by_gateway() } else { of_pool() || of_pod() }
             };
             if let Some(foreign) = routes.iter().find(|has| *has.nic == *first.nic && !is_known(&has.route)) {
-                return Some(format!("{} has a route to {} by {} of nobody's", first.nic, foreign.route.dst, foreign.route.gw));
+                return Some(format!(
+                    "{} has a route to {} by {}, which neither its pools have nor its pod asks for",
+                    first.nic, foreign.route.dst, foreign.route.gw
+                ));
             }
         }
         let is_missing =

@@ -145,7 +145,7 @@ mod tests {
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);
-            assert!(stage.detail()[0].starts_with("the release for a pod that nobody has seen (uid a)"), "{:?}", stage.detail());
+            assert!(stage.detail()[0].starts_with("the release for a pod that was never seen (uid a)"), "{:?}", stage.detail());
         });
     }
 }

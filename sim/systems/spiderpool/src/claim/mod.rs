@@ -114,15 +114,14 @@ pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
 /// How a hazard ends that is about a sandbox which outlives the right of its pod.
 const WITH_THE_SANDBOX: &str = "when its node must have ended the sandbox: the grace of the containers and 5 s after its kubelet was \
-    told, or could have been, counted anew when the kubelet begins to run again; not while the kubelet is \
-    down or stands still, an ADD or a DEL of the sandbox is under way, or the node is lost for good";
+    told, or could have been, counted from the start when the kubelet runs again; not while the kubelet is \
+    down or paused, an ADD or a DEL of the sandbox is under way, or the node is permanently lost";
 
 /// The documented hazards by which these claims excuse a violation.
 pub(crate) const EXCUSES: [Excuse; 5] = [
     Excuse {
         name: UNREACHABLE_NODE,
-        about: "an address was reclaimed of a pod that is stuck on a node which cannot be reached, and its sandbox still \
-            answers",
+        about: "an address was reclaimed from a pod that is stuck on an unreachable node, and its sandbox still answers",
         begins: "deletionTimestamp, the grace and the additional delay have passed (DC-4); where the node came back after \
             the pod was asked to end, twice the grace and the delay since then",
         ends: WITH_THE_SANDBOX,
@@ -130,17 +129,17 @@ pub(crate) const EXCUSES: [Excuse; 5] = [
     },
     Excuse {
         name: FORCE_DELETE,
-        about: "an address was reclaimed of a pod whose object went before its containers, by force or with its Node, and \
-            its sandbox still answers",
-        begins: "the grace is over that the pod skipped, as last known: what it was given, else what its containers have, \
-            twice, with the additional delay; at once if it skipped none, or if the replica began to run after the \
+        about: "an address was reclaimed from a pod whose object was deleted before its containers ended, by force or with \
+            its Node, and its sandbox still answers",
+        begins: "the grace that the pod skipped is over, as last known: that of its deletion, else twice that of its \
+            containers, with the additional delay; at once if it skipped none, or if the replica started after the \
             object was gone and so knows of no grace",
         ends: WITH_THE_SANDBOX,
         reference: Some("G EX2"),
     },
     Excuse {
         name: EMPTY_POD_IPS,
-        about: "an address was reclaimed of a pod that runs and whose status names no address",
+        about: "an address was reclaimed from a pod that runs and whose status names no address",
         begins: "with the write, if the setting is on and the status names no address then",
         ends: "with the sandbox that answered",
         reference: Some("G EX3"),
@@ -148,16 +147,16 @@ pub(crate) const EXCUSES: [Excuse; 5] = [
     Excuse {
         name: FORCED_SUCCESSOR,
         about: "the next pod of a place, of a StatefulSet or a VM, has the addresses by right while the sandbox of its \
-            predecessor still answers, and so has whoever draws them after it",
+            predecessor still answers, and so has any pod that gets them after it",
         begins: "the object of the predecessor is gone, and the next pod of its place is there",
         ends: WITH_THE_SANDBOX,
         reference: Some("A §6.6"),
     },
     Excuse {
         name: BY_HAND,
-        about: "somebody has edited a record, an endpoint or a finalizer by hand",
+        about: "an operator has edited a record, an endpoint or a finalizer by hand",
         begins: "with that edit, for the addresses that it touched",
-        ends: "when an agent records the address anew while nobody answers on it and no endpoint names it",
+        ends: "when an agent records the address again while nothing answers on it and no endpoint names it",
         reference: None,
     },
 ];

@@ -36,7 +36,7 @@ impl IpamClaim for PodsGetAddresses {
         };
         let waiting = view.pods.present().filter(waits).map(|(uid, pod)| {
             let last = view.ledger.last(uid);
-            let last = last.map_or("nobody answered a request for it".to_owned(), |last| match last.refusal {
+            let last = last.map_or("no agent answered a request for it".to_owned(), |last| match last.refusal {
                 Some(refusal) => format!("last refused {}: {refusal}", view.by(last.said)),
                 None => format!("last answered {}", view.by(last.said)),
             });
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_pod_waits_until_a_sandbox_of_it_answers() {
         with_pod(|stage| {
-            assert_eq!(stage.pending().unwrap(), "1 pod has no address: ns/a (nobody answered a request for it)");
+            assert_eq!(stage.pending().unwrap(), "1 pod has no address: ns/a (no agent answered a request for it)");
             stage.sandbox("s", "ns/a", "a");
             assert!(stage.pending().is_some());
             stage.attach("s", "eth0", &["10.0.0.1"]);

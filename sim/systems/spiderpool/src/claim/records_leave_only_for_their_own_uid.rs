@@ -78,7 +78,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
 
 fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: IpAddr) -> Option<&'static str> {
     let said = view.ledger.releases(uid).iter().any(|release| release.said.by == by && release.covers(pool, address));
-    (!said).then_some("nobody said so before")
+    (!said).then_some("no release was announced before")
 }
 
 /// Why an agent may not release these addresses of `uid` at the request of `asked`.
@@ -99,7 +99,7 @@ fn not_justified(
         // The address of a place is its configuration (A §7.3: 522), where the settings say so.
         Cause::Conflict => {
             let place = view.pods.get(uid).filter(|pod| !view.was_orphan_lately(pod)).and_then(|pod| view.keeping_place(pod));
-            place.map(|_| "a place keeps its address whoever answers on it")
+            place.map(|_| "a place keeps its address even if another host answers on it")
         }
         Cause::RollBack | Cause::Superseded => {
             // What was reclaimed since is not what the answer gave: whether it might be is the business of other claims.
@@ -375,7 +375,7 @@ mod tests {
             assert_eq!(stage.excuses(), []);
             stage.release("ns/web-0", "a", Cause::Conflict, WHAT);
             assert_eq!(stage.excuses(), [None]);
-            assert!(stage.detail()[0].ends_with("a place keeps its address whoever answers on it"), "{:?}", stage.detail());
+            assert!(stage.detail()[0].ends_with("a place keeps its address even if another host answers on it"), "{:?}", stage.detail());
         });
     }
 

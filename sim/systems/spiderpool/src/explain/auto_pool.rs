@@ -105,7 +105,7 @@ impl Planner<'_> {
         demands.into_iter().find(same).ok_or_else(|| {
             let Demand { subnet, nic, family, .. } = &wished;
             format!(
-                "the template of {} asks for no {family} addresses of subnet {subnet} on {nic}, so nobody makes a pool",
+                "the template of {} asks for no {family} addresses of subnet {subnet} on {nic}, so no pool is created",
                 self.application.name
             )
         })

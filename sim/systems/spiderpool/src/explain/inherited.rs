@@ -114,7 +114,7 @@ fn why_not(
     let Some(ip) = ip else { return "it is no address".to_owned() };
     let avoided = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get("ipam.spidernet.io/conflicting-ips"));
     if avoided.is_some_and(|text| text.split(',').any(|avoided| avoided.parse() == Ok(ip))) {
-        return "somebody else answered on it".to_owned();
+        return "another host answered on it".to_owned();
     }
     let reserved = reserved(objects, family, policy).unwrap_or_default();
     if PoolAddresses::of(&pool.spec, &reserved, policy).is_ok_and(|addresses| !addresses.is_usable(ip)) {

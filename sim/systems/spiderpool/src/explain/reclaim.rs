@@ -164,7 +164,7 @@ fn endpoint_answer(endpoint: &SpiderEndpoint, explained: &BTreeMap<&str, Vec<&Ex
         endpoint: key.as_str().to_owned(),
         action: action.to_owned(),
         row: row.map(Row::code).unwrap_or_default().to_owned(),
-        reason: row.map_or_else(|| "no record leads to it, and nobody looks for such endpoints".to_owned(), |row| reason(row) + more),
+        reason: row.map_or_else(|| "no record leads to it, and no scan looks for such endpoints".to_owned(), |row| reason(row) + more),
     }
 }
 

@@ -64,7 +64,7 @@ fn parse(file: &str, text: &str) -> Result<(NetworkConfig, Problems), Problems> 
         None if matches!(document.value, Value::Table(_)) => {
             let at = document.get("plugins").map_or(document.at, |plugins| plugins.at);
             let right = format!("expected a plugin with `ipam` of the type `{SPIDERPOOL}`");
-            problems.push(Problem::at(file, at, "nobody gives addresses here", right));
+            problems.push(Problem::at(file, at, "no plugin assigns addresses here", right));
         }
         None => {}
     }
@@ -153,8 +153,8 @@ mod tests {
         c:1:15: `cniVersion` is the string "1.1.0"; expected one of `0.3.0`, `0.3.1`, `0.4.0`, `1.0.0`
         c:1:50: `ipam.type` is the string "host-local"; expected `spiderpool`, which gives the addresses of this network
         "#);
-        insta::assert_snapshot!(wrong(r#"{"plugins":[]}"#), @"c:1:12: nobody gives addresses here; expected a plugin with `ipam` of the type `spiderpool`");
-        insta::assert_snapshot!(wrong(r#"{"type":"bridge"}"#), @"c:1:1: nobody gives addresses here; expected a plugin with `ipam` of the type `spiderpool`");
+        insta::assert_snapshot!(wrong(r#"{"plugins":[]}"#), @"c:1:12: no plugin assigns addresses here; expected a plugin with `ipam` of the type `spiderpool`");
+        insta::assert_snapshot!(wrong(r#"{"type":"bridge"}"#), @"c:1:1: no plugin assigns addresses here; expected a plugin with `ipam` of the type `spiderpool`");
         insta::assert_snapshot!(wrong(r#"{"ipam":{"type":"spiderpool","log_level":7,"log_file_max_age":"9"}}"#), @r#"
         c:1:42: `ipam.log_level` is the number 7; expected a string
         c:1:63: `ipam.log_file_max_age` is the string "9"; expected a whole number

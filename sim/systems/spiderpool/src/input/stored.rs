@@ -66,7 +66,7 @@ pub fn lost((key, record): (&RecordKey, &PoolIPAllocation)) -> Option<String> {
     (name.matches('/').count() > 1).then(|| {
         format!(
             "the record of {address} names `{name}`, and no pod is called so: reclaim leaves it alone, and the address is \
-             lost until somebody removes the record"
+             lost until an operator removes the record"
         )
     })
 }
@@ -106,7 +106,7 @@ mod tests {
             1,
             "only zz is odd"
         );
-        insta::assert_snapshot!(checked(&pool(r#"'{"10.0.0.1":{"pod":"shop/a/b","podUid":"c"}}'"#)), @"x.yaml:6:17: SpiderIPPool p: status.allocatedIPs: the record of 10.0.0.1 names `shop/a/b`, and no pod is called so: reclaim leaves it alone, and the address is lost until somebody removes the record");
+        insta::assert_snapshot!(checked(&pool(r#"'{"10.0.0.1":{"pod":"shop/a/b","podUid":"c"}}'"#)), @"x.yaml:6:17: SpiderIPPool p: status.allocatedIPs: the record of 10.0.0.1 names `shop/a/b`, and no pod is called so: reclaim leaves it alone, and the address is lost until an operator removes the record");
     }
 
     #[test]

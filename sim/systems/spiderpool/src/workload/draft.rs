@@ -46,7 +46,7 @@ pub use operations::PoolChange;
 pub use rules::PoolRule;
 pub use wishes::PoolWish;
 
-/// A cluster and what people do with it, of which values may be open. By default a few applications come and go.
+/// A cluster and what operators do with it, of which values may be open. By default a few applications come and go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpiderDraft {
@@ -70,7 +70,7 @@ pub struct SpiderDraft {
     pub admission: bool,
     /// Whether agents have upstream's token buckets: 50 reads and 50 writes of each type a second, burst 100 (A §10).
     pub throttled: Choice<bool>,
-    /// How long the plugin listens for somebody else on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
+    /// How long the plugin listens for another host on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
     /// second apart. Unset = no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Choice<Span>>,
@@ -94,7 +94,7 @@ pub struct SpiderDraft {
     pub addresses: Choice<u32>,
     /// How many pools of each family serve pods that name none.
     pub default_pools: Choice<u32>,
-    /// Which rule keeps each of them for some pods (A §3). With one that serves nobody, pods that name no other get no address.
+    /// Which rule keeps each of them for some pods (A §3). With one that serves no pod, pods that name no other get no address.
     pub rules: Choice<PoolRule>,
     /// Whether the CNI configuration has `match_master_subnet`: a pool serves a pod only if the NIC of its node has an address in the
     /// pool's subnet (A §3, rule 11). Each node's has one in some of the subnets, at least one of each family.
@@ -109,7 +109,7 @@ pub struct SpiderDraft {
     pub subnets: Choice<u32>,
     /// How many addresses each of them has.
     pub subnet_addresses: Choice<u32>,
-    /// How many pools people have cut from each of them by hand. Pods may name these like any other.
+    /// How many pools operators have cut from each of them by hand. Pods may name these like any other.
     pub subnet_pools: Choice<u32>,
     /// How many addresses an application asks its subnet for.
     pub ip_number: Choice<IpNumber>,
@@ -127,7 +127,7 @@ pub struct SpiderDraft {
     pub wishes: Choice<PoolWish>,
     /// How many NICs its pods have.
     pub nics: Choice<u32>,
-    /// How many applications are written with a mistake in what they wish for. People mend most of them after a while.
+    /// How many applications are written with a mistake in what they request. Operators correct most of them after a while.
     pub mistaken: Probability,
     /// Which mistake each of these applications is written with.
     pub mistake: Choice<WishMistake>,
@@ -168,43 +168,43 @@ pub struct SpiderDraft {
     /// How many roll-outs of StatefulSets come in two parts: only the pods from some ordinal on are replaced at first (`partition`), the
     /// others a while later.
     pub partitioned: Probability,
-    /// How many StatefulSets leave outdated pods as they are until people delete them (`OnDelete`).
+    /// How many StatefulSets leave outdated pods as they are until an operator deletes them (`OnDelete`).
     pub on_delete: Probability,
     /// The first ordinal of StatefulSets.
     pub start: Choice<u32>,
     /// How many StatefulSets are given another first ordinal, once.
     pub renumbered: Probability,
-    /// How often somebody deletes a pod of each application.
+    /// How often an operator deletes a pod of each application.
     pub pods_deleted: Choice<u32>,
     /// How many VMs are moved to another node.
     pub migrated: Probability,
     /// How many bare pods complete by themselves, at the time at which they would be deleted.
     pub completes: Probability,
-    /// How often people change a pool for a while.
+    /// How often operators change a pool for a while.
     pub pool_changes: Choice<u32>,
-    /// What people do to the pool of each such change; they take it back after `changed_for`.
+    /// What operators do to the pool in each such change; they undo it after `changed_for`.
     pub pool_change: Choice<PoolChange>,
     /// How many of the changes to a pool's spec are written by server-side apply.
     pub applied: Probability,
-    /// How many records of pods that nobody has ever seen are written into pools, as a release leaves them that lost its endpoints, or a
-    /// backup brings them back.
+    /// How many records of pods that never existed are written into pools, as a release leaves them that lost its endpoints,
+    /// or a backup brings them back.
     pub leaked: Choice<u32>,
-    /// How many leaked records are under a name that no pod can have: nobody can say whose they are, and they stay (G S-0).
+    /// How many leaked records are under a name that no pod can have: their owner cannot be determined, and they stay (G S-0).
     pub damaged: Probability,
     /// How many leaked records are under a key that is no address: they hold none, and stay.
     pub misplaced: Probability,
-    /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
+    /// How many operators create overlapping pools at the same time, of IPv4, for pods that name none.
     pub overlapping: Choice<u32>,
-    /// How often people change a subnet for a while.
+    /// How often operators change a subnet for a while.
     pub subnet_changes: Choice<u32>,
-    /// What people do to the subnet of each such change; they take it back after `changed_for`.
+    /// What operators do to the subnet in each such change; they undo it after `changed_for`.
     pub subnet_change: Choice<SubnetChange>,
-    /// How often people apply a manifest of a pool, a subnet or a reservation, and another one of the same object after `changed_for`: that
-    /// of the cluster, which they are to have again, or one that nothing in the cluster needs, which they delete in the end.
+    /// How often operators apply a manifest of a pool, a subnet or a reservation, and another one of the same object after `changed_for`:
+    /// that of the cluster, to restore it, or one that nothing in the cluster needs, which they delete in the end.
     pub manifests: Choice<u32>,
     /// What is odd about each such manifest; some have two of these.
     pub manifest: Choice<ManifestFlaw>,
-    /// How often people drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
+    /// How often operators drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
     pub drains: Choice<u32>,
     /// How many applications of several pods have a disruption budget: `minAvailable` or `maxUnavailable`, a number or a percentage. Each
     /// lets one pod go, if not more.

@@ -14,7 +14,7 @@ use super::spelling::check_name;
 use super::subnets::admission::subnet_object;
 use super::subnets::ops::SubnetPlan;
 
-/// A reservation as people write it.
+/// A reservation as operators write it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReservationPlan {
@@ -24,15 +24,15 @@ pub struct ReservationPlan {
     pub spec: ReservedIPSpec,
 }
 
-/// An object as people write it, which need not be right.
+/// An object as operators write it, which need not be valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum Manifest {
-    /// A SpiderIPPool: its name, and the spec as people write it.
+    /// A SpiderIPPool: its name, and the spec as operators write it.
     SpiderIPPool(Box<PoolPlan>),
-    /// A SpiderSubnet: its name, and the spec as people write it.
+    /// A SpiderSubnet: its name, and the spec as operators write it.
     SpiderSubnet(SubnetPlan),
-    /// A SpiderReservedIP: its name, and the spec as people write it.
+    /// A SpiderReservedIP: its name, and the spec as operators write it.
     SpiderReservedIP(ReservationPlan),
 }
 
@@ -56,12 +56,12 @@ impl Manifest {
     }
 }
 
-/// Somebody applies a manifest: creates the object, or replaces the whole spec of the one of its name, as `kubectl replace` does. Webhooks
-/// may refuse it, and should if it is wrong (A §9).
+/// An operator applies a manifest: creates the object, or replaces the whole spec of the one of its name, as `kubectl replace` does.
+/// Webhooks may refuse it, and should if it is wrong (A §9).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyManifest {
-    /// The object, of which people wrote the name and the spec.
+    /// The object, of which the operator wrote the name and the spec.
     pub manifest: Box<Manifest>,
     /// Whether they try again for two minutes while it is refused; else they leave it at that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

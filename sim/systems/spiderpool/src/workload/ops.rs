@@ -68,13 +68,13 @@ pub enum AppKind {
 
 impl Open for AppKind {}
 
-/// Somebody creates an application; if there is one of that name, once that is gone.
+/// An operator creates an application; if there is one of that name, once that is gone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyApp {
     /// Name of the workload, or of the bare pod: lower-case letters, digits, hyphens and dots, at most 253.
     pub app: String,
-    /// Namespace of the workload and its pods; while there is none of this name, people ask again.
+    /// Namespace of the workload and its pods; while there is none of this name, the operator tries again.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Which kind of workload makes its pods, or `pod` for a bare one.
@@ -102,7 +102,7 @@ pub struct ApplyApp {
     /// How many of a StatefulSet's pods, the lowest first, keep the template that they have when it changes (`partition`).
     #[serde(default, skip_serializing_if = "is_default")]
     pub partition: u32,
-    /// Whether a pod of a StatefulSet stays as it is when the template changes, until somebody deletes it (`OnDelete`).
+    /// Whether a pod of a StatefulSet stays as it is when the template changes, until an operator deletes it (`OnDelete`).
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_delete: bool,
     /// The number of the node that a bare pod names itself; else the scheduler chooses.
@@ -136,7 +136,7 @@ pub struct ApplyApp {
     pub uid_end: Option<String>,
 }
 
-/// Somebody changes how many pods a StatefulSet, a Deployment, a ReplicaSet or a CloneSet has. Nothing happens to others.
+/// An operator changes how many pods a StatefulSet, a Deployment, a ReplicaSet or a CloneSet has. Nothing happens to others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScaleApp {
@@ -149,7 +149,7 @@ pub struct ScaleApp {
     pub replicas: u32,
 }
 
-/// Somebody edits a StatefulSet, apart from its template and the number of its pods. Nothing happens to an application of another kind.
+/// An operator edits a StatefulSet, apart from its template and the number of its pods. Nothing happens to an application of another kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditStatefulSet {
@@ -165,12 +165,12 @@ pub struct EditStatefulSet {
     /// outdated, whatever `on_delete` said before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<u32>,
-    /// Whether outdated pods stay until somebody deletes them (`OnDelete`).
+    /// Whether outdated pods stay until an operator deletes them (`OnDelete`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_delete: Option<bool>,
 }
 
-/// Somebody has all pods of an application replaced: its template changes.
+/// An operator has all pods of an application replaced: its template changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollOutApp {
@@ -190,7 +190,7 @@ pub struct RollOutApp {
     pub host_network: bool,
 }
 
-/// Somebody deletes an application.
+/// An operator deletes an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteApp {
@@ -216,7 +216,7 @@ pub enum Cascade {
     Background,
     /// They go first, and the application with the last of them.
     Foreground,
-    /// They stay, and belong to nobody.
+    /// They stay, without an owner.
     Orphan,
 }
 
@@ -230,7 +230,7 @@ impl From<Cascade> for Propagation {
     }
 }
 
-/// Somebody deletes a pod of an application.
+/// An operator deletes a pod of an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePodOf {
@@ -267,15 +267,15 @@ pub struct PoolPlan {
     pub spec: IPPoolSpec,
 }
 
-/// Somebody creates a pool; if there is one of that name, once that is gone.
+/// An operator creates a pool; if there is one of that name, once that is gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreatePool {
-    /// The pool as people write it: its name, and the spec of its manifest.
+    /// The pool as operators write it: its name, and the spec of its manifest.
     pub pool: Box<PoolPlan>,
 }
 
-/// Somebody deletes a pool. Its finalizer holds it while it has records.
+/// An operator deletes a pool. Its finalizer holds it while it has records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePool {
@@ -286,7 +286,7 @@ pub struct DeletePool {
     pub force: bool,
 }
 
-/// Somebody changes settings of Spiderpool, and restarts its agents, which read them when they start.
+/// An operator changes settings of Spiderpool, and restarts its agents, which read them when they start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSettings {
@@ -294,7 +294,7 @@ pub struct SetSettings {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Somebody edits a pool. Addresses that are in use stay in it, as admission asks for (A §9.1).
+/// An operator edits a pool. Addresses that are in use stay in it, as admission asks for (A §9.1).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditPool {
@@ -318,7 +318,7 @@ pub struct EditPool {
     /// The namespaces whose pods may use it; empty = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// Whether somebody else holds it with a finalizer of their own, as backups do. They let it go also while it is being deleted.
+    /// Whether another client holds it with its own finalizer, as backup tools do. It can let go even while the pool is being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
     /// Whether the whole spec is written by server-side apply, which takes the fields that others manage (K §2.9), and not by an update of
@@ -327,7 +327,7 @@ pub struct EditPool {
     pub applied: bool,
 }
 
-/// Somebody types a stray character into the records of a pool, so that nobody can read them, or takes it out again.
+/// An operator types a stray character into the records of a pool, so that they cannot be parsed, or removes it again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GarbleRecords {
@@ -338,11 +338,11 @@ pub struct GarbleRecords {
     pub mended: bool,
 }
 
-/// Somebody writes into a pool by hand who holds an address, or that nobody does.
+/// An operator writes into a pool by hand which pod holds an address, or that none does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditRecord {
-    /// Name of the SpiderIPPool; nothing happens if there is none of this name by then, or if nobody can read its records.
+    /// Name of the SpiderIPPool; nothing happens if there is none of this name by then, or if its records cannot be parsed.
     pub pool: String,
     /// Which address; what is none is a key that holds nothing, and stays.
     pub ip: String,
@@ -352,7 +352,7 @@ pub struct EditRecord {
     /// The UID in the record.
     #[serde(default = "no_uid", skip_serializing_if = "is_no_uid")]
     pub uid: String,
-    /// Whether the count beside the records stays as it is: whoever writes it does not know of it, or counts wrongly.
+    /// Whether the count beside the records stays as it is: the operator does not know of it, or counts wrongly.
     #[serde(default, skip_serializing_if = "is_default")]
     pub miscounted: bool,
     /// Whether there is a SpiderEndpoint of that name afterwards, too: if there was none, one that names this address and the UID.
@@ -363,7 +363,7 @@ pub struct EditRecord {
     pub if_free: bool,
 }
 
-/// Somebody reserves addresses, whether they are in use or not.
+/// An operator reserves addresses, whether they are in use or not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
@@ -373,7 +373,7 @@ pub struct Reserve {
     pub ips: Vec<String>,
 }
 
-/// Somebody gives reserved addresses free.
+/// An operator releases reserved addresses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unreserve {
@@ -381,7 +381,7 @@ pub struct Unreserve {
     pub name: String,
 }
 
-/// Somebody creates a namespace.
+/// An operator creates a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateNamespace {
@@ -389,7 +389,7 @@ pub struct CreateNamespace {
     pub namespace: String,
 }
 
-/// Somebody deletes a namespace with all that is in it.
+/// An operator deletes a namespace with all that is in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteNamespace {
@@ -397,7 +397,7 @@ pub struct DeleteNamespace {
     pub namespace: String,
 }
 
-/// Somebody changes the labels of a node.
+/// An operator changes the labels of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelNode {
@@ -407,19 +407,19 @@ pub struct LabelNode {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Somebody drains a node, as `kubectl drain --ignore-daemonsets --force` does: it takes no new pods, and those that it has are evicted but
-/// for those of DaemonSets.
+/// An operator drains a node, as `kubectl drain --ignore-daemonsets --force` does: it takes no new pods, and those that it has are
+/// evicted but for those of DaemonSets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainNode {
     /// The node that is drained, by its name.
     pub node: String,
-    /// After this time whoever drains it gives up, and what is left there stays (`--timeout`).
+    /// After this time the operator gives up, and the pods that are left there stay (`--timeout`).
     #[serde(default = "drain_timeout")]
     pub timeout: Span,
 }
 
-/// Somebody lets a node take new pods again.
+/// An operator lets a node take new pods again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UncordonNode {
@@ -427,7 +427,7 @@ pub struct UncordonNode {
     pub node: String,
 }
 
-/// Somebody changes the labels of a namespace.
+/// An operator changes the labels of a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelNamespace {
@@ -437,7 +437,7 @@ pub struct LabelNamespace {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Somebody changes the annotations of a namespace.
+/// An operator changes the annotations of a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnnotateNamespace {

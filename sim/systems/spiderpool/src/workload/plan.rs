@@ -52,7 +52,7 @@ pub struct SpiderPlan {
     pub admission: bool,
     /// Whether agents have upstream's token buckets: 50 reads and 50 writes of each type a second, burst 100 (A §10).
     pub throttled: bool,
-    /// How long the plugin listens for somebody else on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
+    /// How long the plugin listens for another host on an address, with `enableIPConflictDetection` (A P6): upstream asks a few times, a
     /// second apart.
     #[serde(default, skip_serializing_if = "Span::is_zero")]
     pub probe: Span,

@@ -29,7 +29,7 @@ pub(super) fn pool_object(pool: &PoolPlan) -> SpiderIPPool {
     SpiderIPPool { metadata, spec: pool.spec.clone(), status: None }
 }
 
-/// A pool as people write it, who leave to the webhooks what these fill in.
+/// A pool as operators write it, who leave to the webhooks what these fill in.
 pub(super) fn written_pool(pool: &PoolPlan) -> SpiderIPPool {
     let mut object = SpiderIPPool { spec: pool.spec.clone(), ..SpiderIPPool::default() };
     object.metadata.name = Some(pool.name.clone());
@@ -115,7 +115,7 @@ fn default_brought(cluster: &Arc<Cluster>) {
     }
 }
 
-/// A SpiderReservedIP as people write it.
+/// A SpiderReservedIP as operators write it.
 pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
     let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
     SpiderReservedIP {

@@ -115,9 +115,9 @@ fn alternatives(today: &SweepPoint) -> Vec<Alternative> {
     if today.system == System::Byom {
         let by = |order| SweepPoint { order, ..today.clone() };
         let costs = "each call makes three requests more, and one more each time it asks in vain; \
-                     whoever dies with the Lease stops the others for 15 s";
+                     a process that dies with the Lease stops the others for 15 s";
         all.push(("a Lease for the pool".to_owned(), Needs::Part, costs, by(Order::Lease)));
-        let costs = "nobody gets an address while it is away; the way from the nodes to it is not in the times";
+        let costs = "no pod gets an address while it is down; the times leave out the network between it and the nodes";
         all.push(("one allocator for all".to_owned(), Needs::Part, costs, by(Order::Allocator)));
     }
     let pools = POOLS.min(today.instances);

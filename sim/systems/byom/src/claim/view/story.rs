@@ -73,6 +73,6 @@ impl View {
             self.ledger.hand(id).map(|hand| format!("its record up to revision {} ({}): {}", hand.revision, hand.said.at, hand.excuse)),
         );
         let id = short(id);
-        if parts.is_empty() { format!("{id}: nobody said anything of it") } else { format!("{id}: {}", parts.join("; ")) }
+        if parts.is_empty() { format!("{id}: nothing is known of it") } else { format!("{id}: {}", parts.join("; ")) }
     }
 }

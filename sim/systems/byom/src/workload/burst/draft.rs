@@ -37,7 +37,7 @@ pub struct BurstDraft {
     pub again: Probability,
     /// How long after the answer; 0 = at once.
     pub again_after: Choice<Span>,
-    /// How often somebody edits the ConfigMap by hand, while the bursts last.
+    /// How often an operator edits the ConfigMap by hand, while the bursts last.
     pub edits: Choice<u32>,
     /// What they do to the ConfigMap each time.
     pub edit: Choice<Edit>,

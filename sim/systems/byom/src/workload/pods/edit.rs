@@ -27,13 +27,13 @@ pub enum Edit {
     RemoveMap,
     /// The first available address is listed twice.
     DuplicateAvailable,
-    /// An address is listed that nobody configured.
+    /// An address is listed that is not configured.
     ForeignAvailable,
     /// The oldest record with an IPv4 address is spelled differently: as an IPv4-mapped IPv6 address (B W21).
     Respell,
     /// The address of the youngest record becomes a text that is no address (B A11).
     Garble,
-    /// A record of an address that nobody configured is added.
+    /// A record of an address that is not configured is added.
     ForeignRecord,
     /// The oldest record is removed, and its address offered.
     DropRecord,

@@ -53,7 +53,7 @@ impl Default for VmDelays {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Breakage {
-    /// Nobody answers: no packet comes back.
+    /// It does not answer: no packet comes back.
     Dead,
     /// The port is closed: connections are refused at once.
     Refusing,

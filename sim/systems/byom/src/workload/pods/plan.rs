@@ -63,7 +63,7 @@ pub struct PodsPlan {
     pub vm: VmDelays,
 }
 
-/// A [`PodsPlan`] of which values may be open, and what people do.
+/// A [`PodsPlan`] of which values may be open, and what operators do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodsDraft {
@@ -117,9 +117,9 @@ pub struct PodsDraft {
     pub broken_for: Choice<Span>,
     /// How often adaptors lose the name of their node for a while, each time with a rolling update before and after.
     pub unnamed: Choice<u32>,
-    /// How often somebody deletes the ConfigMap of the pool.
+    /// How often an operator deletes the ConfigMap of the pool.
     pub deletions: Choice<u32>,
-    /// How often somebody edits it by hand.
+    /// How often an operator edits it by hand.
     pub edits: Choice<u32>,
     /// What they do to the ConfigMap each time.
     pub edit: Choice<Edit>,
@@ -184,7 +184,7 @@ fn namespace_name(number: u32) -> String {
     if number == 0 { default_namespace() } else { format!("namespace-{number}") }
 }
 
-/// Somebody creates a pod.
+/// An operator creates a pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunPod {
@@ -197,7 +197,7 @@ pub struct RunPod {
     pub node: u32,
 }
 
-/// Somebody deletes a pod.
+/// An operator deletes a pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePod {
@@ -211,7 +211,7 @@ pub struct DeletePod {
     pub force: bool,
 }
 
-/// Somebody changes the configured pool; processes read it when they start.
+/// An operator changes the configured pool; processes read it when they start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetPool {
@@ -219,7 +219,7 @@ pub struct SetPool {
     pub pool: String,
 }
 
-/// Somebody changes what tells adaptors the name of their node (B §4.1); they read it when they start.
+/// An operator changes what tells adaptors the name of their node (B §4.1); they read it when they start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NameNodes {
@@ -243,13 +243,13 @@ pub struct RollOut {
 pub struct BreakVm {
     /// IP address of the VM, whether the pool names it or not.
     pub address: String,
-    /// What those meet who connect to it meanwhile.
+    /// What clients meet that connect to it meanwhile.
     pub how: Breakage,
     /// How long it is broken; where such times overlap, it is until the last of them is over.
     pub lasts: Span,
 }
 
-/// Somebody edits the ConfigMap of the pool by hand.
+/// An operator edits the ConfigMap of the pool by hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditState {

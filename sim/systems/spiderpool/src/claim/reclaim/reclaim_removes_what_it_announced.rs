@@ -70,7 +70,7 @@ mod tests {
             stage.announce(stage.replicas[1], "ns/b", "b", &[("p", "10.0.0.2")]);
             stage.unrecord(stage.replicas[0], "p", "10.0.0.2");
             assert_eq!(stage.excuses(), [None, None], "somebody else said so");
-            assert!(stage.detail()[0].contains("removes the record of a pod that nobody has seen"), "{:?}", stage.detail());
+            assert!(stage.detail()[0].contains("removes the record of a pod that was never seen"), "{:?}", stage.detail());
         });
     }
 

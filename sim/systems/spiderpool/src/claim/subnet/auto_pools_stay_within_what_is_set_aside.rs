@@ -37,7 +37,7 @@ fn judge(pool: &Arc<str>, hand: bool, what: impl Fn() -> String, view: &View, fi
     findings.exercised();
     if let Some(excess) = excess(view, pool) {
         violated(findings, hand || by_hand(view, pool), || {
-            vec![format!("pool {pool} has {}, which its subnet sets aside for nobody", first(&excess)), what()]
+            vec![format!("pool {pool} has {}, which its subnet sets aside for no pool", first(&excess)), what()]
         });
     }
 }
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(stage.excuses(), []);
             stage.resize(by, "auto", &["10.0.0.1-10.0.0.3"]);
             assert_eq!(stage.excuses(), [None]);
-            assert_eq!(stage.detail()[0], "pool auto has 10.0.0.3, which its subnet sets aside for nobody");
+            assert_eq!(stage.detail()[0], "pool auto has 10.0.0.3, which its subnet sets aside for no pool");
         });
         staged(|stage| {
             stage.set_aside(stage.replicas[0], "s", "auto", &["10.0.0.2-10.0.0.3"]);

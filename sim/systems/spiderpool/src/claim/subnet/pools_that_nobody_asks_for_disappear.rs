@@ -23,7 +23,7 @@ impl IpamClaim for PoolsThatNobodyAsksForDisappear {
             let why = why(view, name, pool)?;
             Some(format!("{name} ({why})"))
         });
-        told(["auto pool is still there that nobody asks for", "auto pools are still there that nobody asks for"], left.collect())
+        told(["auto pool is left that no workload asks for", "auto pools are left that no workload asks for"], left.collect())
     }
 }
 

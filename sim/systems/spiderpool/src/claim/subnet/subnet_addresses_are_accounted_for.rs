@@ -42,12 +42,12 @@ fn account(view: &View, subnet: &Subnet) -> Vec<String> {
     let mut lines = Vec::new();
     let status = subnet.object.status.clone().unwrap_or_default();
     if !status.controlled_ippools.is_absent() && entries_of(&subnet.object).is_none() {
-        return vec!["has a status that nobody can read".to_owned()];
+        return vec!["has a status that cannot be parsed".to_owned()];
     }
     let gone = |pool: &str, since| view.pools.get(pool).is_none() && since + MEANWHILE <= view.at;
     let lost = subnet.shares.iter().filter(|(pool, share)| gone(pool, share.since));
     lines.extend(lost.map(|(pool, share)| {
-        let ips = share.ips.as_deref().map_or_else(|| "what nobody can read".to_owned(), first);
+        let ips = share.ips.as_deref().map_or_else(|| "an unreadable range".to_owned(), first);
         format!("sets {ips} aside for {pool}, which is not there")
     }));
     let Some(total) = &subnet.total else { return lines };

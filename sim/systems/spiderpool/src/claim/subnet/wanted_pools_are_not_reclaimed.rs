@@ -39,7 +39,7 @@ impl IpamClaim for WantedPoolsAreNotReclaimed {
         let Some((name, application)) = label(before, LABEL_OWNER_APPLICATION_UID).and_then(|uid| view.applications.of_uid(uid)) else {
             if !wishes::is_of_known_kind(view, before) {
                 findings.violated(|| {
-                    let line = format!("pool {} is deleted, and nobody knows what became of its workload", change.pool);
+                    let line = format!("pool {} is deleted, although it is unknown whether its workload still exists", change.pool);
                     vec![line, view.story_of_write(change)]
                 });
             }

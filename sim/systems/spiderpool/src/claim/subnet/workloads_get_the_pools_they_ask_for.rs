@@ -65,7 +65,7 @@ fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<Stri
         .filter_map(|(key, _)| key.address())
         .collect();
     let unused = has.difference(&recorded).count();
-    (count > wanted && unused > 0).then(|| format!("{name} has {count} addresses, not {wanted}, and nobody has {unused} of them"))
+    (count > wanted && unused > 0).then(|| format!("{name} has {count} addresses, not {wanted}, and {unused} of them are unused"))
 }
 
 /// How many addresses are in pools that are being deleted and hold records only of pods that are gone, whose places pods of the workload
@@ -113,7 +113,7 @@ mod tests {
             stage.resize(by, "auto", &["10.0.0.1-10.0.0.3"]);
             assert_eq!(stage.pending(), None);
             stage.application("u", 2, Some("s"));
-            assert!(stage.pending().unwrap().ends_with("auto has 3 addresses, not 2, and nobody has 3 of them"));
+            assert!(stage.pending().unwrap().ends_with("auto has 3 addresses, not 2, and 3 of them are unused"));
             for (address, uid) in [("10.0.0.1", "a"), ("10.0.0.2", "b"), ("10.0.0.3", "c")] {
                 stage.record(stage.agent, "auto", address, "ns/pod", uid);
             }

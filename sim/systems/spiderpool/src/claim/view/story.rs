@@ -25,7 +25,7 @@ impl View {
 
     /// A pod by its UID.
     pub(in super::super) fn pod_of(&self, uid: &str) -> String {
-        let Some(pod) = self.pods.get(uid) else { return format!("a pod that nobody has seen (uid {})", short(uid)) };
+        let Some(pod) = self.pods.get(uid) else { return format!("a pod that was never seen (uid {})", short(uid)) };
         let state = match (pod.gone, pod.is_terminating(), pod.is_alive()) {
             (true, ..) => "gone",
             (_, true, _) => "terminating",

@@ -34,7 +34,7 @@ pub enum ManifestFlaw {
     NoCidr,
     /// Another CIDR around its own.
     WiderCidr,
-    /// A CIDR of its own, which nobody else has.
+    /// A CIDR of its own, which no other object has.
     OtherCidr,
     /// No addresses: the list is absent.
     NoAddresses,

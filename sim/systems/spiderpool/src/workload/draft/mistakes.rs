@@ -54,7 +54,7 @@ pub enum WishMistake {
     BadReclaim,
     /// Pods of a kind that Spiderpool does not know ask for an auto pool and say no number. Other kinds make no mistake.
     NoNumber,
-    /// A pod that nobody controls asks for an auto pool. Other kinds make no mistake.
+    /// A pod without a controller asks for an auto pool. Other kinds make no mistake.
     NoWorkload,
 }
 

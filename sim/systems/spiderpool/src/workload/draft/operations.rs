@@ -29,7 +29,7 @@ use super::rules::{ZONE, ZONES};
 use super::wishes::{PoolWish, Wished, annotations};
 use crate::Operation;
 
-/// What people do to a pool for a while.
+/// What operators do to a pool for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolChange {
@@ -47,7 +47,7 @@ pub enum PoolChange {
     Shrink,
     /// They add as many addresses behind its last.
     Grow,
-    /// They type a stray character into its records: nobody can read them until it is out again.
+    /// They type a stray character into its records, which cannot be parsed until it is removed.
     Garble,
 }
 

@@ -30,7 +30,7 @@ pub enum PoolRule {
     NamespaceAffinity,
     /// `podAffinity` selects pods by their labels.
     PodAffinity,
-    /// `nodeAffinity` selects nodes by a label that people change.
+    /// `nodeAffinity` selects nodes by a label that operators change.
     NodeLabel,
     /// `namespaceAffinity` selects namespaces by such a label.
     NamespaceLabel,

@@ -31,7 +31,7 @@ pub enum PoolWish {
     Ippools,
     /// The annotation `ippools` names pools for each NIC, in the order of the NICs and without their names.
     Nameless,
-    /// The annotations `subnet` and `subnets` ask for pools of their own. Pods that nobody controls cannot, and take the default pools.
+    /// The annotations `subnet` and `subnets` ask for pools of their own. Pods without a controller cannot, and take the default pools.
     Subnet,
 }
 

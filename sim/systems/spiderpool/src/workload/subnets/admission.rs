@@ -19,7 +19,7 @@ pub(in super::super) fn settings(select: &Settings) -> AdmissionSettings {
     }
 }
 
-/// A subnet as people write it.
+/// A subnet as operators write it.
 pub(in super::super) fn subnet_object(subnet: &SubnetPlan) -> SpiderSubnet {
     SpiderSubnet::new(&subnet.name, subnet.spec.clone())
 }

@@ -36,7 +36,7 @@ impl IpNumber {
     }
 }
 
-/// What people do to a subnet for a while.
+/// What operators do to a subnet for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SubnetChange {

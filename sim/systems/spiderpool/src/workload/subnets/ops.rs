@@ -18,15 +18,15 @@ pub struct SubnetPlan {
     pub spec: SubnetSpec,
 }
 
-/// Somebody creates a subnet; if there is one of that name, once that is gone.
+/// An operator creates a subnet; if there is one of that name, once that is gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSubnet {
-    /// The subnet as people write it: its name, and the spec of its manifest.
+    /// The subnet as operators write it: its name, and the spec of its manifest.
     pub subnet: Box<SubnetPlan>,
 }
 
-/// Somebody edits a subnet. Addresses that are set aside for pools stay in it, as admission asks for (A §9.2).
+/// An operator edits a subnet. Addresses that are set aside for pools stay in it, as admission asks for (A §9.2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditSubnet {
@@ -43,17 +43,17 @@ pub struct EditSubnet {
     pub set_aside: Option<StatusEdit>,
 }
 
-/// What somebody does by hand to the status of a subnet.
+/// What an operator does by hand to the status of a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusEdit {
     /// They strike out everything, as a restored backup or a tool does that does not know it.
     Forgotten,
-    /// They leave names of workloads that nobody can read.
+    /// They leave names of workloads that cannot be parsed.
     Garbled,
 }
 
-/// Somebody deletes a subnet. Its pools go with it, each as soon as no pod has an address of it (A §8.1).
+/// An operator deletes a subnet. Its pools go with it, each as soon as no pod has an address of it (A §8.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteSubnet {

@@ -11,7 +11,12 @@ pub(crate) struct FreeVmsAreFound;
 
 impl PoolClaim for FreeVmsAreFound {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
-        let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) = seen else { return };
+        let (process, id, effort) = match seen {
+            // More than one VM was probed, so that one of them did not answer.
+            Seen::Note(_, PoolNote::Allocated { effort, .. }) if effort.probes > 1 => return findings.exercised(),
+            Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) => (process, id, effort),
+            _ => return,
+        };
         findings.exercised();
         let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
         let (Some(document), Some(config)) = (view.state.document(), config) else { return };
@@ -40,6 +45,17 @@ mod tests {
     use super::super::testing::on_stage;
     use super::*;
     use crate::workload::VmChange;
+
+    #[test]
+    fn a_call_that_finds_another_vm_is_judged() {
+        on_stage("free-vms-are-found", |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.allocated_with(adaptor, "a", "10.0.0.2", Effort { probes: 1, ..Effort::default() });
+            assert!(!stage.exercised());
+            stage.allocated_with(adaptor, "b", "10.0.0.1", Effort { probes: 2, ..Effort::default() });
+            assert!(stage.exercised());
+        });
+    }
 
     #[test]
     fn a_dead_vm_is_no_reason_to_fail_while_another_answers() {

@@ -303,6 +303,11 @@ impl Stage {
         self.claims.findings.excuses()
     }
 
+    /// Whether the claim has judged something.
+    pub(super) fn exercised(&self) -> bool {
+        self.claims.exercised().iter().any(|(_, judged)| *judged)
+    }
+
     /// What the last violation tells.
     pub(super) fn detail(&self) -> Vec<String> {
         self.claims.findings.last_detail()

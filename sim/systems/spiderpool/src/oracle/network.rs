@@ -42,6 +42,12 @@ fn elements(text: &str, namespace: &str) -> Option<Vec<Element>> {
         let element = |item: super::text::Item| {
             let interface = [item.text("interface"), item.text("interfaceRequest")].into_iter().collect::<Result<Vec<_>, _>>().ok()?;
             let interface = interface.iter().find_map(|interface| some(interface));
+            let hardware = ["mac", "infiniband-guid"].map(|key| item.text(key).ok());
+            let ips = item.texts("ips").ok()?;
+            let fine = hardware.into_iter().all(|text| text.is_some_and(|text| text.is_empty() || is_hardware_address(&text)));
+            if !fine || !ips.iter().all(|text| is_address(text)) {
+                return None;
+            }
             Some((network(&item.text("namespace").ok()?, &item.text("name").ok()?), interface))
         };
         return items(text).ok()?.into_iter().map(element).collect();
@@ -49,8 +55,30 @@ fn elements(text: &str, namespace: &str) -> Option<Vec<Element>> {
     let element = |text: &str| {
         let (rest, interface) = text.trim().split_once('@').unwrap_or((text.trim(), ""));
         let (given, name) = rest.split_once('/').unwrap_or(("", rest));
-        let fine = !name.contains('/') && !interface.contains('@') && interface.len() <= 15;
-        fine.then(|| (network(given.trim(), name.trim()), some(interface.trim())))
+        let is_label =
+            |text: &str| !text.starts_with('-') && !text.ends_with('-') && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
+        let interface = interface.trim();
+        let is_interface =
+            interface.len() <= 15 && !interface.contains(|c: char| matches!(c, '@' | '/') || c.is_ascii_whitespace() || c == '\u{b}');
+        let fine = is_interface && is_label(given.trim()) && is_label(name.trim());
+        fine.then(|| (network(given.trim(), name.trim()), some(interface)))
     };
     text.split(',').map(element).collect()
+}
+
+/// A hardware address as Go's `net.ParseMAC` takes it: 6, 8 or 20 bytes, two digits between colons or dashes, or four between dots.
+fn is_hardware_address(text: &str) -> bool {
+    let Some(separator) = text.chars().find(|c| !c.is_ascii_hexdigit()) else { return false };
+    let width = match separator {
+        ':' | '-' => 2,
+        '.' => 4,
+        _ => return false,
+    };
+    let is_group = |group: &str| group.len() == width && group.chars().all(|c| c.is_ascii_hexdigit());
+    text.split(separator).all(is_group) && [12, 16, 40].contains(&(text.split(separator).count() * width))
+}
+
+/// An address, or one with the length of its network.
+fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok() || text.parse::<ipnet::IpNet>().is_ok()
 }

@@ -78,6 +78,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AnnotationsOfOthersStay)),
     },
     ClaimDef {
+        name: "owners-of-others-stay",
+        kind: Kind::Always,
+        about: "neither the controller nor an agent removes an owner reference of another client from a pool",
+        reference: Some("A §8.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::OwnersOfOthersStay)),
+    },
+    ClaimDef {
         name: "admission-follows-the-rules",
         kind: Kind::Always,
         about: "webhooks default, admit and refuse objects as an independent implementation of the rules does",

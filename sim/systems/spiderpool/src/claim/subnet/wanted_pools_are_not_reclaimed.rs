@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_UID;
+use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
 use ipam_spiderpool::owner_label;
 use ipam_spiderpool::select::is_auto_pool;
 
@@ -14,7 +14,8 @@ use super::{subnet_of, wishes};
 const DECIDES_WITHIN: Duration = Duration::from_secs(30);
 
 /// No replica of the controller deletes an auto pool while the workload for which it was made is there and has asked for it for some time,
-/// nor one that was made for a workload of a kind that nobody knows: nobody can tell what became of that.
+/// nor one that was made for a workload of a kind that nobody knows: nobody can tell what became of that; nor ever one that is to stay, as
+/// its label says.
 ///
 /// Broken by `auto-pool-reclaim-trusts-cache`. A subnet that is being deleted takes all its pools with it.
 pub(crate) struct WantedPoolsAreNotReclaimed;
@@ -36,6 +37,10 @@ impl IpamClaim for WantedPoolsAreNotReclaimed {
             return;
         }
         findings.exercised();
+        if label(before, LABEL_IPPOOL_RECLAIM) != Some("true") {
+            findings.violated(|| vec![format!("pool {} is deleted, and it is to stay", change.pool), view.story_of_write(change)]);
+            return;
+        }
         let Some((name, application)) = label(before, LABEL_OWNER_APPLICATION_UID).and_then(|uid| view.applications.of_uid(uid)) else {
             if !wishes::is_of_known_kind(view, before) {
                 findings.violated(|| {
@@ -99,6 +104,18 @@ mod tests {
                 let group_version = "example.com_v1".to_owned();
                 pool.metadata.labels.get_or_insert_default().insert(LABEL_OWNER_APPLICATION_GV.to_owned(), group_version);
             });
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
+        });
+    }
+
+    #[test]
+    fn a_pool_that_is_to_stay_stays_also_when_its_workload_is_gone() {
+        staged(|stage| {
+            stage.change_pool(stage.replicas[0], "auto", |pool| {
+                pool.metadata.labels.get_or_insert_default().insert(LABEL_IPPOOL_RECLAIM.to_owned(), "false".to_owned());
+            });
+            stage.application_gone();
             stage.terminate_pool(stage.replicas[0], "auto");
             assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use ipam_spiderpool::names::LABEL_IPPOOL_RECLAIM;
 use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::subnet::Demand;
 use ipam_spiderpool::{PoolIPAllocation, RecordKey, SpiderEndpoint};
 use kube_machinery::controller_of;
 
 use super::super::pods_get_addresses::is_in_reach;
-use super::super::view::{Application, Place, Pool, View, addresses_of, records_of, uid_of};
+use super::super::view::{Application, Place, Pool, View, addresses_of, label, records_of, uid_of};
 use super::super::{IpamClaim, told};
 use super::wishes;
 
 /// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by
 /// addresses that pods have, and smaller or missing only if the subnet has too few that nobody has or reserves. What a pool that is being
-/// deleted holds only for pods that are gone counts as had by nobody, as soon as pods of the workload have their places.
+/// deleted holds only for pods that are gone counts as had by nobody, as soon as pods of the workload have their places. And it goes with its
+/// workload if that says so.
 ///
 /// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents make when a
 /// pod comes, nor for a subnet that is not there or is being deleted, nor while a pool of the workload is being deleted.
@@ -52,6 +54,10 @@ fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<Stri
     };
     if pool.is_terminating() || pools.any(|(_, pool)| pool.is_terminating()) || pool.object.spec.subnet != subnet.object.spec.subnet {
         return None;
+    }
+    let goes = label(&pool.object, LABEL_IPPOOL_RECLAIM) == Some("true");
+    if goes != demand.reclaim && !view.changes.touched_pool(name) {
+        return Some(format!("{name} {} with its workload", if goes { "is to go" } else { "is not to go" }));
     }
     let has = pool.listed()?;
     let count = has.count();
@@ -118,6 +124,20 @@ mod tests {
                 stage.record(stage.agent, "auto", address, "ns/pod", uid);
             }
             assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn a_pool_goes_with_its_workload_if_that_says_so() {
+        staged(|stage| {
+            let by = stage.replicas[0];
+            stage.set_aside(by, "s", "auto", &["10.0.0.1-10.0.0.3"]);
+            stage.auto_pool(by, "auto", "u", &["10.0.0.1-10.0.0.3"]);
+            assert_eq!(stage.pending(), None);
+            stage.change_pool(by, "auto", |pool| {
+                pool.metadata.labels.get_or_insert_default().insert(super::LABEL_IPPOOL_RECLAIM.to_owned(), "false".to_owned());
+            });
+            assert!(stage.pending().unwrap().ends_with("auto is not to go with its workload"));
         });
     }
 

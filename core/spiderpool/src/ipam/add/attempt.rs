@@ -50,6 +50,16 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) made_records: bool,
     /// Addresses that the endpoint of this round names, and that other pods have.
     pub(super) taken: Vec<(Arc<str>, IpAddr)>,
+    /// What the last write of the endpoint gives up, if it failed: it may have been carried out all the same, and the conflict be with itself.
+    pub(super) given_up: GivenUp,
+}
+
+/// Addresses that an endpoint does not name any more, by pool.
+#[derive(Debug, Default)]
+pub(super) struct GivenUp {
+    /// The UID of the pod that the endpoint was of.
+    pub(super) of: String,
+    pub(super) what: Vec<(Arc<str>, IpAddr)>,
 }
 
 /// Why a round did not end the ADD well.

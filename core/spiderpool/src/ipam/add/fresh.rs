@@ -300,7 +300,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let mut named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
         if let Some(predecessors) = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited) {
-            let given_up = given_up(predecessors, static_reuse);
+            let given_up = given_up(predecessors, static_reuse).what;
             named.retain(|ip| !given_up.iter().any(|(_, other)| other == ip));
             // The cache need not show yet what an earlier round did.
             let is_taken_over = |(pool, ip): &(Arc<str>, IpAddr)| self.taken_over.iter().any(|(of, taken)| of == pool && taken.ip == *ip);
@@ -346,7 +346,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// pod's own: it makes way then, as a record that was drawn would not.
     fn refused(&self, base: Option<&SpiderEndpoint>, static_reuse: &StaticReuse, drawn: &[AllocatedIp]) -> Vec<IpAddr> {
         let predecessors = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited && !self.keeps_strays());
-        let mut refused = predecessors.map(|base| given_up(base, static_reuse)).unwrap_or_default();
+        let mut refused = predecessors.map(|base| given_up(base, static_reuse).what).unwrap_or_default();
         refused.retain(|(pool, ip)| !drawn.iter().any(|allocated| allocated.pool == *pool && allocated.address.addr() == *ip));
         refused.into_iter().map(|(_, ip)| ip).collect()
     }
@@ -390,9 +390,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             self.leave_nics(&mut static_reuse, entries(base));
         }
         let (ips, unfinished) = self.assemble(&selection, &allocated, base, &static_reuse);
+        let given_up = base.map(|base| given_up(base, &static_reuse)).unwrap_or_default();
         let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,
             Err(setback) => {
+                self.given_up = given_up;
                 // Nothing allocated is nothing new to remember; nameless, everything is forgotten (A §5.5).
                 if policy.partial_failure_keeps_records && (self.nameless || !allocated.is_empty()) {
                     self.remember(allocated);
@@ -400,9 +402,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return Err(setback);
             }
         };
-        if let Some(base) = base {
-            self.release_given_up(base, &static_reuse, entries(&written)).await;
-        }
+        self.release_given_up(given_up, entries(&written)).await;
         if policy.answer_not_as_stored {
             let (ips, routes) = told_of_allocated(&allocated, self.nameless);
             return Ok(AddAnswer { ips, routes, how: How::Fresh });

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use attempt::{Add, Ledger, Setback};
+use attempt::{Add, GivenUp, Ledger, Setback};
 use static_reuse::StaticReuse;
 
 use crate::ipam::agent::Agent;
@@ -126,6 +126,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             takes_over: false,
             made_records: false,
             taken: Vec::new(),
+            given_up: GivenUp::default(),
         };
         add.run().await
     }
@@ -330,6 +331,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
         self.taken.clear();
         self.takes_over = false;
+        // From an endpoint that is still the predecessor's it is given up once more.
+        let given_up = std::mem::take(&mut self.given_up);
+        if let Some(known) = endpoint.as_deref().filter(|known| uid_of(known) == &*self.uid) {
+            self.release_given_up(given_up, entries(known)).await;
+        }
         let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A A4.

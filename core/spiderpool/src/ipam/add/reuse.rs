@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::attempt::{Add, Setback};
+use super::attempt::{Add, GivenUp, Setback};
 use super::static_reuse::{StaticReuse, name_entry, permits};
 use crate::ipam::allocated_ip::{Stored, stored};
 use crate::ipam::answer::{AddAnswer, How};
@@ -205,8 +205,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(None);
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
-        let written = self.write_reused(endpoint, static_reuse).await?;
-        self.release_given_up(endpoint, static_reuse, entries(&written)).await;
+        let written = self.write_reused(endpoint, static_reuse).await;
+        let given_up = given_up(endpoint, static_reuse);
+        let written = match written {
+            Ok(written) => written,
+            Err(setback) => {
+                self.given_up = given_up;
+                return Err(setback);
+            }
+        };
+        self.release_given_up(given_up, entries(&written)).await;
         // The two pods of a VM's live migration may ask at the same time, and each takes over what the other one has just made its own.
         // Whoever changes something looks once more, so that endpoint and records are left to the same pod.
         if self.keeper == Keeper::Vm && (!own || self.takes_over) && !policy.unrecorded_answer {
@@ -396,17 +404,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Takes back what the pod gave up, once its endpoint names what it has instead.
-    pub(super) async fn release_given_up(&mut self, before: &SpiderEndpoint, static_reuse: &StaticReuse, now: &[IPAllocationDetail]) {
+    pub(super) async fn release_given_up(&mut self, given_up: GivenUp, now: &[IPAllocationDetail]) {
         let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
-        let mut what = given_up(before, static_reuse);
+        let GivenUp { of, mut what } = given_up;
         what.retain(|(_, ip)| !is_in_use(*ip));
         if what.is_empty() {
             return;
         }
         self.taken_over.retain(|(_, taken)| !what.iter().any(|(_, ip)| *ip == taken.ip));
         // What is not taken back now is left to reclaim, which finds it in no endpoint.
-        let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
-        if uid_of(before) != &*self.uid {
+        let _ = self.op.take_back(&self.key, &of, Cause::PoolChange, &what).await;
+        if of != *self.uid {
             let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
         }
     }
@@ -435,7 +443,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if self.policy().static_reuse_skips_filter {
             return Vec::new();
         }
-        let mut what = given_up(endpoint, static_reuse);
+        let mut what = given_up(endpoint, static_reuse).what;
         what.retain(|(pool, _)| self.is_going(pool));
         what
     }
@@ -502,10 +510,11 @@ fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> b
 }
 
 /// The addresses of an endpoint that are given up. What one of its NICs keeps is not.
-pub(super) fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
+pub(super) fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> GivenUp {
     let all = entries(endpoint);
     let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);
     let kept = |at: &Stored<'_>| static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).any(|kept| kept.address == at.address);
     let given_up = static_reuse.given_up.iter().flat_map(of).filter(|at| !kept(at));
-    given_up.map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+    let what = given_up.map(|at| (Arc::from(at.pool), at.address.addr())).collect();
+    GivenUp { of: uid_of(endpoint).to_owned(), what }
 }

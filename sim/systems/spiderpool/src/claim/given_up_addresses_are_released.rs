@@ -6,8 +6,7 @@ use std::sync::Arc;
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
-use super::records_leave_only_for_their_own_uid::is_migration;
-use super::view::{EndpointChange, EventMask, Seen, View, addresses_of, uid_of};
+use super::view::{EndpointChange, EventMask, Place, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::IpamNote;
 
@@ -78,7 +77,8 @@ impl GivenUpAddressesAreReleased {
     fn taken_over(&mut self, change: &EndpointChange, view: &View) {
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
         let (of, now) = (uid_of(before), uid_of(after));
-        if of == now || of.is_empty() || is_migration(view, of, now) || !view.agents.is_agent(change.said.by) {
+        let has_a_place = |uid: &str| view.pods.get(uid).is_some_and(|pod| matches!(pod.place, Some(Place::Ordinal(..))));
+        if of == now || !has_a_place(of) || !has_a_place(now) || !view.agents.is_agent(change.said.by) {
             return;
         }
         let is_left_out = |address: IpAddr| !addresses_of(after).any(|(.., named)| named == address);

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 static PROGRAM: OnceLock<String> = OnceLock::new();
 
-/// Sets what the program is called in the commands that it shows: a program with systems of its own has another name. The first call counts.
+/// Sets what the program is called in the commands that it shows: a program with systems of its own has another name. The first call
+/// counts.
 pub fn set_program(name: String) {
     // Who comes second runs in a process that is called something already.
     let _ = PROGRAM.set(name);

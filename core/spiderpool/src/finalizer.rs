@@ -18,7 +18,7 @@ pub(crate) fn put_on(meta: &mut ObjectMeta) {
     }
 }
 
-/// Takes it off.
+/// Takes it off the object, and leaves those of others.
 pub(crate) fn take_off(meta: &mut ObjectMeta) {
     let mut finalizers = meta.finalizers.take().unwrap_or_default();
     finalizers.retain(|name| name != FINALIZER);

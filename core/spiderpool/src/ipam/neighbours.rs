@@ -4,8 +4,8 @@
 //! has one of the addresses the pool may serve for as long as its spec stays: of two pools that overlap, the one that came later sees the
 //! other in its list, whenever that list is made. So they never both serve, whatever clocks say and however many agents there are.
 //!
-//! That ranges are what they were is not enough: a pool may have lost an address and have it back, and another one was made of it meanwhile.
-//! The generation tells (K §1.1).
+//! That ranges are what they were is not enough: a pool may have lost an address and have it back, and another one was made of it
+//! meanwhile. The generation tells (K §1.1).
 //!
 //! A pool that is found to overlap serves if it is surely the older one. Creation times are given by API servers before an object is
 //! stored, and a request may take long, so they must be far apart; and the ranges must be those that it was created with. Else it is

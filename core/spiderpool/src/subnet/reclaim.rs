@@ -34,8 +34,8 @@ impl Fate {
         }
     }
 
-    /// Whether the workload that is there asks for this pool. It may have outlived the workload that gave it its name, so that the name says
-    /// nothing.
+    /// Whether the workload that is there asks for this pool. It may have outlived the workload that gave it its name, so that the name
+    /// says nothing.
     pub(super) fn asks_for_pool(&self, pool: &SpiderIPPool) -> bool {
         self.wants(|uid, demand| {
             label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(uid)

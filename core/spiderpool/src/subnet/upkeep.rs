@@ -215,8 +215,8 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
     Some(subnet)
 }
 
-/// Whether nobody will make a pool as large as what an interrupted write set aside for it: its workload is gone, or has not asked for the pool
-/// for long. What an agent has begun nobody else finishes.
+/// Whether nobody will make a pool as large as what an interrupted write set aside for it: its workload is gone, or has not asked for the
+/// pool for long. What an agent has begun nobody else finishes.
 fn is_given_up(
     name: &str,
     entry: &PoolIPPreAllocation,

@@ -50,7 +50,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) made_records: bool,
     /// Addresses that the endpoint of this round names, and that other pods have.
     pub(super) taken: Vec<(Arc<str>, IpAddr)>,
-    /// What the last write of the endpoint gives up, if it failed: it may have been carried out all the same, and the conflict be with itself.
+    /// What the last write of the endpoint gives up, if it failed: it may have been carried out all the same, and the conflict be with
+    /// itself.
     pub(super) given_up: GivenUp,
 }
 

@@ -15,8 +15,8 @@ use super::wishes;
 
 /// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by
 /// addresses that pods have, and smaller or missing only if the subnet has too few that nobody has or reserves. What a pool that is being
-/// deleted holds only for pods that are gone counts as had by nobody, as soon as pods of the workload have their places. And it goes with its
-/// workload if that says so.
+/// deleted holds only for pods that are gone counts as had by nobody, as soon as pods of the workload have their places. And it goes with
+/// its workload if that says so.
 ///
 /// Broken by `application-given-up` and `subnet-shrinks-lowest`. It does not wait for third-party workloads, whose pools agents make when a
 /// pod comes, nor for a subnet that is not there or is being deleted, nor while a pool of the workload is being deleted.

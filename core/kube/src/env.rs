@@ -34,7 +34,8 @@ pub trait Env: Clone + Send + Sync + 'static {
     /// upstream. No hardened form calls it.
     ///
     /// An environment of an operating system's process ends that process. A simulation or a test, which takes a panic of a task for the end
-    /// of its process, panics.
+    /// of its process, panics. Who calls it is told as the place.
+    #[track_caller]
     fn crash(&self, reason: &str) -> !;
 }
 

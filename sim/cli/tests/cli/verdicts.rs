@@ -93,9 +93,9 @@ fn what_does_not_come_true_in_time_gives_exit_code_3() {
 #[test]
 fn two_shards_merged_equal_the_whole() {
     let folder = Folder::new("shards");
-    let whole = run(&["run", "scenarios/smoke", "--seeds", "30", "--format", "json"]).1;
+    let whole = run(&["run", "scenarios/smoke", "--seeds", "7", "--format", "json"]).1;
     let shard = |part: &str| {
-        folder.file(&part.replace('/', "-"), &run(&["run", "scenarios/smoke", "--seeds", "30", "--shard", part, "--format", "json"]).1)
+        folder.file(&part.replace('/', "-"), &run(&["run", "scenarios/smoke", "--seeds", "7", "--shard", part, "--format", "json"]).1)
     };
     let (one, two) = (shard("1/2"), shard("2/2"));
     let merged = run(&["merge", &one, &two, "--format", "json"]).1;

@@ -22,8 +22,9 @@ struct GivenUp {
 /// An agent that takes over the endpoint of a predecessor and leaves out an address of it has released that address when it answers the pod
 /// with what it has instead: no endpoint names it any more, so that without reclaim nobody would ever find it.
 ///
-/// It judges addresses that were recorded for the predecessor when the endpoint was written, of places of StatefulSets whose pods were
-/// surely no orphans, once no other request for the pod is open at the agent. A release that was announced and failed is left to reclaim.
+/// It judges addresses that were recorded for the predecessor when the endpoint was written, of places of StatefulSets that are kept and
+/// whose pods were surely no orphans, once no other request for the pod is open at the agent. A release that was announced and failed is
+/// left to reclaim.
 #[derive(Default)]
 pub(crate) struct GivenUpAddressesAreReleased {
     /// By agent and the UID of the pod that takes over.
@@ -79,7 +80,8 @@ impl GivenUpAddressesAreReleased {
         let (of, now) = (uid_of(before), uid_of(after));
         // An orphan is served as a pod of nobody (A §6.1).
         let (at, shown) = (change.said.at, view.agents.shown(change.said.by, Shown::Pods));
-        let has_its_place = |pod: &Pod| matches!(pod.place, Some(Place::Ordinal(..))) && !pod.may_have_seemed_orphan(at, shown);
+        let is_kept = |place: &&Place| matches!(place, Place::Ordinal(..)) && view.keeps_places(place);
+        let has_its_place = |pod: &Pod| pod.place.as_ref().filter(is_kept).is_some() && !pod.may_have_seemed_orphan(at, shown);
         let has_a_place = |uid: &str| view.pods.get(uid).is_some_and(has_its_place);
         if of == now || !has_a_place(of) || !has_a_place(now) || !view.agents.is_agent(change.said.by) {
             return;

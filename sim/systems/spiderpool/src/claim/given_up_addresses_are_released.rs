@@ -22,9 +22,9 @@ struct GivenUp {
 /// An agent that takes over the endpoint of a predecessor and leaves out an address of it has released that address when it answers the pod
 /// with what it has instead: no endpoint names it any more, so that without reclaim nobody would ever find it.
 ///
-/// It judges addresses that were recorded for the predecessor when the endpoint was written, of places of StatefulSets that are kept and
-/// whose pods were surely no orphans, once no other request for the pod is open at the agent. A release that was announced and failed is
-/// left to reclaim.
+/// It judges addresses that were recorded for the predecessor in this run when the endpoint was written, of places of StatefulSets that are
+/// kept and whose pods were surely no orphans, once no other request for the pod is open at the agent. A release that was announced and
+/// failed is left to reclaim.
 #[derive(Default)]
 pub(crate) struct GivenUpAddressesAreReleased {
     /// By agent and the UID of the pod that takes over.
@@ -87,7 +87,8 @@ impl GivenUpAddressesAreReleased {
             return;
         }
         let is_left_out = |address: IpAddr| !addresses_of(after).any(|(.., named)| named == address);
-        let is_recorded = |pool: &str, address| is_recorded(view, pool, address, &change.key, of);
+        let is_of_this_run = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.since.is_some());
+        let is_recorded = |pool: &str, address| is_recorded(view, pool, address, &change.key, of) && is_of_this_run(pool, address);
         let left_out = addresses_of(before).filter(|(_, pool, address)| is_left_out(*address) && is_recorded(pool, *address));
         let given_up: Vec<GivenUp> =
             left_out.map(|(_, pool, address)| GivenUp { pool: pool.into(), address, key: change.key.clone(), uid: of.into() }).collect();

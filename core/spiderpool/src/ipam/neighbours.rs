@@ -27,20 +27,27 @@ pub(super) struct Neighbours {
     addresses: AddressSets,
 }
 
-/// The spec that a pool was looked at with.
+/// The ranges that a pool was looked at with, and the generation that they were of.
 #[derive(Debug, PartialEq)]
 struct Looked {
     uid: Option<String>,
     generation: Option<i64>,
+    version: Option<i64>,
+    ips: Option<Vec<String>>,
+    exclude_ips: Option<Vec<String>>,
 }
 
 impl Looked {
     fn at(pool: &SpiderIPPool) -> Self {
-        Self { uid: pool.metadata.uid.clone(), generation: pool.metadata.generation }
+        let (meta, spec) = (&pool.metadata, &pool.spec);
+        let (ips, exclude_ips) = (spec.ips.clone(), spec.exclude_ips.clone());
+        Self { uid: meta.uid.clone(), generation: meta.generation, version: spec.ip_version, ips, exclude_ips }
     }
 
     fn is_at(&self, pool: &SpiderIPPool) -> bool {
-        self.generation.is_some() && self.generation == pool.metadata.generation && self.uid == pool.metadata.uid
+        let (meta, spec) = (&pool.metadata, &pool.spec);
+        let is_same_spec = self.ips == spec.ips && self.exclude_ips == spec.exclude_ips && self.version == spec.ip_version;
+        is_same_spec && self.generation == meta.generation && self.uid == meta.uid
     }
 }
 

@@ -119,6 +119,7 @@ pub fn command() -> clap::Command {
 fn called(command: clap::Command, shipped: &str, name: &str) -> clap::Command {
     let examples = command.get_after_help().map(|help| help.to_string().replace(&format!("{shipped} "), &format!("{name} ")));
     let command = if let Some(examples) = examples { command.after_help(examples) } else { command };
+    let command = if command.get_name() == "run" { command.override_usage(run::usage(name)) } else { command };
     command.mut_subcommands(|verb| called(verb, shipped, name))
 }
 

@@ -15,9 +15,14 @@ use super::format::Format;
 use super::shard::ShardChoice;
 use super::value::{jobs, positive, profile, seed, setting};
 
+/// How it is called in a program of this name: clap would not say that a scenario is needed, which `--manifests` may bring.
+pub(super) fn usage(program: &str) -> String {
+    format!("{program} run [OPTIONS] <SCENARIO>...")
+}
+
 /// Arguments of `run`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(override_usage = "ipam-sim run [OPTIONS] <SCENARIO>...", after_help = RUN_EXAMPLES)]
+#[command(override_usage = usage("ipam-sim"), after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
     /// Scenario files, or folders of them
     // Not simply required: `Cli::read` knows the likely reason when `--manifests` took them all.

@@ -6,6 +6,7 @@ use crate::Policy;
 use crate::auto_pool::{application_key, auto_pool_name, parse_application_gv};
 use crate::ranges::IpVersion;
 use crate::select::{TopController, Workload};
+use kube_machinery::api::ObjectKey;
 
 /// A workload, whichever incarnation: what a pre-allocation names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +33,13 @@ impl ApplicationName {
         };
         let api_version = parse_application_gv(&group_version)?;
         Some(Self { api_version, kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// Whether a [key](Self::key) is that of a workload of this namespace and name, whatever its kind. It takes nothing apart but the end of
+    /// the text: names have no underscores.
+    pub(super) fn is_key_of(key: &str, workload: &ObjectKey) -> bool {
+        let mut parts = key.rsplit('_');
+        parts.next() == Some(workload.name()) && parts.next() == workload.namespace()
     }
 
     /// The field `application` of its pre-allocations.
@@ -90,6 +98,8 @@ mod tests {
                 name: "web".to_owned(),
             };
             assert_eq!(name.key().split('_').count(), parts);
+            let is_key_of = |namespace, workload| ApplicationName::is_key_of(&name.key(), &ObjectKey::namespaced(namespace, workload));
+            assert_eq!([is_key_of("default", "web"), is_key_of("other", "web"), is_key_of("default", "b")], [true, false, false]);
             assert_eq!(ApplicationName::parse(&name.key()), Some(name));
         }
         for text in ["", "a_b_c", "a_b_c_d_e_f"] {

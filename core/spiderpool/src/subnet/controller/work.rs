@@ -306,10 +306,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     /// Queues the subnets that set something aside for a workload that no pool has. If the workload has ended, or has not asked for it for
     /// long, nothing else would tell that it can go back.
     fn queue_unfinished(&self, app: &ObjectKey, queues: &Queues<V>, seen: &Seen<V>) {
-        let is_of = |entry: &PoolIPPreAllocation| {
-            let name = entry.application.as_deref().and_then(ApplicationName::parse);
-            name.is_some_and(|name| Some(&*name.namespace) == app.namespace() && *name.name == *app.name())
-        };
+        let is_of = |entry: &PoolIPPreAllocation| entry.application.as_deref().is_some_and(|key| ApplicationName::is_key_of(key, app));
         seen.subnets.store.for_each(|subnet| {
             let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return };
             let version = subnet.spec.ip_version.unwrap_or_default();

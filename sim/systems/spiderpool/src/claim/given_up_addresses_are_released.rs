@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
-use super::view::{EndpointChange, EventMask, Place, Pod, Seen, Shown, View, addresses_of, uid_of};
+use super::view::{EndpointChange, EventMask, Place, Seen, Shown, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::IpamNote;
 
@@ -22,9 +23,9 @@ struct GivenUp {
 /// An agent that takes over the endpoint of a predecessor and leaves out an address of it has released that address when it answers the pod
 /// with what it has instead: no endpoint names it any more, so that without reclaim nobody would ever find it.
 ///
-/// It judges addresses that were recorded for the predecessor in this run when the endpoint was written, of places of StatefulSets that are
-/// kept and whose pods were surely no orphans, once no other request for the pod is open at the agent. A release that was announced and
-/// failed is left to reclaim.
+/// It judges addresses that were recorded for the predecessor when the endpoint was written, of places of StatefulSets that are kept and
+/// whose pods were surely no orphans, once no other request for the pod is open at the agent. Left to reclaim are a release that was
+/// announced and failed, and what an agent gave up that crashed before it could release it.
 #[derive(Default)]
 pub(crate) struct GivenUpAddressesAreReleased {
     /// By agent and the UID of the pod that takes over.
@@ -33,12 +34,16 @@ pub(crate) struct GivenUpAddressesAreReleased {
 
 impl IpamClaim for GivenUpAddressesAreReleased {
     fn event_mask(&self) -> EventMask {
-        EventMask::ENDPOINT.and(EventMask::ANSWER)
+        EventMask::ENDPOINT.and(EventMask::ASKED).and(EventMask::ANSWER)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Endpoint(ref change) => self.taken_over(change, view),
+            // What an earlier life of the agent gave up nobody knows any more; without reclaim it stays, as all that a crash leaves (A W1).
+            Seen::Ipam(by, IpamNote::AddBegun { uid, .. }) if view.agents.asked(by, uid).next().is_none() => {
+                self.given_up.remove(&(by, uid.clone()));
+            }
             Seen::Ipam(by, IpamNote::AddEnded { uid, result, .. }) => {
                 if result.is_ok() && view.agents.asked(by, uid).count() > 1 {
                     return;
@@ -78,17 +83,20 @@ impl GivenUpAddressesAreReleased {
     fn taken_over(&mut self, change: &EndpointChange, view: &View) {
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
         let (of, now) = (uid_of(before), uid_of(after));
-        // An orphan is served as a pod of nobody (A §6.1).
+        if of == now || !view.agents.is_agent(change.said.by) {
+            return;
+        }
+        // An orphan is served as a pod of nobody (A §6.1), and the endpoint of another owner is inherited by nobody (A §5.7).
         let (at, shown) = (change.said.at, view.agents.shown(change.said.by, Shown::Pods));
-        let is_kept = |place: &&Place| matches!(place, Place::Ordinal(..)) && view.keeps_places(place);
-        let has_its_place = |pod: &Pod| pod.place.as_ref().filter(is_kept).is_some() && !pod.may_have_seemed_orphan(at, shown);
-        let has_a_place = |uid: &str| view.pods.get(uid).is_some_and(has_its_place);
-        if of == now || !has_a_place(of) || !has_a_place(now) || !view.agents.is_agent(change.said.by) {
+        let has_its_place = |uid: &str| {
+            let pod = view.pods.get(uid).filter(|pod| !pod.may_have_seemed_orphan(at, shown));
+            pod.and_then(|pod| pod.place.as_ref()).is_some_and(|place| view.keeps_places(place) && is_of_the_set(before, place))
+        };
+        if !has_its_place(of) || !has_its_place(now) {
             return;
         }
         let is_left_out = |address: IpAddr| !addresses_of(after).any(|(.., named)| named == address);
-        let is_of_this_run = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.since.is_some());
-        let is_recorded = |pool: &str, address| is_recorded(view, pool, address, &change.key, of) && is_of_this_run(pool, address);
+        let is_recorded = |pool: &str, address| is_recorded(view, pool, address, &change.key, of);
         let left_out = addresses_of(before).filter(|(_, pool, address)| is_left_out(*address) && is_recorded(pool, *address));
         let given_up: Vec<GivenUp> =
             left_out.map(|(_, pool, address)| GivenUp { pool: pool.into(), address, key: change.key.clone(), uid: of.into() }).collect();
@@ -98,6 +106,12 @@ impl GivenUpAddressesAreReleased {
     }
 }
 
+/// Whether an endpoint names the StatefulSet of a place as the owner of its pod.
+fn is_of_the_set(endpoint: &SpiderEndpoint, place: &Place) -> bool {
+    let (Place::Ordinal(set, _), Some(status)) = (place, &endpoint.status) else { return false };
+    status.owner_controller_type == "StatefulSet" && set.rsplit('/').next() == Some(&*status.owner_controller_name)
+}
+
 /// Whether a pool has an address recorded for the pod of this key and UID.
 fn is_recorded(view: &View, pool: &str, address: IpAddr, key: &str, uid: &str) -> bool {
     view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod == key && holder.record.pod_uid == uid)
@@ -105,6 +119,10 @@ fn is_recorded(view: &View, pool: &str, address: IpAddr, key: &str, uid: &str) -
 
 #[cfg(test)]
 mod tests {
+    use ipam_spiderpool::SpiderEndpoint;
+    use kube_machinery::ObjectKey;
+    use kube_sim::trace::ProcessChange;
+
     use super::super::testing::{Addresses, Stage, on_stage};
     use crate::workload::{Cause, Refusal};
 
@@ -113,11 +131,20 @@ mod tests {
 
     /// The next pod of a place takes over the endpoint of the one before with another address.
     fn taken_over(test: impl FnOnce(&mut Stage)) {
+        taken_over_from("web", test);
+    }
+
+    /// The same, where the endpoint names this owner.
+    fn taken_over_from(owner: &str, test: impl FnOnce(&mut Stage)) {
         on_stage("given-up-addresses-are-released", |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.pool("q", &["10.0.1.1-10.0.1.9"]);
             stage.static_pod("ns/web-0", "a");
             stage.add("ns/web-0", "a", OLD);
+            stage.change::<SpiderEndpoint>(stage.agent, &ObjectKey::namespaced("ns", "web-0"), |endpoint| {
+                let status = endpoint.status.get_or_insert_default();
+                (status.owner_controller_type, status.owner_controller_name) = ("StatefulSet".to_owned(), owner.to_owned());
+            });
             stage.pod_gone("ns/web-0");
             stage.static_pod("ns/web-0", "b");
             stage.ask("ns/web-0", "b", "eth0");
@@ -150,6 +177,25 @@ mod tests {
             stage.released("ns/web-0", "a", Cause::PoolChange, false);
             stage.answer("ns/web-0", "b", "eth0", NEW);
             assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn the_endpoint_of_another_owner_gives_nothing_up() {
+        taken_over_from("web-0", |stage| {
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
+        });
+    }
+
+    #[test]
+    fn what_an_agent_gave_up_before_it_crashed_is_left_to_reclaim() {
+        taken_over(|stage| {
+            stage.process_changes(stage.agent, ProcessChange::Crashed);
+            stage.process_changes(stage.agent, ProcessChange::Started);
+            stage.ask("ns/web-0", "b", "eth0");
+            stage.answer("ns/web-0", "b", "eth0", NEW);
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
     }
 

@@ -13,6 +13,8 @@ pub enum Verdict {
     Violated,
     /// A negative scenario did not violate its claim.
     NotFound,
+    /// Of a gate: no scenario that must hold noticed a mutation, but enough of the others were noticed.
+    NotNoticed,
     /// An `eventually` claim was violated.
     NotEventually,
     /// Nothing was violated, but more than one seed of ten is excused, and the scenario does not say why.
@@ -40,7 +42,7 @@ impl Verdict {
     /// What this verdict makes the process exit with.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Verdict::Held | Verdict::Found | Verdict::Open | Verdict::CutShort | Verdict::LeftOut => exit::HELD,
+            Verdict::Held | Verdict::Found | Verdict::NotNoticed | Verdict::Open | Verdict::CutShort | Verdict::LeftOut => exit::HELD,
             Verdict::Incomplete => exit::INCOMPLETE,
             Verdict::Violated | Verdict::NotFound | Verdict::ExcusedTooOften => exit::VIOLATED,
             Verdict::NotEventually => exit::NOT_EVENTUALLY,

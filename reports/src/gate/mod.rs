@@ -8,11 +8,13 @@ mod coverage;
 mod github;
 mod junit;
 mod markdown;
+mod score;
 
 pub use cause::Told;
 pub use github::annotations;
 pub use junit::junit;
 pub use markdown::markdown;
+pub use score::SCORE_RUNS;
 
 use std::fmt;
 
@@ -100,6 +102,8 @@ pub enum Part {
     Control,
     /// Deviations that must be found, each on seeds of its own.
     KillMatrix,
+    /// Deviations of which scenarios that must hold are to notice a share, whatever was written for them.
+    MutationScore,
     /// What runs of smoke and chaos scenarios have to reach.
     Coverage,
     /// A plain `run`, shown as a gate that has just this part.
@@ -119,6 +123,7 @@ impl Part {
             Part::Negative => "negative",
             Part::Control => "control",
             Part::KillMatrix => "kill-matrix",
+            Part::MutationScore => "mutation-score",
             Part::Coverage => "coverage",
             Part::Sweep => "sweep",
         }
@@ -192,7 +197,12 @@ impl GateReport {
         let covered = case.result.seeds >= case.required;
         let elsewhere = self.shards.is_some() && case.part.is_cut_by_seeds();
         let undecided = || if case.part.is_sample() && self.sample_suffices(case.part) { Verdict::LeftOut } else { Verdict::Incomplete };
+        let of_score = case.part == Part::MutationScore;
         match case.result.verdict() {
+            Verdict::NotRun | Verdict::NotFound if of_score && cut => Verdict::LeftOut,
+            // The score is that of the whole.
+            Verdict::NotFound if of_score && self.shards.is_some() => Verdict::Open,
+            Verdict::NotFound if of_score && self.notices_enough() => Verdict::NotNoticed,
             Verdict::NotRun if case.skipped.is_some() || case.planned == 0 => Verdict::Open,
             Verdict::NotRun => undecided(),
             Verdict::NotFound if cut => undecided(),
@@ -401,7 +411,10 @@ impl GateCase {
             Verdict::Incomplete | Verdict::LeftOut => {
                 format!("only {seeds} of {} ran: nothing is known", human::count(self.planned))
             }
-            Verdict::NotFound => {
+            Verdict::NotFound | Verdict::NotNoticed if self.part == Part::MutationScore => {
+                format!("no scenario that must hold noticed it in {}", human::plural(result.seeds, "run", "runs"))
+            }
+            Verdict::NotFound | Verdict::NotNoticed => {
                 let claim = result.expect.as_deref().unwrap_or("its claim");
                 let excused = if result.excused > 0 { format!(", and excused in {}", human::count(result.excused)) } else { String::new() };
                 format!("{claim} is not violated in {seeds}{excused}")
@@ -474,6 +487,7 @@ fn badness(verdict: Verdict) -> (usize, u8) {
         Verdict::LeftOut => 0,
         Verdict::Open => 1,
         Verdict::CutShort => 2,
+        Verdict::NotNoticed => 4,
         _ => 3,
     };
     (rank, among_right)
@@ -486,6 +500,7 @@ pub fn word(verdict: Verdict) -> &'static str {
         Verdict::Found => "found",
         Verdict::Violated => "violated",
         Verdict::NotFound => "not found",
+        Verdict::NotNoticed => "not noticed",
         Verdict::NotEventually => "not eventually",
         Verdict::ExcusedTooOften => "excused too often",
         Verdict::Vacuous => "vacuous",

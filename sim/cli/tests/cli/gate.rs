@@ -76,12 +76,13 @@ fn a_gate_asks_every_part_and_passes_where_all_is_right() {
             (Part::Negative, "decides-once", Verdict::Found),
             (Part::Control, "decides-once", Verdict::Held),
             (Part::KillMatrix, "counter-decides-once", Verdict::Found),
+            (Part::MutationScore, "counter-decides-once", Verdict::Found),
         ]
     );
     assert_eq!((report.exit_code, report.left_out_lines().len()), (0, 0));
     let (code, out, err) = site.run("gate --times 1");
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.contains("Passed: 8 cases") && out.ends_with("The gate is open.\n"), "{out}");
+    assert!(out.contains("Passed: 9 cases") && out.ends_with("The gate is open.\n"), "{out}");
 }
 
 #[test]
@@ -100,6 +101,21 @@ fn a_deviation_shuts_the_gate_and_the_replay_command_gives_the_digest() {
     let (code, replayed, _) = site.run(replay);
     assert_eq!(code, 1, "{replayed}");
     assert!(replayed.contains(&format!("digest {digest}   as recorded")), "{digest}\n{replayed}");
+}
+
+#[test]
+fn a_gate_whose_claims_notice_nothing_stays_shut() {
+    let site = Site::new("blind");
+    // What is left to judge has nothing to do with what the mutation breaks.
+    for file in ["smoke/calm", "chaos/crashes"] {
+        let text = site.read(&format!("scenarios/{file}.toml"));
+        site.write(&format!("scenarios/{file}.toml"), &text.replace("no-increment-is-lost", "revisions-only-grow"));
+    }
+    let report = site.gate("");
+    let score = |report: &GateReport| report.cases.iter().find(|case| case.part == Part::MutationScore).map(|case| report.verdict(case));
+    assert_eq!((score(&report), report.mutation_score(), report.exit_code), (Some(Verdict::NotFound), (0, 1), 1));
+    let shard = site.gate("--shard 1/2");
+    assert_eq!((score(&shard), shard.exit_code), (Some(Verdict::Open), 0), "a shard knows only its own");
 }
 
 /// Everything but real time.
@@ -167,12 +183,13 @@ fn what_the_budget_does_not_allow_is_named() {
     assert!(out.contains("1 held in fewer seeds"), "{out}");
     let report = site.gate("--budget 1us");
     assert_eq!((report.exit_code, report.seeds()), (6, 0), "a gate that had no time for anything proves nothing");
-    assert!(verdicts(&report).iter().all(|(.., verdict)| *verdict == Verdict::Incomplete), "{:?}", verdicts(&report));
+    let missing = |part| if part == Part::MutationScore { Verdict::LeftOut } else { Verdict::Incomplete };
+    assert!(verdicts(&report).iter().all(|&(part, _, verdict)| verdict == missing(part)), "{:?}", verdicts(&report));
     let (_, out, _) = site.run("gate --times 1 --budget 1us --summary gate.md");
     assert!(out.contains("not judged  smoke: 1 of 1 case could not be judged"), "{out}");
     assert!(!out.lines().any(|line| line.starts_with("ok")), "what ran nothing is not ok: {out}");
     let page = site.read("gate.md");
-    assert!(page.contains("8 of 8 cases could not be judged; 0 seeds in ") && page.contains("- **negative**: "), "{page}");
+    assert!(page.contains("8 of 9 cases could not be judged; 0 seeds in ") && page.contains("- **negative**: "), "{page}");
 }
 
 #[test]

@@ -65,6 +65,13 @@ pub struct GateArgs {
     pub part: Option<Shard>,
 }
 
+impl GateArgs {
+    /// Whether scenarios that must hold run as they are, without a mutation or a deviation of upstream.
+    pub fn is_hardened(&self) -> bool {
+        self.mutation.is_empty() && self.profile.is_none_or(|profile| profile == Profile::Hardened)
+    }
+}
+
 const GATE_EXAMPLES: &str = "\
 Examples:
   ipam-sim gate

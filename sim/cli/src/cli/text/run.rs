@@ -88,7 +88,7 @@ fn overview(report: &RunReport, paint: Paint) -> Vec<String> {
 
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Held | Verdict::Found => "ok",
+        Verdict::Held | Verdict::Found | Verdict::NotNoticed => "ok",
         Verdict::Violated | Verdict::NotFound | Verdict::NotEventually | Verdict::ExcusedTooOften => "FAIL",
         Verdict::Vacuous => "VACUOUS",
         Verdict::NotRun | Verdict::Incomplete => "NOT RUN",
@@ -102,7 +102,7 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
 
 pub(super) fn painted(verdict: Verdict, text: &str, paint: Paint) -> String {
     match verdict {
-        Verdict::Held | Verdict::Found | Verdict::CutShort => paint.good(text),
+        Verdict::Held | Verdict::Found | Verdict::NotNoticed | Verdict::CutShort => paint.good(text),
         Verdict::Vacuous | Verdict::NotRun | Verdict::Incomplete | Verdict::LeftOut | Verdict::Open => paint.warn(text),
         _ => paint.bad(text),
     }
@@ -430,7 +430,7 @@ fn summary(report: &RunReport, paint: Paint) -> String {
         Verdict::NotRun => ("not run", "not run"),
         Verdict::Open => ("open", "open"),
         // A run has no gate's verdicts.
-        Verdict::Incomplete | Verdict::CutShort | Verdict::LeftOut => ("cut short", "cut short"),
+        Verdict::Incomplete | Verdict::CutShort | Verdict::LeftOut | Verdict::NotNoticed => ("cut short", "cut short"),
     };
     let mut groups = IndexMap::<_, u64>::new();
     for scenario in &report.scenarios {

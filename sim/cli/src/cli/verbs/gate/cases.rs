@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ipam_reports::gate::Part;
+use ipam_reports::gate::{Part, SCORE_RUNS};
 use ipam_reports::{GateCase, ScenarioResult, SeedRange};
 use sim_config::{Problems, source};
 use sim_harness::engine::LoadOptions;
@@ -19,6 +19,7 @@ use crate::cli::CliError;
 use crate::cli::args::{GateArgs, Shard};
 use crate::cli::verbs::deviations;
 use crate::cli::verbs::replay::read_plan;
+use crate::cli::verbs::selftest::{self, Try};
 
 /// How many seeds of each negative scenario must hold without what makes it fail.
 const CONTROL_SEEDS: u64 = 4;
@@ -45,6 +46,8 @@ pub(super) enum Job {
     Digest(Plan, Stage),
     /// Seeds of a scenario, here and in a fresh process.
     Fresh(Arc<Ready>),
+    /// A mutation in scenarios that must hold.
+    Mutation(Try),
 }
 
 /// Seeds of a scenario.
@@ -95,7 +98,11 @@ pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
     for ready in negative.iter().filter(|ready| !ready.scenario.deviations.is_empty()) {
         all.control(ready);
     }
-    all.kill_matrix(&negative, &[smoke, chaos].concat());
+    let must_hold = [smoke, chaos].concat();
+    all.kill_matrix(&negative, &must_hold);
+    if args.is_hardened() {
+        all.mutation_score(&must_hold);
+    }
     Ok(all.found)
 }
 
@@ -215,6 +222,16 @@ impl Collector<'_> {
         }
         if !without.is_empty() && !negative.is_empty() {
             self.found.remarks.push(format!("no negative scenario is about {}", without.join(", ")));
+        }
+    }
+
+    /// Each deviation in the scenarios of its system that must hold, where nothing was written for it.
+    fn mutation_score(&mut self, must_hold: &[Arc<Ready>]) {
+        let all: Vec<Ready> = must_hold.iter().map(|ready| (**ready).clone()).collect();
+        let wanted: Vec<_> = systems().mutations().iter().collect();
+        for trying in selftest::must_hold(&all, &wanted, SCORE_RUNS) {
+            let name = trying.name();
+            self.add(Part::MutationScore, name, (SCORE_RUNS, 0), ScenarioResult::new(name, "", []), || Job::Mutation(trying));
         }
     }
 }

@@ -12,6 +12,7 @@ mod cases;
 mod expected;
 mod fresh;
 mod kept;
+mod score;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,7 +22,6 @@ use std::time::{Duration, Instant};
 use ipam_reports::command::program;
 use ipam_reports::gate::Part;
 use ipam_reports::{GateCase, GateReport, Seconds, SeedRange, Shards, Verdict, exit, human};
-use sim_harness::deviation::Profile;
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
 use sim_harness::engine::shrink::Explainer;
@@ -80,8 +80,7 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
     let clock = Clock::new(args.budget.0);
     let Cases { mut cases, remarks } = cases::collect(args)?;
     // What a mutation makes of a run is not what the file is about.
-    let is_hardened = args.mutation.is_empty() && args.profile.is_none_or(|profile| profile == Profile::Hardened);
-    let expected = if is_hardened { expected::read(&args.coverage)? } else { None };
+    let expected = if args.is_hardened() { expected::read(&args.coverage)? } else { None };
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, None, args.force)).transpose()?;
     let usual = args.out.is_none().then(UsualFolder::take);
     let out = args.out.clone().or_else(|| Some(usual.as_ref()?.path.clone())).unwrap_or_default();
@@ -92,8 +91,10 @@ pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateRepor
     gate.run_up_to(&mut cases, required);
     gate.run_first_seeds(&mut cases, Part::is_sample);
     gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left() / 4, |_| true);
+    gate.try_mutations(&mut cases, gate.clock.work_left() / 2);
     gate.run_up_to(&mut cases, |is| is.planned);
     gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left(), |_| true);
+    gate.try_mutations(&mut cases, gate.clock.work_left());
 
     let mut report = GateReport {
         build: Some(build().to_owned()),
@@ -150,7 +151,7 @@ impl Gate<'_> {
                 _ if self.is_over() => return,
                 Job::Regression(plan, stage) => kept::regression(&mut case.is, plan, stage, &out),
                 Job::Digest(plan, stage) => kept::digest(&mut case.is, plan, stage),
-                Job::Sweep(_) | Job::Fresh(_) => {}
+                Job::Sweep(_) | Job::Fresh(_) | Job::Mutation(_) => {}
             }
         }
     }

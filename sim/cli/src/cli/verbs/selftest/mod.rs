@@ -63,7 +63,7 @@ const SHRINK_EVENTS: u64 = 3_000_000;
 const CONTROL_SEEDS: u64 = 200;
 
 /// A deviation where it is tried.
-struct Try {
+pub(super) struct Try {
     deviation: &'static Deviation,
     /// What is switched on besides what the scenarios switch on themselves.
     add: Option<DeviationName>,
@@ -80,6 +80,17 @@ impl Try {
         Self { deviation, add: None, from: Arc::new(Rotation::of_one(ready)), swarm, seeds }
     }
 
+    /// The name of the deviation.
+    pub(super) fn name(&self) -> &'static str {
+        self.deviation.name
+    }
+
+    /// The scenario in which a violation was found, and its file.
+    pub(super) fn found_by(&self, hit: &Hit) -> (&str, &str) {
+        let ready = self.from.ready(hit.turn);
+        (&ready.scenario.name, &ready.file)
+    }
+
     /// The plan of a turn.
     fn plan(&self, turn: Turn) -> (&Ready, Plan) {
         let ready = self.from.ready(turn);
@@ -92,18 +103,18 @@ impl Try {
 
 /// What a range of seeds gave.
 #[derive(Clone, Debug)]
-struct Found {
+pub(super) struct Found {
     /// The first violation; `None` = nothing was found.
-    hit: Option<Hit>,
+    pub(super) hit: Option<Hit>,
 }
 
 /// The violation with which a range of runs ended.
 #[derive(Clone, Debug)]
-struct Hit {
+pub(super) struct Hit {
     /// Which run of its range it is, from 1.
-    nth: u64,
+    pub(super) nth: u64,
     turn: Turn,
-    claim: String,
+    pub(super) claim: String,
 }
 
 /// Runs the matrix and writes it as CSV; a table that cannot be written is told in the report, not as an error.
@@ -124,7 +135,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
 
     let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, Some(&made(args, &known)), args.force)).transpose()?;
 
-    let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
+    let run = Run::new(progress, until);
     let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);
     let found = run.in_parallel("mutations", jobs, tries.len() * ranges, |task, counter| {
         run.search(&tries[task / ranges], (task % ranges) as u64, counter)
@@ -254,7 +265,7 @@ fn of_own_cluster(args: &SelftestArgs) -> Result<Vec<Ready>, CliError> {
 }
 
 /// Each deviation in all scenarios of its system.
-fn must_hold(all: &[Ready], wanted: &[&'static Deviation], seeds: u64) -> Vec<Try> {
+pub(super) fn must_hold(all: &[Ready], wanted: &[&'static Deviation], seeds: u64) -> Vec<Try> {
     let mut rotations: BTreeMap<&str, Arc<Rotation>> = BTreeMap::new();
     let mut tries = Vec::new();
     for &deviation in wanted.iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
@@ -309,19 +320,24 @@ fn row(deviation: &Deviation, tries: &[Try], found: &[Option<Found>], ranges: us
 }
 
 /// What all workers share.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     progress: &'a dyn Progress,
     until: Option<Instant>,
     seeds_run: AtomicU64,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Nothing begins after `until`.
+    pub(super) fn new(progress: &'a dyn Progress, until: Option<Instant>) -> Self {
+        Self { progress, until, seeds_run: AtomicU64::new(0) }
+    }
+
     fn is_over(&self) -> bool {
         self.progress.stop_requested() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// The results of `count` tasks, in their order; `None` for those that were not done any more.
-    fn in_parallel<T: Send>(
+    pub(super) fn in_parallel<T: Send>(
         &self,
         what: &str,
         jobs: usize,
@@ -351,7 +367,7 @@ impl Run<'_> {
 
     /// The first run of a range that violates a claim; `None` if time was up before that was clear. Every trial has ranges of its own
     /// length, one after the other.
-    fn search(&self, trying: &Try, range: u64, counter: &WorkerCounter) -> Option<Found> {
+    pub(super) fn search(&self, trying: &Try, range: u64, counter: &WorkerCounter) -> Option<Found> {
         let turns = trying.from.turns().skip(usize::try_from(range * trying.seeds).ok()?);
         for (nth, turn) in (1..=trying.seeds).zip(turns) {
             if self.is_over() {

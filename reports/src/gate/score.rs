@@ -1,0 +1,64 @@
+//! How many mutations scenarios notice that must hold: the mutation score of a gate.
+
+use super::{GateReport, Part};
+use crate::Verdict;
+
+/// How many runs of the scenarios of its system a mutation is given.
+pub const SCORE_RUNS: u64 = crate::matrix::MUST_HOLD_MEDIAN;
+/// The least share of the mutations that are noticed within [`SCORE_RUNS`], in percent. `selftest --must-hold` asks the same of its median.
+const SCORE_AT_LEAST: u64 = 50;
+
+impl GateReport {
+    /// How many mutations were noticed, and how many were tried: those that were noticed or had all their runs.
+    pub fn mutation_score(&self) -> (u64, u64) {
+        let of_part = self.cases.iter().filter(|case| case.part == Part::MutationScore);
+        of_part.fold((0, 0), |(noticed, tried), case| match case.result.verdict() {
+            Verdict::Found => (noticed + 1, tried + 1),
+            _ if case.result.seeds >= case.planned => (noticed, tried + 1),
+            _ => (noticed, tried),
+        })
+    }
+
+    /// Whether the mutations that were not noticed are few enough.
+    pub(super) fn notices_enough(&self) -> bool {
+        let (noticed, tried) = self.mutation_score();
+        noticed * 100 >= tried * SCORE_AT_LEAST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Kind;
+    use crate::run::tests::record;
+    use crate::{GateCase, ScenarioResult, exit};
+
+    fn mutation(seeds: u64, noticed: bool) -> GateCase {
+        let mut result = ScenarioResult { expect: Some("c".to_owned()), ..ScenarioResult::new("s", "s.toml", []) };
+        for seed in 0..seeds {
+            let found = noticed && seed + 1 == seeds;
+            result.add(record(seed, found.then_some(("c", Kind::Always))));
+        }
+        GateCase { part: Part::MutationScore, name: "m".to_owned(), planned: SCORE_RUNS, result, ..GateCase::default() }
+    }
+
+    fn judged(cases: Vec<GateCase>) -> (Vec<Verdict>, u8) {
+        let report = GateReport { cases, ..GateReport::default() };
+        (report.cases.iter().map(|case| report.verdict(case)).collect(), report.judge())
+    }
+
+    #[test]
+    fn half_of_the_mutations_must_be_noticed() {
+        let half = vec![mutation(7, true), mutation(SCORE_RUNS, false)];
+        assert_eq!(judged(half), (vec![Verdict::Found, Verdict::NotNoticed], exit::HELD));
+        let less = vec![mutation(7, true), mutation(SCORE_RUNS, false), mutation(SCORE_RUNS, false)];
+        assert_eq!(judged(less), (vec![Verdict::Found, Verdict::NotFound, Verdict::NotFound], exit::VIOLATED));
+    }
+
+    #[test]
+    fn what_the_budget_cut_off_is_not_judged() {
+        assert_eq!(judged(vec![mutation(0, false), mutation(7, false)]), (vec![Verdict::LeftOut, Verdict::LeftOut], exit::HELD));
+        let report = GateReport { cases: vec![mutation(7, true), mutation(7, false)], ..GateReport::default() };
+        assert_eq!(report.mutation_score(), (1, 1));
+    }
+}

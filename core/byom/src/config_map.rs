@@ -78,6 +78,14 @@ impl PoolConfigMap {
         self
     }
 
+    /// A new object in the place of this one, which must not have changed. What others keep in it goes:
+    /// [`Policy::config_map_replaced`](crate::Policy::config_map_replaced).
+    pub(crate) fn replaced_by(&self, key: &ObjectKey, document: JsonText<PoolDocument>) -> Self {
+        let mut new = Self::new(key, document);
+        new.metadata.resource_version.clone_from(&self.metadata.resource_version);
+        new
+    }
+
     /// The bytes of the values of `data` and `binaryData`, which may be at most 1 MiB (K §1.3). Makes no text.
     pub fn size(&self) -> usize {
         let state = self.document().map_or(0, |document| document.text_len());

@@ -243,7 +243,12 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         let key = &self.settings.config_map;
         let call = match &snapshot.0 {
             Some(object) => {
-                let body = Arc::new(PoolConfigMap::clone(object).with_document(document));
+                let body = if self.policy().config_map_replaced {
+                    object.replaced_by(key, document)
+                } else {
+                    PoolConfigMap::clone(object).with_document(document)
+                };
+                let body = Arc::new(body);
                 Call::Update { key: key.clone(), body, subresource: None, dry: Dry::No }
             }
             None => {

@@ -76,6 +76,8 @@ pub struct Policy {
     pub younger_peer_pod_wins: bool,
     /// `byom-controller-configuration-frozen`: the PeerPod controller keeps the configuration of its first release (B P0, W20).
     pub controller_configuration_frozen: bool,
+    /// `byom-config-map-replaced`: a write of the document replaces the whole ConfigMap (B §1.1). No behaviour of upstream.
+    pub config_map_replaced: bool,
 }
 
 impl Policy {
@@ -111,6 +113,7 @@ impl Policy {
         "byom-controller-trusts-cache" true controller_trusts_cache;
         "byom-younger-peer-pod-wins" true younger_peer_pod_wins;
         "byom-controller-configuration-frozen" true controller_configuration_frozen;
+        "byom-config-map-replaced" false config_map_replaced;
     };
 
     /// The documented behaviour, made safe.

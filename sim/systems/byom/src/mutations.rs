@@ -44,6 +44,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("byom-controller-trusts-cache", "the PeerPod controller releases and deletes what its cache shows, without a live read (B P1, P2)"),
     ("byom-younger-peer-pod-wins", "of two PeerPods of a Pod the one that was created first is deleted (B P1)"),
     ("byom-controller-configuration-frozen", "the PeerPod controller keeps the configuration of its first release (B P0, W20)"),
+    (
+        "byom-config-map-replaced",
+        "a write of the document replaces the whole ConfigMap: labels, annotations and other entries in it are lost (B §1.1)",
+    ),
 ];
 
 /// The switches of the pool that no claim finds by themselves.

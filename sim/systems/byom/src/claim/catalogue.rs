@@ -51,6 +51,13 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolVersionCountsWrites)),
     },
     ClaimDef {
+        name: "other-data-of-the-config-map-stays",
+        kind: Kind::Always,
+        about: "a write of the pool changes nothing in its ConfigMap but the document",
+        reference: Some("B §1.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::OtherDataOfTheConfigMapStays)),
+    },
+    ClaimDef {
         name: "acknowledged-records-persist",
         kind: Kind::Always,
         about: "an acknowledged allocation stays recorded until its release begins, and what was released does not come back",

@@ -255,6 +255,16 @@ impl Stage {
         self.put(client, Some(document.into()));
     }
 
+    /// Somebody writes the object with a change to any part of it.
+    pub(super) fn object(&mut self, client: ProcessId, change: impl FnOnce(&mut PoolConfigMap)) {
+        let before = self.object.clone().expect("there is a ConfigMap");
+        let mut object = kube_sim::object::typed_ref::<PoolConfigMap>(&*before).clone();
+        change(&mut object);
+        let after: Obj = Arc::new(object);
+        self.object = Some(after.clone());
+        self.commit(client, &key(), Some(&before), Some(&after));
+    }
+
     /// Somebody writes the object and leaves the text of the document as it is.
     pub(super) fn touch(&mut self, client: ProcessId) {
         let text = self.document().to_text();

@@ -52,9 +52,13 @@ impl State {
     }
 }
 
+fn config_map(object: Option<&Obj>) -> Option<&PoolConfigMap> {
+    object?.as_any().downcast_ref()
+}
+
 /// The text that is to be a document. An object that is no ConfigMap has none.
 fn text(object: Option<&Obj>) -> Option<&JsonText<PoolDocument>> {
-    object?.as_any().downcast_ref::<PoolConfigMap>()?.document()
+    config_map(object)?.document()
 }
 
 /// Whether a commit left the text as it was, and it reads differently since: what was written is then not what is read.
@@ -65,6 +69,38 @@ pub(super) fn reads_differently(before: Option<&Obj>, after: Option<&Obj>) -> bo
 /// The same for documents of any type.
 fn says_otherwise<T: TextForm>(before: &JsonText<T>, after: &JsonText<T>) -> bool {
     before == after && before.parse() != after.parse()
+}
+
+/// What a ConfigMap holds beside the document, and what a commit did to it.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Beside {
+    /// Whether there was anything that the pool has not put there.
+    pub(in super::super) has: bool,
+    /// What differs now, by field.
+    pub(in super::super) changed: Vec<&'static str>,
+}
+
+/// Compares all that is not the document in the ConfigMap before and after a commit. The API server's part of the metadata is not meant.
+pub(super) fn beside(before: Option<&Obj>, after: Option<&Obj>) -> Beside {
+    let Some((before, after)) = config_map(before).zip(config_map(after)) else { return Beside::default() };
+    let (was, is) = (&before.metadata, &after.metadata);
+    let others = |of: &PoolConfigMap| of.data.as_ref().is_some_and(|data| !data.others.is_empty());
+    let own = |key: &String| key.starts_with("app.kubernetes.io/");
+    let has = others(before)
+        || before.binary_data.as_ref().is_some_and(|entries| !entries.is_empty())
+        || was.annotations.as_ref().is_some_and(|annotations| !annotations.is_empty())
+        || was.labels.as_ref().is_some_and(|labels| !labels.keys().all(own));
+    let entries = |of: &PoolConfigMap| of.data.as_ref().map(|data| &data.others).filter(|others| !others.is_empty()).cloned();
+    let differs = [
+        ("labels", was.labels != is.labels),
+        ("annotations", was.annotations != is.annotations),
+        ("finalizers", was.finalizers != is.finalizers),
+        ("ownerReferences", was.owner_references != is.owner_references),
+        ("data", (others(before) || others(after)) && entries(before) != entries(after)),
+        ("binaryData", before.binary_data != after.binary_data),
+        ("immutable", before.immutable != after.immutable),
+    ];
+    Beside { has, changed: differs.into_iter().filter_map(|(field, differs)| differs.then_some(field)).collect() }
 }
 
 /// A record before and after a commit: at least one is there, and they differ.
@@ -126,6 +162,8 @@ pub(crate) struct Change {
     pub(in super::super) anew: bool,
     /// Whether the text stayed, and reads differently since.
     pub(in super::super) reads_differently: bool,
+    /// What became of the rest of the ConfigMap.
+    pub(in super::super) beside: Beside,
     /// What a document that the pool made anew lacks of what it had acknowledged; by ID.
     pub(in super::super) missing: Vec<Missing>,
     /// The records that differ, by key.

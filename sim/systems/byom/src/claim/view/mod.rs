@@ -32,7 +32,7 @@ use sim_harness::workload::OutOfReach;
 use super::{BY_HAND, UNLISTED};
 use crate::workload::{PoolNote, pool_key};
 
-pub(super) use document::{Change, Missing, RecordEdit, State, places};
+pub(super) use document::{Beside, Change, Missing, RecordEdit, State, places};
 pub(super) use ledger::{Grant, Ledger, Sandbox};
 pub(super) use owners::Owners;
 pub(super) use processes::Processes;
@@ -139,6 +139,7 @@ impl View {
                     }
                     let mut change = self.commit(client, revision, State::of(after));
                     change.reads_differently = document::reads_differently(before, after);
+                    change.beside = document::beside(before, after);
                     return Some(Seen::Commit(Box::new(change)));
                 }
                 self.owners.see(kind, key, before, after, event.at);
@@ -223,6 +224,7 @@ impl View {
             after,
             anew: false,
             reads_differently: false,
+            beside: Beside::default(),
             missing: Vec::new(),
             records: Vec::new(),
             lost: Vec::new(),

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipam_byom::STATE_KEY;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use sim_config::choice::Open;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Edit {
-    /// An annotation is added; the document stays.
+    /// An annotation, a label and other entries are added; the document stays.
     Touch,
     /// The text is cut in the middle: no JSON any more (B W17).
     BadJson,
@@ -59,6 +60,9 @@ impl Edit {
     pub(in super::super) fn apply(self, mut object: ConfigMap) -> ConfigMap {
         if self == Edit::Touch {
             object.metadata.annotations.get_or_insert_default().insert("example.com/touched".to_owned(), "by hand".to_owned());
+            object.metadata.labels.get_or_insert_default().insert("example.com/touched".to_owned(), "by-hand".to_owned());
+            object.data.get_or_insert_default().insert("note".to_owned(), "kept by hand".to_owned());
+            object.binary_data.get_or_insert_default().insert("blob".to_owned(), ByteString(vec![0, 1]));
             return object;
         }
         let data = object.data.get_or_insert_default();

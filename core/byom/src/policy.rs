@@ -147,7 +147,7 @@ mod tests {
             seen.push(policy);
         }
         assert_eq!(
-            Policy { select_first: true, ..Policy::upstream() },
+            Policy { select_first: true, config_map_replaced: true, ..Policy::upstream() },
             seen.iter().fold(Policy::hardened(), |mut all, one| {
                 for deviation in Policy::DEVIATIONS {
                     *(deviation.switch)(&mut all) |= *(deviation.switch)(&mut one.clone());

@@ -7,7 +7,8 @@ use super::view::{Sandbox, Seen, View};
 use super::{Findings, PoolClaim};
 
 /// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer. One that is being
-/// deleted counts only while the VM serves another allocation: then the record is kept, so that nobody else is given the VM.
+/// deleted counts only while the VM serves another allocation: then the record is kept, so that nobody else is given the VM. So is one that
+/// has no PeerPod while the VM serves an allocation that somebody still owns, whose own record is lost: an older version may leave that.
 ///
 /// Records of nodes that are down or cut off for good are not judged: nobody can tell whether their sandboxes live.
 ///
@@ -28,12 +29,16 @@ impl PoolClaim for NoRecordIsLeftBehind {
         };
         let records = view.state.document()?.allocated.iter();
         let within_reach = records.filter(|(_, record)| !view.out_of_reach.names.contains(&*record.node_name));
-        let is_taken = |id: &str, record: &IpAllocation| {
-            let tenant = view.vms.get(record.ip.key()).and_then(|vm| vm.tenant.as_ref());
-            tenant.is_some_and(|(tenant, _)| **tenant != *id)
+        let is_owned = |id: &str| view.ledger.get(id).is_some_and(owned);
+        let tenant_of = |id: &str, record: &IpAllocation| {
+            let (tenant, _) = view.vms.get(record.ip.key())?.tenant.as_ref()?;
+            (**tenant != *id).then_some(tenant)
         };
-        let is_covered = |id: &str, record: &IpAllocation| view.owners.cover(record, is_taken(id, record));
-        let leaked = within_reach.filter(|(id, record)| !view.ledger.get(id).is_some_and(owned) && !is_covered(id, record));
+        let is_covered = |id: &str, record: &IpAllocation| {
+            let tenant = tenant_of(id, record);
+            view.owners.cover(record, tenant.is_some()) || tenant.is_some_and(|tenant| is_owned(tenant))
+        };
+        let leaked = within_reach.filter(|(id, record)| !is_owned(id) && !is_covered(id, record));
         let leaked: Vec<_> = leaked.map(|(id, record)| format!("{} ({})", record.ip, view.story_of(id))).collect();
         if leaked.is_empty() {
             return None;
@@ -86,6 +91,24 @@ mod tests {
             stage.peer_pod("a", true);
             stage.peer_pod("a", false);
             assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_record_is_kept_while_its_vm_serves_a_sandbox_that_lost_its_own() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            // Another adaptor has lost the record, and gives the address again.
+            stage.edit(adaptor, |document| give_back(document, "a"));
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.1"));
+            stage.crash(adaptor);
+            assert!(stage.pending().is_some());
+            stage.vm("10.0.0.1", VmChange::Given { id: "a".into(), tenant: None, going_down: false });
+            assert_eq!(stage.pending(), None, "a release would reboot the VM under the sandbox");
+            stage.ended("a");
+            assert!(stage.pending().is_some(), "nobody owns what the VM serves");
         });
     }
 

@@ -10,7 +10,7 @@ use super::{Findings, IpamClaim, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
-/// An endpoint that Kubernetes' collector marked although its pod lives, or that was being deleted before the run, can only be replaced:
+/// An endpoint that Kubernetes' collector or a person marked although its pod lives, or that was being deleted before the run, can only be replaced:
 /// the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that answer. That is no
 /// end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes is what
 /// `records-equal-endpoints` says. It does the same with an endpoint that reclaim marked of a pod which runs, as a setting lets it (G EX3),
@@ -21,7 +21,7 @@ use super::{Findings, IpamClaim, violated};
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]
 pub(crate) struct PoolsAndEndpointsOutliveTheirRecords {
-    /// The terminating endpoints that neither an agent nor a replica of the controller nor a person marked.
+    /// The terminating endpoints that neither an agent nor a replica of the controller marked.
     collected: FxHashSet<Arc<str>>,
     /// Those that a replica marked by the setting which lets it take what a running pod has, and at which moment.
     taken_by_setting: FxHashMap<Arc<str>, u64>,
@@ -40,7 +40,7 @@ impl PoolsAndEndpointsOutliveTheirRecords {
             if view.runs_without_ips(uid_of(before), announced.map(|announced| &**announced)) {
                 self.taken_by_setting.insert(change.key.clone(), change.said.moment);
             }
-        } else if !view.agents.is_agent(change.said.by) && !change.by_hand {
+        } else if !view.agents.is_agent(change.said.by) {
             self.collected.insert(change.key.clone());
         }
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_may_replace_the_endpoint_of_a_living_pod_that_kubernetes_marked() {
+    fn an_agent_may_replace_the_endpoint_of_a_living_pod_that_kubernetes_or_a_person_marked() {
         let first: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
         let vanishes = |marked_by: fn(&Stage) -> ProcessId, between: fn(&mut Stage)| {
             let mut excuses = Vec::new();
@@ -182,7 +182,9 @@ mod tests {
         };
         let asks: fn(&mut Stage) = |stage| stage.ask("ns/a", "a", "eth0");
         assert_eq!(vanishes(|stage| stage.kubelet, asks), []);
+        assert_eq!(vanishes(|stage| stage.person, asks), []);
         assert_eq!(vanishes(|stage| stage.kubelet, |_| ()), [None], "nobody makes another one");
+        assert_eq!(vanishes(|stage| stage.person, |_| ()), [None], "nobody makes another one");
         assert_eq!(vanishes(|stage| stage.agent, asks), [None], "it was the agent itself that marked it");
         assert_eq!(vanishes(|stage| stage.replicas[0], asks), [None], "reclaim marked it");
         let ends: fn(&mut Stage) = |stage| {

@@ -50,6 +50,47 @@
 //!
 //! JSON written by a later version may hold more fields: readers skip what they do not know, but for those that join results, which would
 //! lose it. Fields added after the first version are optional when read.
+//!
+//! # Examples
+//!
+//! Two machines run a part each of a sweep. Their results, read from what they wrote and merged, are those of one machine:
+//!
+//! ```
+//! use std::ops::Range;
+//!
+//! use ipam_reports::finding::{Kind, Violation};
+//! use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord, Shards, Verdict, exit, merge};
+//!
+//! let doubled = Violation {
+//!     claim: "no-address-has-two-owners".to_owned(),
+//!     kind: Kind::Always,
+//!     at: Seconds::from_micros(3_204_000),
+//!     event: None,
+//!     excuse: None,
+//!     detail: vec!["192.0.2.7 is given to shop/web-0 and to shop/web-1".to_owned()],
+//!     needs: None,
+//! };
+//! let part = |index, seeds: Range<u64>| {
+//!     let mut result = ScenarioResult::new("swarm", "scenarios/swarm.toml", []);
+//!     result.shard_of = SeedRange::new(0, 6);
+//!     for seed in seeds {
+//!         let violations = if seed == 4 { vec![doubled.clone()] } else { Vec::new() };
+//!         result.add(SeedRecord { seed, violations, ..SeedRecord::default() });
+//!     }
+//!     RunReport::of_shards(vec![result], false, Shards::one(index, 2))
+//! };
+//! let written = [serde_json::to_string(&part(1, 0..3))?, serde_json::to_string(&part(2, 3..6))?];
+//!
+//! let parts = written.iter().map(|text| RunReport::from_json(text)).collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(parts[0].exit_code, exit::HELD);
+//! let whole = merge(parts)?;
+//! assert_eq!(whole.exit_code, exit::VIOLATED);
+//!
+//! let swarm = &whole.scenarios[0];
+//! assert_eq!((swarm.verdict(), swarm.seeds, swarm.violated), (Verdict::Violated, 6, 1));
+//! assert_eq!((swarm.failures[0].seed, &*swarm.failures[0].detail[0]), (4, "192.0.2.7 is given to shop/web-0 and to shop/web-1"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod addresses;
 pub mod against;

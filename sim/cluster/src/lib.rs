@@ -7,7 +7,69 @@
 //!                         all of it runs on rt: processes, their clocks and their randomness (madsim)
 //!   fault   what goes wrong, and when                 trace  what happens, as typed events and a digest
 //! ```
-//! It knows Kubernetes and no system under test: whoever brings types and actors of their own registers them ([`kinds::TypeDef`]).
+//! It knows Kubernetes and no system under test: whoever brings types and actors of their own registers them ([`kinds::TypeDef`]). Code
+//! that is written against [`Client`](kube_machinery::Client) and [`Env`](kube_machinery::Env) runs in it as it is, with a [`SimClient`]
+//! and a [`SimEnv`]. What a run is to show is not said here: scenarios, plans and claims are those of `sim-harness`, which stands on this
+//! package.
+//!
+//! | items | are about |
+//! |---|---|
+//! | [`Cluster`], [`ClusterConfig`], [`Knobs`] | API servers over one store; what differs between installations |
+//! | [`SimClient`], [`SimEnv`] | a process's way to the API; its clocks, tasks and randomness |
+//! | [`Rt`], [`net`] | processes, hosts and model time; links between processes |
+//! | [`Fault`], [`Faults`] | what can go wrong, each kind with its parameters; when it begins and ends |
+//! | [`actor`], [`node`] | scheduler, kubelets, the controllers of the control plane; sandboxes, CNI, who answers on an address |
+//! | [`Registry`], [`Stored`] | the served types, and the rules by which their objects are kept |
+//! | [`Event`], [`Note`], [`Recorder`] | what happens, what actors say of themselves, who listens |
+//! | [`Testbed`] | a small cluster for tests and examples |
+//!
+//! [`Cluster`]: cluster::Cluster
+//! [`ClusterConfig`]: cluster::ClusterConfig
+//! [`Knobs`]: cluster::Knobs
+//! [`SimClient`]: cluster::SimClient
+//! [`SimEnv`]: env::SimEnv
+//! [`Rt`]: rt::Rt
+//! [`Fault`]: fault::Fault
+//! [`Faults`]: fault::Faults
+//! [`Registry`]: kinds::Registry
+//! [`Stored`]: kinds::Stored
+//! [`Event`]: trace::Event
+//! [`Note`]: trace::Note
+//! [`Recorder`]: trace::recorder::Recorder
+//! [`Testbed`]: testbed::Testbed
+//!
+//! # Examples
+//!
+//! A client is cut off from the API servers for a minute: its connection breaks, and it cannot know whether its write was stored. The same
+//! seed tells the same story again:
+//!
+//! ```
+//! use kube_machinery::ClientExt;
+//! use kube_sim::fault::{Fault, Faults};
+//! use kube_sim::testbed::{Testbed, config_map};
+//! use sim_config::time::SimTime;
+//!
+//! const PARTITION: &str = "kind = 'partition'\nfrom = 'alice'\nto = 'apiserver-*'\nat = '10s'\nfor = '60s'\n";
+//!
+//! let story = |seed| {
+//!     Testbed::run(seed, async |bed| {
+//!         let partition: Fault = sim_config::toml::from_str("partition.toml", PARTITION).expect("a fault");
+//!         Faults::schedule(&bed.cluster, &[partition], SimTime::from_secs(120));
+//!         let (alice, bob) = (bed.client("alice"), bed.client("bob"));
+//!
+//!         bed.rt.sleep_until(SimTime::from_secs(15)).await;
+//!         let error = alice.create(config_map("first", "by", "alice")).await.expect_err("her connection breaks");
+//!         assert!(error.is_ambiguous(), "{error}");
+//!         bob.create(config_map("second", "by", "bob")).await.expect("nobody else is cut off");
+//!
+//!         bed.rt.sleep_until(SimTime::from_secs(90)).await;
+//!         alice.create(config_map("first", "by", "alice")).await.expect("the partition is over, and nothing was stored");
+//!         bed.cluster.recorder(|recorder| recorder.digest.value())
+//!     })
+//! };
+//! assert_eq!(story(7), story(7));
+//! assert_ne!(story(7), story(8));
+//! ```
 
 #[cfg(not(madsim))]
 compile_error!(

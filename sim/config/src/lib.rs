@@ -1,8 +1,59 @@
 //! What people write: scenario, plan and settings files in TOML, cluster manifests in YAML or JSON.
 //!
-//! Both languages are read into one tree of values with positions (`node`), and one decoder (`decode`) turns such a tree into a
+//! ```text
+//!   TOML ──► toml ─┐                     ┌──► a Rust type, with `Choice`s ──(seed)──► values
+//!                  ├──► node ──► decode ─┤
+//!   YAML ──► yaml ─┘    places           └──► Problems: file, line, column, what was found, what would be right
+//! ```
+//! Both languages are read into one tree of values with positions ([`node`]), and one decoder ([`decode`]) turns such a tree into a
 //! Rust type. It finds every problem of a file in one go and says for each where it is, what was found and what would be right.
-//! The types themselves are ordinary [`serde::Deserialize`] types.
+//! The types themselves are ordinary [`serde::Deserialize`] types. Nothing here knows what they mean: the faults of `kube-sim`, the
+//! scenarios and plans of `sim-harness` and the workloads of each system are declared with what is here.
+//!
+//! | items | are about |
+//! |---|---|
+//! | [`Source`], [`Setting`] | a file, its variants, and what the command line puts in place of its values |
+//! | [`Problem`], [`Problems`], [`Position`], [`advice`] | what is wrong with it, and where |
+//! | [`Choice`], [`Probability`], [`time`] | values that a scenario leaves open; model time |
+//! | [`draw`] | the streams of random numbers from which a seed draws them |
+//! | [`kinds!`](macro@kinds), [`With`] | tables whose key `kind` says what else they hold |
+//! | [`manifest`] | the objects of a cluster, as `kubectl get -o yaml` prints them |
+//!
+//! # Examples
+//!
+//! A file with open values, what two seeds make of it, and what is said of one that is wrong:
+//!
+//! ```
+//! use serde::Deserialize;
+//! use sim_config::draw::{Concern, Draw};
+//! use sim_config::time::Span;
+//! use sim_config::{Choice, Source};
+//!
+//! #[derive(Debug, Deserialize)]
+//! #[serde(deny_unknown_fields)]
+//! struct Load {
+//!     clients: Choice<u32>,
+//!     think: Choice<Span>,
+//! }
+//!
+//! let load: Load = Source::new("load.toml", "clients = '2..4'\nthink = ['10ms', '1s']\n").decode()?;
+//! let drawn = |seed| {
+//!     let mut draw = Draw::new(seed, Concern::Workload, 0);
+//!     (load.clients.draw(&mut draw), load.think.draw(&mut draw))
+//! };
+//! assert_eq!(drawn(7), drawn(7));
+//! assert!((0..100).any(|seed| drawn(seed) == (4, Span::secs(1))));
+//!
+//! let problems = Source::new("load.toml", "clients = '4..2'\nthnk = '1s'\n").decode::<Load>().unwrap_err();
+//! assert_eq!(
+//!     problems.to_string().lines().collect::<Vec<_>>(),
+//!     [
+//!         "load.toml:1:11: `clients`: `4..2`: the range is reversed; write `2..4`",
+//!         "load.toml:2:1: unknown key `thnk`; did you mean `think`?",
+//!     ]
+//! );
+//! # Ok::<(), sim_config::Problems>(())
+//! ```
 
 pub mod choice;
 pub mod decode;

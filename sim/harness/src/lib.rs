@@ -4,7 +4,190 @@
 //!   scenario ──(seed)──► plan ──► world ──► trace ──► claims ──► verdict ──► engine: sweep, replay, shrink
 //!    checked config   every draw   a run    events    judge
 //! ```
-//! It names no system: each comes as a [`system::System`] and is registered by [`system::install`].
+//! It names no system: each comes as a [`System`] and is registered by [`system::install`]. Who writes one needs the [`prelude`],
+//! and has the cluster of `kube-sim` to run in; who runs one calls the [`engine`], which gives records of `ipam-reports`. The command
+//! line, package `ipam-sim`, is the engine with arguments and text.
+//!
+//! | items | are about |
+//! |---|---|
+//! | [`System`], [`prelude`] | what the harness can know of a system: workloads, types, claims, mutations, metrics |
+//! | [`Scenario`], [`Swarm`], [`Checks`] | what to explore, what may go wrong, and what runs are judged by |
+//! | [`Plan`] | a run as data: every value drawn, so that it can be edited, replayed and shrunk |
+//! | [`Draft`], [`Work`], [`operation`] | who works on the cluster, in a scenario and in a plan; what they are told to do |
+//! | [`Claim`], [`Findings`] | what must be true, judged from events alone |
+//! | [`world::run`], [`Outcome`] | one run |
+//! | [`engine`] | many: sweeps, guided search, shrinking, replay |
+//! | [`causality`], [`feature`] | what led to what, for stories; what tells a run from others |
+//! | [`deviation`], [`upgrade`] | what a system does wrong when it is told to; processes that begin in an older version |
+//!
+//! [`System`]: system::System
+//! [`Scenario`]: scenario::Scenario
+//! [`Swarm`]: swarm::Swarm
+//! [`Checks`]: check::Checks
+//! [`Plan`]: plan::Plan
+//! [`Draft`]: workload::Draft
+//! [`Work`]: workload::Work
+//! [`Claim`]: claim::Claim
+//! [`Findings`]: claim::Findings
+//! [`Outcome`]: world::Outcome
+//!
+//! # Examples
+//!
+//! A whole system: candidates create one object, and who creates it has won. A sweep over twenty seeds, in each of which other things go
+//! wrong, finds nothing; with a mutation, by which nobody listens to the answer, it finds two winners. `docs/own-system.md` goes on from
+//! here.
+//!
+//! ```
+//! use std::fmt;
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! use ipam_reports::{SeedRange, Verdict};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube_machinery::{ClientExt, ObjectKey};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use sim_harness::engine::load::Ready;
+//! use sim_harness::engine::progress::Unobserved;
+//! use sim_harness::engine::sweep::sweep;
+//! use sim_harness::prelude::*;
+//! use sim_harness::scenario::Scenario;
+//!
+//! struct Election;
+//!
+//! impl System for Election {
+//!     fn name(&self) -> &'static str {
+//!         "election"
+//!     }
+//!     fn about(&self) -> &'static str {
+//!         "whoever creates one ConfigMap has won"
+//!     }
+//!     fn kinds(&self) -> WorkloadKinds {
+//!         WorkloadKinds::of::<Drafts, Plans, Operation>()
+//!     }
+//!     fn claims(&self) -> Vec<ClaimSuite> {
+//!         const CLAIMS: &[ClaimDef] = &[ClaimDef::always("one-wins", "no two candidates win", one_wins)];
+//!         vec![ClaimSuite { name: "election", claims: CLAIMS }]
+//!     }
+//!     fn mutations(&self) -> Vec<Deviation> {
+//!         vec![Deviation::planted("all-win", "a candidate has won whatever the server answers")]
+//!     }
+//! }
+//!
+//! kinds! {
+//!     /// What a candidate does.
+//!     pub enum Operation {
+//!         /// Stands for election.
+//!         "stand" => Stand,
+//!     }
+//! }
+//!
+//! workloads! {
+//!     /// Candidates, each on a host of its own.
+//!     "election" => Candidates(CandidatesDraft, Candidates),
+//! }
+//!
+//! /// In a scenario.
+//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+//! struct CandidatesDraft {
+//!     count: Choice<u32>,
+//! }
+//!
+//! /// In a plan.
+//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+//! struct Candidates {
+//!     count: u32,
+//! }
+//!
+//! impl Draft for CandidatesDraft {
+//!     type Plan = Candidates;
+//!
+//!     fn bounds(&self) -> [Candidates; 2] {
+//!         let (fewest, most) = self.count.bounds();
+//!         [fewest, most].map(|count| Candidates { count: *count })
+//!     }
+//!     fn problems(&self, _: Source<'_>) -> Problems {
+//!         Problems::new()
+//!     }
+//!     fn draw(&self, draw: &mut Draw) -> (Candidates, Vec<Op>) {
+//!         let plan = Candidates { count: self.count.draw(draw) };
+//!         let mut stand = |actor| {
+//!             let at = SimTime::from_micros(draw.below(20_000_000));
+//!             With { common: Turn { at, actor }, kind: Operation::Stand.into() }
+//!         };
+//!         let ops = plan.actor_names().into_iter().map(&mut stand).collect();
+//!         (plan, ops)
+//!     }
+//! }
+//!
+//! impl Work for Candidates {
+//!     fn actor_names(&self) -> Vec<String> {
+//!         (0..self.count).map(|number| format!("candidate-{number}")).collect()
+//!     }
+//!     fn takes(&self, _: &OpKind) -> Result<(), InvalidValue> {
+//!         Ok(())
+//!     }
+//!     fn problems(&self, source: Source<'_>) -> Problems {
+//!         from_one_to(source, "workload.count", self.count, CLIENTS_MAX)
+//!     }
+//!     fn install(&self, cluster: &Arc<Cluster>, run: &RunContext<'_>) {
+//!         for name in self.actor_names() {
+//!             run.start_alone(cluster, &name, &Arc::new(run.turns_of(&name)), |turns, life| async move {
+//!                 while turns.next(&life.cluster.rt).await.is_some() {
+//!                     let metadata = ObjectKey::namespaced("default", "winner").metadata();
+//!                     let created = life.client().create(ConfigMap { metadata, ..ConfigMap::default() }).await;
+//!                     if created.is_ok() || life.deviates("all-win") {
+//!                         life.note(&Won);
+//!                     }
+//!                     turns.end();
+//!                 }
+//!             });
+//!         }
+//!     }
+//! }
+//!
+//! /// What a candidate says.
+//! #[derive(Clone, Debug)]
+//! struct Won;
+//!
+//! impl Note for Won {}
+//!
+//! impl fmt::Display for Won {
+//!     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+//!         f.write_str("has won")
+//!     }
+//! }
+//!
+//! fn one_wins(_: &Context<'_>) -> Box<dyn Claim> {
+//!     let mut winner = None;
+//!     observing(Interest::NOTE, move |event, findings| {
+//!         if let Some((process, Won)) = event.note_of() {
+//!             findings.exercised();
+//!             if winner.replace(process).is_some() {
+//!                 findings.violated(|| vec!["two candidates have won".to_owned()]);
+//!             }
+//!         }
+//!     })
+//! }
+//!
+//! const SCENARIO: &str = r#"
+//!     name = "election"
+//!     why = "Does one candidate win at most, whatever goes wrong?"
+//!     workload = { kind = "election", count = "2..4" }
+//!     swarm = {}
+//!     check.always = ["election/*"]
+//! "#;
+//!
+//! sim_harness::system::install(&[&Election], "example");
+//! let verdict = |text: &str| -> Result<Verdict, Problems> {
+//!     let scenario = Scenario::parse(Path::new("election.toml"), Source::new("election.toml", text))?;
+//!     let ready = Ready::new("election.toml", scenario)?;
+//!     Ok(sweep(&ready, SeedRange::new(0, 20), 1, None, &Unobserved, None).verdict())
+//! };
+//! assert_eq!(verdict(SCENARIO)?, Verdict::Held);
+//! assert_eq!(verdict(&format!("deviations = ['all-win']\n{SCENARIO}"))?, Verdict::Violated);
+//! # Ok::<(), Problems>(())
+//! ```
 
 pub mod causality;
 pub mod check;

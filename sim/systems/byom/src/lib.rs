@@ -6,6 +6,45 @@
 //! * [`claim`]: what must hold, judged from writes and notes alone
 //! * [`metrics`]: figures of a run for reports
 //! * [`mutations`]: named ways to make `ipam-byom` misbehave
+//!
+//! [`Byom`] brings all of it to the harness, which draws the plans, runs them and judges.
+//!
+//! # Examples
+//!
+//! Sixteen adaptors that allocate at once, as upstream has it and as it should be:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use ipam_reports::{ScenarioResult, SeedRange, Verdict};
+//! use sim_byom::Byom;
+//! use sim_config::{Problems, Source};
+//! use sim_harness::engine::load::Ready;
+//! use sim_harness::engine::progress::Unobserved;
+//! use sim_harness::engine::sweep::sweep;
+//! use sim_harness::scenario::Scenario;
+//!
+//! const SCENARIO: &str = r#"
+//!     name = "sixteen"
+//!     why = "Do four attempts suffice when sixteen adaptors write one document?"
+//!     workload = { kind = "byom-burst", instances = 16, spread = "0s" }
+//!     check.always = ["conflicts-are-retried"]
+//! "#;
+//!
+//! sim_harness::system::install(&[&Byom], "example");
+//! let swept = |text: &str| -> Result<ScenarioResult, Problems> {
+//!     let scenario = Scenario::parse(Path::new("sixteen.toml"), Source::new("sixteen.toml", text))?;
+//!     Ok(sweep(&Ready::new("sixteen.toml", scenario)?, SeedRange::new(0, 5), 1, None, &Unobserved, None))
+//! };
+//! let hardened = swept(SCENARIO)?;
+//! assert_eq!(hardened.verdict(), Verdict::Held);
+//! assert_eq!(hardened.allocations.succeeded, 5 * 16);
+//!
+//! let upstream = swept(&format!("profile = 'upstream'\n{SCENARIO}"))?;
+//! assert_eq!(upstream.verdict(), Verdict::Violated);
+//! assert!(upstream.allocations.failed > 0, "{:?}", upstream.allocations);
+//! # Ok::<(), Problems>(())
+//! ```
 
 pub mod claim;
 mod config_map;

@@ -1,4 +1,43 @@
 //! The counter: the smallest system in which a lost update can happen, and the worked example of [`System`].
+//!
+//! Clients increment a number in one ConfigMap. Of most that a system can bring it has one: [`workload`] has a draft, a plan, an operation
+//! and the processes that carry it out; [`claim`] says that no increment is lost; [`DECIDES_ONCE`] is a mutation that loses some, and an
+//! excuse is for writers that are none of the clients. [`Counter`] brings all of it to the harness, which draws the plans, runs them and
+//! judges. Tests of the command line use it where any system will do.
+//!
+//! # Examples
+//!
+//! A negative scenario: the sweep is to find what the mutation does wrong, and by which claim.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use ipam_reports::{SeedRange, Verdict};
+//! use sim_config::{Problems, Source};
+//! use sim_counter::Counter;
+//! use sim_harness::engine::load::Ready;
+//! use sim_harness::engine::progress::Unobserved;
+//! use sim_harness::engine::sweep::sweep;
+//! use sim_harness::scenario::Scenario;
+//!
+//! const SCENARIO: &str = r#"
+//!     name = "decides-once"
+//!     why = "Is a retry noticed that writes what it decided on the first read?"
+//!     expect = "no-increment-is-lost"
+//!     deviations = ["counter-decides-once"]
+//!     workload = { kind = "counter", clients = "2..3", think = "1ms..20ms" }
+//!     check.always = ["counter/*"]
+//! "#;
+//!
+//! sim_harness::system::install(&[&Counter], "example");
+//! let scenario = Scenario::parse(Path::new("once.toml"), Source::new("once.toml", SCENARIO))?;
+//! let result = sweep(&Ready::new("once.toml", scenario)?, SeedRange::new(0, 20), 1, None, &Unobserved, None);
+//! assert_eq!(result.verdict(), Verdict::Found);
+//!
+//! let lost = result.failures.iter().find(|failure| failure.claim == "no-increment-is-lost").expect("it was found");
+//! assert!(lost.detail[0].ends_with("one of the two increments is lost"), "{:?}", lost.detail);
+//! # Ok::<(), Problems>(())
+//! ```
 
 pub mod claim;
 pub mod workload;

@@ -8,6 +8,44 @@
 //! * [`metrics`]: figures of a run for reports
 //! * [`mutations`]: named ways to make `ipam-spiderpool` misbehave
 //! * [`input`]: manifests, settings and CNI configurations of a user; [`explain`]: what Spiderpool would do with them
+//!
+//! [`Spiderpool`] brings all of it to the harness, which draws the plans, runs them and judges.
+//!
+//! # Examples
+//!
+//! One run with a StatefulSet, and who has which address of the pool when it is over:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use ipam_spiderpool::SpiderIPPool;
+//! use sim_config::{Problems, Source};
+//! use sim_harness::engine::load::Ready;
+//! use sim_harness::scenario::Scenario;
+//! use sim_harness::system::RunOptions;
+//! use sim_harness::world;
+//! use sim_spiderpool::Spiderpool;
+//!
+//! const SCENARIO: &str = r#"
+//!     name = "stateful"
+//!     why = "Does each pod of a StatefulSet have an address of its own?"
+//!     workload = { kind = "spiderpool", apps = 1, kinds = "stateful-set", replicas = 3, deleted = 0, families = "ipv4", pools = 1 }
+//!     check.always = ["spiderpool/*"]
+//! "#;
+//!
+//! sim_harness::system::install(&[&Spiderpool], "example");
+//! let scenario = Scenario::parse(Path::new("stateful.toml"), Source::new("stateful.toml", SCENARIO))?;
+//! let ready = Ready::new("stateful.toml", scenario)?;
+//! let run = world::run(&ready.scenario.draw(7), &ready.stage, RunOptions { dump: true, ..RunOptions::default() });
+//! assert!(run.violations.is_empty(), "{:?}", run.violations);
+//!
+//! let mut pools = run.objects.iter().filter_map(|(_, object)| object.as_any().downcast_ref::<SpiderIPPool>());
+//! let status = pools.next().and_then(|pool| pool.status.as_ref()).expect("the only pool has a status");
+//! let records = status.allocated_ips.parse().expect("nobody garbled the records");
+//! let holders: Vec<&str> = records.iter().map(|(_, record)| &*record.pod).collect();
+//! assert_eq!(holders, ["default/app-0-0", "default/app-0-1", "default/app-0-2"]);
+//! # Ok::<(), Problems>(())
+//! ```
 
 pub mod claim;
 mod coverage;

@@ -30,7 +30,7 @@ impl Note for Said {
     }
 
     fn counts_as(&self) -> Option<Counted> {
-        matches!(self, Said::Given { .. }).then_some(Counted::Allocated)
+        matches!(self, Said::Given { .. }).then_some(Counted::Succeeded)
     }
 }
 

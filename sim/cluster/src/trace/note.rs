@@ -81,8 +81,8 @@ impl dyn Note {
 pub enum Counted {
     /// An operation gave up because its last retry failed, too.
     RetriesExhausted,
-    /// A request for addresses was answered with addresses.
-    Allocated,
-    /// A request for addresses was answered with an error.
-    NotAllocated,
+    /// A request for what the system under test gives out, such as an address, was answered with it.
+    Succeeded,
+    /// Such a request was answered with an error.
+    Failed,
 }

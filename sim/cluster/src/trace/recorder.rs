@@ -24,18 +24,18 @@ pub struct ApiCounts {
     pub conflicts: u64,
     /// Operations that gave up because their last retry failed, too.
     pub retries_exhausted: u64,
-    /// Requests for addresses that were answered with addresses.
-    pub adds: u64,
+    /// Requests for what the system under test gives out that were answered with it.
+    pub succeeded: u64,
     /// Those that were answered with an error.
-    pub failed_adds: u64,
+    pub failed: u64,
 }
 
 impl ApiCounts {
     fn count(&mut self, counted: Counted) {
         match counted {
             Counted::RetriesExhausted => self.retries_exhausted += 1,
-            Counted::Allocated => self.adds += 1,
-            Counted::NotAllocated => self.failed_adds += 1,
+            Counted::Succeeded => self.succeeded += 1,
+            Counted::Failed => self.failed += 1,
         }
     }
 }

@@ -56,9 +56,9 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
                     retries_exhausted: outcome.counts.retries_exhausted + pool.exhausted + pool.other_exhausted,
                 },
                 allocations: Allocations {
-                    attempted: pool.calls + outcome.counts.adds + outcome.counts.failed_adds,
-                    succeeded: pool.allocated + outcome.counts.adds,
-                    failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
+                    attempted: pool.calls + outcome.counts.succeeded + outcome.counts.failed,
+                    succeeded: pool.allocated + outcome.counts.succeeded,
+                    failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed,
                 },
                 pool: outcome
                     .figures

@@ -262,8 +262,8 @@ impl Note for IpamNote {
     fn counts_as(&self) -> Option<Counted> {
         match self {
             IpamNote::Tried { outcome: Err(Refusal::RetriesExhausted), .. } => Some(Counted::RetriesExhausted),
-            IpamNote::AddEnded { result: Ok(_), .. } => Some(Counted::Allocated),
-            IpamNote::AddEnded { result: Err(_), .. } => Some(Counted::NotAllocated),
+            IpamNote::AddEnded { result: Ok(_), .. } => Some(Counted::Succeeded),
+            IpamNote::AddEnded { result: Err(_), .. } => Some(Counted::Failed),
             _ => None,
         }
     }

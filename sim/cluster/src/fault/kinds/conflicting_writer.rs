@@ -24,7 +24,7 @@ parameters! {
     /// Another client writes the object again and again.
     pub struct ConflictingWriter / ConflictingWriterDraft {
         /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a name that ends in a star means the first that begins so.
-        object: String = Choice::Is("configmaps/default/counter".to_owned()) => names_an_object,
+        object: String = Choice::Is("configmaps/default/*".to_owned()) => names_an_object,
         /// What a write does: touch an annotation, rewrite what was read before, or put an old state in place of the object.
         mode: WriterMode = Choice::Is(WriterMode::Touch),
         /// Whether it names the version that it read; without one its PUT always wins.
@@ -72,7 +72,7 @@ impl Inject for ConflictingWriter {
     }
 }
 
-/// The type and the key that an object text such as `configmaps/default/counter` names.
+/// The type and the key that an object text such as `configmaps/default/settings` names.
 ///
 /// # Errors
 /// What was found, and what would be right.
@@ -176,10 +176,10 @@ mod tests {
         let types = Registry::new(kinds::builtin());
         let kind = |plural: &str| types.iter().find(|(_, def)| def.plural == plural).unwrap().0;
         let parsed = |text: &str| parse_object(text, &types);
-        assert_eq!(parsed("configmaps/default/counter"), Ok((kind("configmaps"), ObjectKey::namespaced("default", "counter"))));
+        assert_eq!(parsed("configmaps/default/blue"), Ok((kind("configmaps"), ObjectKey::namespaced("default", "blue"))));
         assert_eq!(parsed("nodes/blue"), Ok((kind("nodes"), ObjectKey::cluster("blue"))));
         assert_eq!((prefix("blue"), prefix("auto4-web-*")), (None, Some("auto4-web-")));
-        for wrong in ["configmaps", "configmaps/counter", "configmaps/default/", "configmaps/a/b/c", "nodes/default/blue"] {
+        for wrong in ["configmaps", "configmaps/blue", "configmaps/default/", "configmaps/a/b/c", "nodes/default/blue"] {
             assert!(parsed(wrong).unwrap_err().0.contains("does not name an object"), "{wrong}");
         }
         for unknown in ["or/default/x", "/default/x", ""] {

@@ -8,7 +8,7 @@
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
 //! | [`figure`] | curves with their intervals, as SVG and PNG |
 //! | [`finding`] | what a run can find: violations, claims that were seen, problems |
-//! | [`story`] | what was violated, by what it comes of |
+//! | [`Finding`] | what was violated, by what it comes of |
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
 //! | [`listing`] | what `list` and `check` answer |

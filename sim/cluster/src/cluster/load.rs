@@ -348,7 +348,7 @@ impl State {
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Cluster {
-    /// What the processors of all servers did so far; nothing without a [`Capacity`].
+    /// What the processors of all servers did so far; nothing without a [`Capacity`](super::capacity::Capacity).
     pub fn server_work(&self) -> ServerWork {
         self.lock().work
     }

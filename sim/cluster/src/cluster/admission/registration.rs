@@ -177,7 +177,7 @@ impl Webhook {
     }
 
     /// Whether some rule of the webhook is about a request, which is such an operation. The selectors are asked later, by
-    /// [`State::is_asked`].
+    /// `State::is_asked`.
     pub fn has_rule_for(&self, kind: KindId, op: &Op, operation: Verb) -> bool {
         self.rules.iter().any(|rule| rule.contains(kind, op, operation))
     }

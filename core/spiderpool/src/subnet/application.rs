@@ -35,8 +35,8 @@ impl ApplicationName {
         Some(Self { api_version, kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
-    /// Whether a [key](Self::key) is that of a workload of this namespace and name, whatever its kind. It takes nothing apart but the end of
-    /// the text: names have no underscores.
+    /// Whether a [key](Self::key) is that of a workload of this namespace and name, whatever its kind. It takes apart the end of the
+    /// text only: names have no underscores.
     pub(super) fn is_key_of(key: &str, workload: &ObjectKey) -> bool {
         let mut parts = key.rsplit('_');
         parts.next() == Some(workload.name()) && parts.next() == workload.namespace()

@@ -56,9 +56,28 @@ fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
         ..without
     };
     // Only who starts while it lasts meets the first; after the second hardly a promise can hold.
-    let drawn = FaultKind::KINDS.iter().copied().filter(|kind| !["discovery-fails", "etcd-restored"].contains(kind)).collect();
+    // One process has no priority over another.
+    let without_name = ["discovery-fails", "etcd-restored", "priorities"];
+    let drawn = FaultKind::KINDS.iter().copied().filter(|kind| !without_name.contains(kind)).collect();
     assert_eq!(fitting(with), drawn, "those that name them get faults about them");
-    assert_eq!(FaultKind::KINDS.len() - seen.len(), 17);
+    assert_eq!(FaultKind::KINDS.len() - seen.len(), 18);
+}
+
+#[test]
+fn priorities_are_drawn_only_by_swarms_that_name_them_and_change_nothing_else_there() {
+    let named = |names: &[&str]| names.iter().map(|name| SwarmName::new(name).unwrap()).collect::<Vec<_>>();
+    let hostile = Swarm { weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
+    let usual = plans(&hostile, 20);
+    assert!(usual.iter().all(|plan| !kinds(plan).contains("priorities")));
+    let also = plans(&Swarm { also: named(&["priorities"]), ..hostile.clone() }, 20);
+    assert!(also.iter().filter(|plan| kinds(plan).contains("priorities")).count() >= 5);
+    for (with, without) in also.into_iter().zip(usual) {
+        let others: Vec<_> = with.fault.into_iter().filter(|fault| fault.kind.kind() != "priorities").collect();
+        assert_eq!(others, without.fault);
+    }
+    let only = plans(&Swarm { only: named(&["priorities"]), ..hostile.clone() }, 20);
+    assert!(only.iter().any(|plan| !plan.fault.is_empty()));
+    assert!(only.iter().all(|plan| kinds(plan).iter().all(|kind| *kind == "priorities")));
 }
 
 #[test]

@@ -117,6 +117,7 @@ impl Cluster {
             && !state.forbidden.iter().any(|rule| rule.clients.contains(client) && meets(&rule.kinds, kinds))
             && !state.unauthorized.iter().any(|(_, clients)| clients.contains(client))
             && !state.cache_lags.iter().any(|lag| lag.concerns(client, kinds))
+            && !state.rankings.rank(client, kinds)
             && !state.webhooks.iter().any(|hook| hook.concerns(kinds))
     }
 }

@@ -51,8 +51,8 @@ impl Drop for Guard<'_> {
 enum Sent {
     /// It is on its way; its answer is held up until then.
     Travels(Ticket, SimTime, Option<(u64, SimTime, Until)>),
-    /// It is held up on its way.
-    HeldUp(Ticket),
+    /// It is held up on its way or at its server; its answer is held up until then.
+    HeldUp(Ticket, Option<(u64, SimTime, Until)>),
     /// There is no exchange: this error comes at this time.
     Fails(SimTime, TransportError),
     /// It cannot leave: the caller waits until the obstacle is gone, and sends it then.
@@ -179,9 +179,15 @@ impl SimClient {
             }
             drop(state);
             self.hold_until(id, call, process, until, latest);
-            return if reset { Sent::Fails(now + after, TransportError::Reset) } else { Sent::HeldUp(id) };
+            return if reset { Sent::Fails(now + after, TransportError::Reset) } else { Sent::HeldUp(id, None) };
         }
+        let rank = state.rank(&request, now);
+        let kind = request.kind;
         let (id, at) = state.travels(&self.cluster, request, server, block, proposed, &times);
+        let latest = rank.map(|at_most| at + at_most);
+        if let (Some(latest), Some(exchange)) = (latest, state.exchanges.get_mut(id)) {
+            exchange.may_wait(latest);
+        }
         drop(state);
         if let Some((copy, at)) = copy {
             let cluster = self.cluster.clone();
@@ -191,7 +197,13 @@ impl SimClient {
             Some(Disturbance::AnswerLate(until)) => Some((call, now, until)),
             _ => None,
         };
-        Sent::Travels(id, at, answer_late)
+        match latest {
+            Some(latest) => {
+                self.hold_back_from(id, call, kind, process, at, latest);
+                Sent::HeldUp(id, answer_late)
+            }
+            None => Sent::Travels(id, at, answer_late),
+        }
     }
 
     /// Has a request that is held up executed in the end: its server may die before that, its caller need not live so long.
@@ -199,6 +211,19 @@ impl SimClient {
         let (cluster, since) = (self.cluster.clone(), self.cluster.rt.now());
         self.cluster.rt.spawn(server, async move {
             cluster.hold(call, since, until).await;
+            cluster.execute(id);
+        });
+        let cluster = self.cluster.clone();
+        self.cluster.rt.at(latest, move || cluster.execute(id));
+    }
+
+    /// Has a request that gets to its server at `at` executed when its turn comes, by priority: its server may die before that, its caller
+    /// need not live so long.
+    fn hold_back_from(&self, id: Ticket, call: u64, kind: KindId, server: ProcessId, at: SimTime, latest: SimTime) {
+        let (cluster, client) = (self.cluster.clone(), self.process);
+        self.cluster.rt.spawn(server, async move {
+            cluster.rt.sleep_until(at).await;
+            cluster.hold_back(call, client, kind, latest).await;
             cluster.execute(id);
         });
         let cluster = self.cluster.clone();
@@ -285,7 +310,7 @@ impl SimClient {
         let (id, at, answer_late) = loop {
             match self.send_once(&mut request, server, std::mem::take(&mut first)) {
                 Sent::Travels(id, at, answer_late) => break (id, Some(at), answer_late),
-                Sent::HeldUp(id) => break (id, None, None),
+                Sent::HeldUp(id, answer_late) => break (id, None, answer_late),
                 Sent::Fails(at, error) => {
                     rt.sleep_until(at.min(deadline)).await;
                     return if deadline < at { gave_up() } else { Err(error.into()) };

@@ -65,6 +65,15 @@ pub(crate) struct Exchange {
     pub hung_up: bool,
 }
 
+impl Exchange {
+    /// It may be held back at its server, until `latest` at most.
+    pub(super) fn may_wait(&mut self, latest: SimTime) {
+        self.at = latest;
+        // Nothing of it is at etcd before its turn comes.
+        self.proposed = self.proposed.max(latest);
+    }
+}
+
 /// A reply that leaves its server.
 pub struct Reply {
     pub result: Result<ApiReply, ApiError>,
@@ -175,11 +184,14 @@ impl State {
         if !matches!(self.exchanges.get_mut(ticket)?.phase, Phase::Done { .. }) {
             return None;
         }
-        let Exchange { client, server, answer, due, phase, .. } = self.exchanges.remove(ticket)?;
+        let Exchange { client, kind, server, answer, due, phase, .. } = self.exchanges.remove(ticket)?;
         let Phase::Done { result, at } = phase else { unreachable!("just checked") };
         let from = self.servers[server].process;
         let left = (at + answer + self.answer_of(server, &result)).max(due);
-        Some(Reply { result, at: left, fate: self.net.send(from, client, left).0 })
+        let fate = self.net.send(from, client, left).0;
+        let way = if let Fate::Deliver { after, .. } = fate { after } else { Duration::ZERO };
+        self.rankings.answered(client, kind, left + way);
+        Some(Reply { result, at: left, fate })
     }
 
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.
@@ -188,6 +200,7 @@ impl State {
         if matches!(exchange.phase, Phase::Done { .. }) {
             return;
         }
+        self.rankings.answered(exchange.client, exchange.kind, at);
         if exchange.abandoned {
             self.exchanges.remove(ticket);
             return;

@@ -23,6 +23,7 @@ mod exchange;
 mod filter;
 mod load;
 mod lost_events;
+mod priority;
 mod read;
 mod request;
 mod request_point;
@@ -76,6 +77,7 @@ pub use connection::Reconnect;
 pub use etcd::EtcdOutage;
 pub use eviction::{DISRUPTION_TARGET, EVICTED_BY_API};
 pub use lost_events::CACHE_COMPARED_AFTER;
+pub use priority::Priorities;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
 pub use transport::{KEEPALIVE, Transport};
@@ -258,6 +260,7 @@ pub struct State {
     pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
     pub(crate) write_points: Vec<WritePoint>,
     pub(crate) request_points: request_point::RequestPoints,
+    pub(crate) rankings: priority::Rankings,
     pub(crate) change_points: change_point::ChangePoints,
     pub(crate) cache_lags: Vec<control::CacheLag>,
     pub(crate) obstructions: clear::Obstructions,
@@ -308,6 +311,7 @@ impl Cluster {
             uid_ends: BTreeMap::new(),
             write_points: Vec::new(),
             request_points: request_point::RequestPoints::default(),
+            rankings: priority::Rankings::default(),
             change_points: change_point::ChangePoints::default(),
             cache_lags: Vec::new(),
             obstructions: clear::Obstructions::default(),

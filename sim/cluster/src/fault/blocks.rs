@@ -40,6 +40,13 @@ pub enum Blocks {
         /// The processes whose writes are executed late or again.
         clients: Target,
     },
+    /// Requests, which their servers may execute later than they get there.
+    LateRequests {
+        /// The processes whose requests may wait.
+        clients: Target,
+        /// The plural of the type that they are about, or `*`.
+        resource: String,
+    },
     /// Changes on their way into the watch caches of API servers.
     ServerCaches {
         /// The API servers whose watch caches are behind.
@@ -87,7 +94,9 @@ impl Blocks {
     pub(super) fn obstruction(&self, cluster: &Arc<Cluster>) -> Option<Obstruction> {
         let of = |clients: Side, kinds: Option<KindId>| Obstruction { clients, kinds: kinds.into_iter().collect() };
         match self {
-            Blocks::Requests { clients, resource, .. } => Some(of(clients.side(&cluster.rt), resource_kind(cluster, resource)?)),
+            Blocks::Requests { clients, resource, .. } | Blocks::LateRequests { clients, resource } => {
+                Some(of(clients.side(&cluster.rt), resource_kind(cluster, resource)?))
+            }
             Blocks::LateWrites { clients } => Some(of(clients.side(&cluster.rt), None)),
             Blocks::ClientCaches { clients, resource } => {
                 Some(of(Side::Only(clients.processes(&cluster.rt)), resource_kind(cluster, resource)?))

@@ -194,7 +194,7 @@ impl Invalid {
     }
 
     /// The value of the parameter `key` is `wrong`.
-    fn value(key: &'static str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
+    pub(super) fn value(key: &'static str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { at: At::Key(key), wrong: wrong.into(), right: right.into() }
     }
 

@@ -48,9 +48,14 @@ impl Target {
         list.split(',').map(str::trim).find(|pattern| !pattern.is_empty() && !names.iter().any(|name| glob::matches(pattern, name)))
     }
 
+    /// The names and patterns of the list.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &str> {
+        self.0.split(',').map(str::trim)
+    }
+
     /// Whether `name` is meant.
     pub fn matches(&self, name: &str) -> bool {
-        self.0.split(',').any(|pattern| glob::matches(pattern.trim(), name))
+        self.patterns().any(|pattern| glob::matches(pattern, name))
     }
 
     /// Targets of one name each that mean less, of `names`.
@@ -74,6 +79,16 @@ impl Target {
     /// The processes that are meant, of those there are now.
     pub(super) fn processes(&self, rt: &Rt) -> Vec<ProcessId> {
         rt.processes().into_iter().filter(|&process| self.means(rt, process)).collect()
+    }
+
+    /// The processes that are meant, of those there are now, in the order in which they are named.
+    pub(super) fn in_order(&self, rt: &Rt) -> Vec<ProcessId> {
+        let mut order = Vec::new();
+        for pattern in self.patterns() {
+            let meant = Self::from_text(pattern).processes(rt);
+            order.extend(meant.into_iter().filter(|process| !order.contains(process)).collect::<Vec<_>>());
+        }
+        order
     }
 
     /// The hosts that are meant, of those there are now.

@@ -72,6 +72,12 @@ impl<'a> Targeting<'a> {
         one(&self.targets.processes)
     }
 
+    /// All of the processes, if there are several.
+    pub fn processes(&self) -> Option<Choice<Target>> {
+        let all = &self.targets.processes;
+        (all.len() > 1).then(|| Choice::Is(Target::from_text(&all.join(","))))
+    }
+
     /// One of their hosts.
     pub fn host(&self) -> Option<Choice<Target>> {
         one(&self.targets.hosts)

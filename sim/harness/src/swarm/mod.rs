@@ -41,6 +41,9 @@ pub struct Swarm {
     /// Kinds and patterns that are never drawn, those named in `only` included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<SwarmName>,
+    /// Kinds besides those that every swarm draws: those that are drawn only where they are named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<SwarmName>,
     /// No fault that lasts is shorter: what flaps faster than anybody notices is no fault.
     pub shortest: Span,
     /// No fault that lasts is longer; not below `shortest`.
@@ -58,6 +61,7 @@ impl Default for Swarm {
             weather: Weather::default(),
             only: Vec::new(),
             without: Vec::new(),
+            also: Vec::new(),
             shortest: Span::millis(500),
             longest: Span::secs(60),
             gap: Span::secs(5),
@@ -161,6 +165,10 @@ impl<'a> AtChanges<'a> {
     }
 }
 
+/// Kinds that a swarm draws only if it names them: nothing goes wrong by them that does not go wrong anyway, they only make other orders of
+/// events likely. Where no two processes contend, they cost time.
+const ONLY_IF_NAMED: [&str; 1] = ["priorities"];
+
 /// What a swarm knows of the run for which it draws.
 pub struct Setting<'a> {
     /// The seed of the run.
@@ -199,7 +207,8 @@ impl Swarm {
     /// Whether a kind or pattern may be drawn.
     pub fn wants(&self, name: &str) -> bool {
         let among = |names: &[SwarmName]| names.iter().any(|known| known.as_str() == name);
-        (self.only.is_empty() || among(&self.only)) && !among(&self.without)
+        let by_default = self.only.is_empty() && !ONLY_IF_NAMED.contains(&name);
+        (by_default || among(&self.only) || among(&self.also)) && !among(&self.without)
     }
 
     /// The faults of a run, in no order.

@@ -5,6 +5,7 @@ mod clocks;
 mod etcd;
 mod links;
 mod nodes;
+mod priorities;
 mod processes;
 mod request_fault;
 mod runs;

@@ -28,6 +28,7 @@ mod links;
 mod node_deleted;
 mod node_out_of_service;
 mod pause;
+mod priorities;
 mod reconnect;
 mod request_fault;
 mod requests;
@@ -191,6 +192,7 @@ faults! {
     "pause" => pause::Pause,
     "host-down" => host_down::HostDown,
     "leader-flaps" => leader_flaps::LeaderFlaps,
+    "priorities" => priorities::Priorities,
     // Nodes.
     "sandbox-lost" => sandbox_lost::SandboxLost,
     "cni-del-lost" => cni::CniDelLost,

@@ -50,6 +50,7 @@ impl Reach {
             | Blocks::Leader
             | Blocks::Requests { .. }
             | Blocks::LateWrites { .. }
+            | Blocks::LateRequests { .. }
             | Blocks::ServerCaches { .. }
             | Blocks::ClientCaches { .. }
             | Blocks::Servers(_)

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# What priorities are worth: after how many seeds a sweep notices mutations with them, and without them in the same scenario.
+#
+#   ci/priorities.sh SEEDS RANGES < PAIRS     e.g. printf 'counter-priorities counter-decides-once\n' | ci/priorities.sh 200 5
+#
+# For each line `SCENARIO MUTATION`, where SCENARIO is the name of a scenario or variant: RANGES disjoint ranges of SEEDS seeds each, as the scenario is,
+# and without its faults of the kind `priorities`. Prints a row for each pair in Markdown: the median of the first seeds that fail, counted from 1, and
+# how many of all seeds do. Needs jq.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seeds=$1 ranges=$2
+sim=${IPAM_SIM:-target/release/ipam-sim}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# The scenario without priorities: tables are set apart by empty lines.
+without() {
+    awk 'BEGIN { RS = ""; ORS = "\n\n" } !/kind = "priorities"/ { gsub(/also = \["priorities"\]/, "also = []"); print }' "$1"
+}
+
+# The first seed that fails in each range, from 1 on, or nothing, and how many fail.
+sweep() {
+    local file=$1 name=$2 mutation=$3 range
+    for ((range = 0; range < ranges; range++)); do
+        "$sim" run "$file" --variant "$name" --mutation "$mutation" --from $((range * 100000)) --seeds "$seeds" --no-shrink --out "$out/plans" --force \
+            --format json >"$out/result.json" 2>"$out/error" || [ $? -le 3 ]
+        jq -r --argjson from $((range * 100000)) '.scenarios[0] | "\([.claims[]?.seed_ranges[0].first - $from + 1] | min // "") \(.violated)"' \
+            "$out/result.json"
+    done
+}
+
+# The median of the first column, of which nothing counts as more than all, and the sum of the second one.
+judge() {
+    awk -v seeds="$seeds" 'NF == 1 { $2 = $1; $1 = seeds + 1 } { print }' | sort -n |
+        awk -v seeds="$seeds" '{ first[NR] = $1; sum += $2 } END { m = first[int((NR + 1) / 2)]; print (m > seeds ? "> " seeds : m) " | " sum }'
+}
+
+echo "| mutation | scenario | uniform: median | seeds of $((seeds * ranges)) | priorities: median | seeds of $((seeds * ranges)) |"
+echo "|---|---|---|---|---|---|"
+while read -r name mutation; do
+    file=$(grep -l "^name = \"$name\"" scenarios/*/*.toml)
+    without "$file" >"$out/uniform.toml"
+    echo "| \`$mutation\` | $name | $(sweep "$out/uniform.toml" "$name" "$mutation" | judge) | $(sweep "$file" "$name" "$mutation" | judge) |"
+done

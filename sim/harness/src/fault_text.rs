@@ -8,6 +8,7 @@ pub(crate) fn text(fault: &Fault) -> String {
     match &fault.kind {
         FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
         FaultKind::RequestFault(hit) => format!("{} {}", name(fault), hit.nth),
+        FaultKind::ChangeLate(late) => format!("{} {}", name(fault), late.nth),
         _ if !fault.common.when.is_empty() => format!("{} at {}", name(fault), ObjectChange::text_of(&fault.common.when)),
         _ => format!("{} at {}", name(fault), fault.common.at),
     }

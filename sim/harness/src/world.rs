@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::{Digest, Seconds, human};
 use k8s_openapi::api::core::v1::Namespace;
-use kube_sim::cluster::{Cluster, ClusterConfig, SentRequest};
+use kube_sim::cluster::{Cluster, ClusterConfig, Logged};
 use kube_sim::fault::Faults;
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::Obj;
@@ -72,7 +72,7 @@ pub struct Outcome {
     /// How many writes each process sent, by its name.
     pub writes: Vec<(Arc<str>, u32)>,
     /// Every request in the order in which they were sent, with the name of its process, if wanted.
-    pub requests: Vec<(Arc<str>, SentRequest)>,
+    pub requests: Vec<(Arc<str>, Logged)>,
     /// How often each thing happened.
     pub counts: ApiCounts,
     /// What the metrics of its system found.
@@ -270,7 +270,7 @@ impl<'a> World<'a> {
         self.faults.settle();
         let writes = self.cluster.writes();
         let requests = self.cluster.take_requests().unwrap_or_default().into_iter();
-        let requests = requests.map(|request| (self.rt.process_name(request.client), request)).collect();
+        let requests = requests.map(|logged| (self.rt.process_name(logged.client()), logged)).collect();
         let waits = self.cluster.take_waits();
         let spin = self.cluster.recorder(|recorder| recorder.spent());
         let spent = spin.map(|spin| self.spent(&spin, self.max_events));

@@ -10,6 +10,7 @@ mod exports;
 mod gate;
 mod hunt;
 mod input;
+mod placements;
 mod refusals;
 mod replays;
 mod shrinking;

@@ -139,7 +139,17 @@ impl SimClient {
             state.recorder.observe_of(Part::of(*call), now, event);
         }
         if first && let Some(request) = request {
-            state.count_request(request, now);
+            state.count_request(&self.cluster, request, now);
+            match state.begins_when_sent(request.call) {
+                // The request itself finds its way cut.
+                Some((fault, true)) => {
+                    drop(state);
+                    self.cluster.fire(fault, self.process);
+                    state = self.cluster.lock();
+                }
+                Some((fault, false)) => self.cluster.fire_soon(fault, self.process),
+                None => {}
+            }
         }
         let (after, again, block) = match self.transmit(&mut state, server) {
             Err(obstacle) => return Sent::Waits(obstacle),
@@ -153,6 +163,10 @@ impl SimClient {
         let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
         let befalls = state.struck(request.call, now, |disturbance| match disturbance {
             Disturbance::Lost(_) | Disturbance::Late { .. } | Disturbance::AnswerLate(_) => Some(disturbance),
+            // Whoever stops as it sends it has sent it when it goes on.
+            Disturbance::Pause { after: false, lasts } => {
+                Some(Disturbance::Late { until: Until { at_most: lasts, writes: 0 }, reset: false })
+            }
             _ => None,
         });
         if let Some(Disturbance::Lost(silence)) = befalls {

@@ -256,8 +256,8 @@ impl Cluster {
             state.complete(ticket, Err(TransportError::Reset.into()), now);
             return Some(state);
         }
-        let (write, own) = (state.write_points_at(&request), state.crash_at(request.call));
-        let (before, after) = (write.0.or(own.0), write.1.or(own.1));
+        let (write, own) = (state.write_points_at(&request), state.begins_at_execution(request.call));
+        let (before, after) = (write.0.or(own.crash_before), write.1.or(own.after));
         if let Some(fault) = before {
             // The client dies on the way to this write: nobody executes it.
             state.exchanges.remove(ticket);
@@ -272,8 +272,16 @@ impl Cluster {
             Served::Now(result) => {
                 let result = state.unless_crashed(server, result);
                 state.finish(self, server, ticket, result, now);
-                if let Some(fault) = after {
-                    self.fire_soon(fault, client);
+                match after {
+                    // The answer has not left yet.
+                    Some(fault) if own.stops_answer => {
+                        drop(state);
+                        self.crash_pending_servers();
+                        self.fire(fault, client);
+                        return None;
+                    }
+                    Some(fault) => self.fire_soon(fault, client),
+                    None => {}
                 }
                 if state.pending_server_crashes.is_empty() {
                     return Some(state);
@@ -304,7 +312,7 @@ impl Cluster {
     }
 
     /// Tells the plan's triggers.
-    fn fire(&self, fault: u32, client: ProcessId) {
+    pub(super) fn fire(&self, fault: u32, client: ProcessId) {
         let hook = self.on_fault.lock().clone();
         if let Some(hook) = hook {
             hook(fault, client);

@@ -21,6 +21,7 @@ mod etcd;
 mod eviction;
 mod exchange;
 mod filter;
+mod held_change;
 mod load;
 mod lost_events;
 mod priority;
@@ -76,10 +77,11 @@ pub use client::SimClient;
 pub use connection::Reconnect;
 pub use etcd::EtcdOutage;
 pub use eviction::{DISRUPTION_TARGET, EVICTED_BY_API};
+pub use held_change::ChangeHold;
 pub use lost_events::CACHE_COMPARED_AFTER;
 pub use priority::Priorities;
 pub use request::{ApiReply, ApiRequest, Op};
-pub use request_point::{Disturbance, RequestPoint, SentRequest, Until};
+pub use request_point::{Disturbance, Logged, RequestPoint, SentChange, SentRequest, Until};
 pub use transport::{KEEPALIVE, Transport};
 pub use watch_stream::{AnyWatch, SimWatch};
 
@@ -261,6 +263,7 @@ pub struct State {
     pub(crate) write_points: Vec<WritePoint>,
     pub(crate) request_points: request_point::RequestPoints,
     pub(crate) rankings: priority::Rankings,
+    pub(crate) held_changes: held_change::HeldChanges,
     pub(crate) change_points: change_point::ChangePoints,
     pub(crate) cache_lags: Vec<control::CacheLag>,
     pub(crate) obstructions: clear::Obstructions,
@@ -312,6 +315,7 @@ impl Cluster {
             write_points: Vec::new(),
             request_points: request_point::RequestPoints::default(),
             rankings: priority::Rankings::default(),
+            held_changes: held_change::HeldChanges::default(),
             change_points: change_point::ChangePoints::default(),
             cache_lags: Vec::new(),
             obstructions: clear::Obstructions::default(),

@@ -10,6 +10,7 @@
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kube_machinery::api::Verb;
 use kube_machinery::{FxHashMap, ObjectKey};
 use sim_config::time::SimTime;
@@ -18,6 +19,7 @@ use super::request::{ApiRequest, Op};
 use super::server::InjectedFault;
 use super::{Cluster, State};
 use crate::kinds::KindId;
+use crate::object::Obj;
 use crate::rt::ProcessId;
 use crate::trace::record::Part;
 use crate::trace::{EventKind, FaultChange};
@@ -49,6 +51,21 @@ pub enum Disturbance {
         /// After it instead of before it.
         after: bool,
     },
+    /// The caller stands still from the moment at which it sends it, or from its execution on. What a process sends as it stops gets to its
+    /// server when it goes on.
+    Pause {
+        /// From its execution on.
+        after: bool,
+        /// How long it stands still.
+        lasts: Duration,
+    },
+    /// The caller is cut off from all others before it sends it, or right after its execution, so that no answer gets back.
+    Cut {
+        /// After its execution.
+        after: bool,
+    },
+    /// Something befalls the caller as it sends it; the request is as any other.
+    Beside,
 }
 
 /// How long something is held up.
@@ -92,8 +109,58 @@ pub struct SentRequest {
     pub from_cache: bool,
     /// How often others wrote the same object after it was sent.
     pub later_writes: u32,
+    /// Whether its process holds a lease when it sends it.
+    pub leads: bool,
     /// Whether a fault that waited for it struck it.
     pub struck: bool,
+}
+
+/// A change that was sent to a watch, of a log that somebody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentChange {
+    /// The process whose watch it is.
+    pub client: ProcessId,
+    /// Which of the changes that are sent to its watches it is, counting from 1.
+    pub nth: u32,
+    /// The time at which the server had it to send.
+    pub at: SimTime,
+    /// Whether a fault that waited for it struck it.
+    pub struck: bool,
+}
+
+/// What a client sends, or is sent, in the order in which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Logged {
+    /// A request.
+    Request(SentRequest),
+    /// A change of an object.
+    Change(SentChange),
+}
+
+impl Logged {
+    /// The process that sends it, or is sent it.
+    pub fn client(&self) -> ProcessId {
+        match self {
+            Logged::Request(request) => request.client,
+            Logged::Change(change) => change.client,
+        }
+    }
+
+    /// The time at which it was sent.
+    pub fn at(&self) -> SimTime {
+        match self {
+            Logged::Request(request) => request.at,
+            Logged::Change(change) => change.at,
+        }
+    }
+
+    /// Whether a fault that waited for it struck it.
+    pub fn is_struck(&self) -> bool {
+        match self {
+            Logged::Request(request) => request.struck,
+            Logged::Change(change) => change.struck,
+        }
+    }
 }
 
 /// An object, or all of a type.
@@ -125,9 +192,21 @@ struct HeldUp {
 }
 
 /// What a log has.
-enum Logged {
+enum Row {
     Sent(SentRequest, Object),
+    Change(SentChange),
     Written(ProcessId, KindId, ObjectKey),
+}
+
+/// The faults that begin at a request when it is executed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AtExecution {
+    /// The caller crashes before it.
+    pub crash_before: Option<u32>,
+    /// It begins once the request was executed.
+    pub after: Option<u32>,
+    /// What begins then keeps the answer from leaving.
+    pub stops_answer: bool,
 }
 
 /// The faults that wait for requests, and the requests that they struck.
@@ -144,9 +223,11 @@ pub(crate) struct RequestPoints {
 /// Every request and every write, in their order.
 #[derive(Default)]
 struct Log {
-    rows: Vec<Logged>,
+    rows: Vec<Row>,
     /// How many requests each client has sent.
     sent: FxHashMap<ProcessId, u32>,
+    /// How many changes each client has been sent.
+    changes: FxHashMap<ProcessId, u32>,
 }
 
 impl RequestPoints {
@@ -160,12 +241,27 @@ impl RequestPoints {
         self.struck.iter().find(|(struck, ..)| *struck == call).map(|&(_, fault, disturbance)| (fault, disturbance))
     }
 
+    /// Whether a log is kept.
+    pub(super) fn is_kept(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// A change is sent to a watch of `client`.
+    pub(super) fn log_change(&mut self, client: ProcessId, at: SimTime, struck: bool) {
+        if let Some(Log { rows, changes, .. }) = &mut self.log {
+            let nth = changes.entry(client).or_insert(0);
+            *nth += 1;
+            rows.push(Row::Change(SentChange { client, nth: *nth, at, struck }));
+        }
+    }
+
     /// Whether some request was struck.
     pub(crate) fn has_struck(&self) -> bool {
         !self.struck.is_empty()
     }
 
-    fn count(&mut self, client: ProcessId, verb: Verb, object: Object, call: u64, from_cache: bool, at: SimTime) {
+    fn count(&mut self, request: SentRequest, object: Object, call: u64) {
+        let SentRequest { client, verb, .. } = request;
         let matches = |point: &RequestPoint| {
             point.client == client
                 && (point.verbs.is_empty() || point.verbs.contains(&verb))
@@ -178,17 +274,17 @@ impl RequestPoints {
             }
         }
         let struck = self.disturbance(call).is_some();
-        if let Some(Log { rows, sent }) = &mut self.log {
+        if let Some(Log { rows, sent, .. }) = &mut self.log {
             let nth = sent.entry(client).or_insert(0);
             *nth += 1;
-            rows.push(Logged::Sent(SentRequest { client, nth: *nth, at, verb, from_cache, later_writes: 0, struck }, object));
+            rows.push(Row::Sent(SentRequest { nth: *nth, struck, ..request }, object));
         }
     }
 
     /// Somebody wrote an object.
     pub(crate) fn written(&mut self, client: ProcessId, kind: KindId, key: &ObjectKey) {
         if let Some(log) = &mut self.log {
-            log.rows.push(Logged::Written(client, kind, key.clone()));
+            log.rows.push(Row::Written(client, kind, key.clone()));
         }
         for held in self.held_up.iter_mut().filter(|held| held.client != client && is_about(&held.object, kind, key)) {
             held.writes = held.writes.saturating_sub(1);
@@ -203,23 +299,48 @@ impl RequestPoints {
 
 impl State {
     /// Counts a request that is sent for the first time. A fault that waited for it strikes it.
-    pub(super) fn count_request(&mut self, request: &ApiRequest, now: SimTime) {
+    pub(super) fn count_request(&mut self, cluster: &Cluster, request: &ApiRequest, now: SimTime) {
+        if request.op.verb().is_write() {
+            self.let_go_at_write(cluster, request.client, now);
+        }
         if !self.request_points.listens() {
             return;
         }
+        let leads = self.request_points.is_kept() && self.holds_a_lease(cluster, request.client);
         let ApiRequest { client, kind, ref op, call, .. } = *request;
         let version = match op {
             Op::Get { resource_version, .. } => resource_version.as_deref(),
             Op::List { options, .. } => options.resource_version.as_deref(),
             _ => None,
         };
-        self.request_points.count(client, op.verb(), object_of(kind, op), call, version == Some("0"), now);
+        let (verb, from_cache) = (op.verb(), version == Some("0"));
+        let sent = SentRequest { client, nth: 0, at: now, verb, from_cache, later_writes: 0, leads, struck: false };
+        self.request_points.count(sent, object_of(kind, op), call);
+    }
+
+    /// Whether a process holds a lease by its own name, other than that of a node.
+    fn holds_a_lease(&self, cluster: &Cluster, process: ProcessId) -> bool {
+        let name = cluster.rt.process_name(process);
+        self.leases_of(cluster, &name).next().is_some()
+    }
+
+    /// The leases that are held by whoever calls itself so, other than those of nodes.
+    pub(crate) fn leases_of(&self, cluster: &Cluster, holder: &str) -> impl Iterator<Item = &ObjectKey> {
+        let table = self.store.table(cluster.registry.id::<Lease>());
+        let of = move |object: &Obj| {
+            let lease: Option<&Lease> = object.as_any().downcast_ref();
+            lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref()) == Some(holder)
+        };
+        let all = table.range(std::ops::Bound::Unbounded);
+        all.filter(move |(key, object)| key.namespace() != Some("kube-node-lease") && of(object)).map(|(key, _)| key)
     }
 
     /// The same for the request that opens a watch.
     pub(super) fn count_watch(&mut self, client: ProcessId, kind: KindId, call: u64, now: SimTime) {
         if self.request_points.listens() {
-            self.request_points.count(client, Verb::Watch, (kind, None), call, false, now);
+            let sent =
+                SentRequest { client, nth: 0, at: now, verb: Verb::Watch, from_cache: false, later_writes: 0, leads: false, struck: false };
+            self.request_points.count(sent, (kind, None), call);
         }
     }
 
@@ -240,15 +361,32 @@ impl State {
         self.request_points.disturbance(call).map(|(_, disturbance)| disturbance)
     }
 
-    /// The fault that has the caller crash before or after the execution of a call.
-    pub(super) fn crash_at(&self, call: u64) -> (Option<u32>, Option<u32>) {
+    /// The faults that begin when a call is executed.
+    pub(super) fn begins_at_execution(&self, call: u64) -> AtExecution {
         if self.request_points.struck.is_empty() {
-            return (None, None);
+            return AtExecution::default();
         }
         match self.request_points.disturbance(call) {
-            Some((fault, Disturbance::Crash { after: false })) => (Some(fault), None),
-            Some((fault, Disturbance::Crash { after: true })) => (None, Some(fault)),
-            _ => (None, None),
+            Some((fault, Disturbance::Crash { after: false })) => AtExecution { crash_before: Some(fault), ..AtExecution::default() },
+            Some((fault, Disturbance::Crash { after: true } | Disturbance::Pause { after: true, .. })) => {
+                AtExecution { after: Some(fault), ..AtExecution::default() }
+            }
+            Some((fault, Disturbance::Cut { after: true })) => {
+                AtExecution { after: Some(fault), stops_answer: true, ..AtExecution::default() }
+            }
+            _ => AtExecution::default(),
+        }
+    }
+
+    /// The fault that begins when a call is sent, and whether it does before the request finds its way.
+    pub(super) fn begins_when_sent(&self, call: u64) -> Option<(u32, bool)> {
+        if self.request_points.struck.is_empty() {
+            return None;
+        }
+        match self.request_points.disturbance(call)? {
+            (fault, Disturbance::Cut { after: false }) => Some((fault, true)),
+            (fault, Disturbance::Pause { after: false, .. } | Disturbance::Beside) => Some((fault, false)),
+            _ => None,
         }
     }
 
@@ -270,7 +408,9 @@ impl Cluster {
 
     /// Nothing waits for a request any more. What was struck stays so.
     pub fn clear_request_points(&self) {
-        self.lock().request_points.waiting.clear();
+        let mut state = self.lock();
+        state.request_points.waiting.clear();
+        state.held_changes.stop_waiting();
     }
 
     /// Keeps a log of every request from now on.
@@ -278,18 +418,21 @@ impl Cluster {
         self.lock().request_points.log.get_or_insert_default();
     }
 
-    /// Every request in the order in which they were sent, if they were kept.
-    pub fn take_requests(&self) -> Option<Vec<SentRequest>> {
+    /// Every request and every change for a watch in the order in which they were sent, if they were kept.
+    pub fn take_requests(&self) -> Option<Vec<Logged>> {
         let log = self.lock().request_points.log.take()?.rows;
         let later = |position: usize, client: ProcessId, object: &Object| {
             let others = log[position..]
                 .iter()
-                .filter(|logged| matches!(logged, Logged::Written(writer, kind, key) if *writer != client && is_about(object, *kind, key)));
+                .filter(|row| matches!(row, Row::Written(writer, kind, key) if *writer != client && is_about(object, *kind, key)));
             others.count() as u32
         };
-        let sent = log.iter().enumerate().filter_map(|(position, logged)| match logged {
-            Logged::Sent(sent, object) => Some(SentRequest { later_writes: later(position, sent.client, object), ..sent.clone() }),
-            Logged::Written(..) => None,
+        let sent = log.iter().enumerate().filter_map(|(position, row)| match row {
+            Row::Sent(sent, object) => {
+                Some(Logged::Request(SentRequest { later_writes: later(position, sent.client, object), ..sent.clone() }))
+            }
+            Row::Change(change) => Some(Logged::Change(change.clone())),
+            Row::Written(..) => None,
         });
         Some(sent.collect())
     }

@@ -65,7 +65,9 @@ impl State {
     pub fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
         let buffer = self.knobs.watch_buffer as usize;
         let State { servers, store, net, watchers, deferred, samplers, degraded_samplers, etcd, recorder, size, .. } = self;
+        let (request_points, held_changes) = (&mut self.request_points, &mut self.held_changes);
         let weighs = size.is_some_and(|size| size.weighs());
+        let counts = request_points.is_kept() || held_changes.listens();
         let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, ref mut load, .. } = servers[server];
         let cache = &mut caches[usize::from(kind.0)];
         if !up || paused || etcd_cut || cache.frozen || cache.lost {
@@ -108,6 +110,9 @@ impl State {
                     load.events += 1;
                     if weighs {
                         load.event_bytes += change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| size_of(def, object));
+                    }
+                    if counts {
+                        watcher.count_change(rt, id, request_points, held_changes, recorder, now);
                     }
                     watcher.push(rt, net, process, samplers, buffer, due, element, now);
                     deferred.expect(watcher.client, watcher.last_deferred());
@@ -193,6 +198,7 @@ impl State {
             lag: super::control::lag_of(&self.cache_lags, client, kind),
             start: 0,
             stalled: false,
+            held_until: None,
             cut_off: None,
             transport: self.connections.get(&client).map_or_else(Transport::default, |connection| connection.transport()),
             life: lifetime,
@@ -209,7 +215,9 @@ impl State {
         let oldest = self.oldest_start(server, kind, now);
         // The initial state is sent as fast as the client reads: it does not count against the buffer.
         let buffer = usize::MAX;
-        let State { servers, store, net, samplers, .. } = &mut *self;
+        let id = self.watchers.vacant_key();
+        let State { servers, store, net, samplers, request_points, held_changes, recorder, .. } = &mut *self;
+        let counts = request_points.is_kept() || held_changes.listens();
         let cache = &mut servers[server].caches[usize::from(kind.0)];
         let visible = cache.visible(now);
         let table = store.table(kind);
@@ -263,6 +271,9 @@ impl State {
                     if in_namespace(&change.key, watcher.namespace.as_ref())
                         && let Some(element) = convert(def, &watcher.selector, change, number)
                     {
+                        if counts {
+                            watcher.count_change(rt, id, request_points, held_changes, recorder, now);
+                        }
                         watcher.push(rt, net, process, samplers, buffer, due, Arc::new(element), now);
                     }
                 }
@@ -308,6 +319,10 @@ impl State {
         if now >= dead_at && watcher.end.is_none_or(|(at, _)| at > dead_at) {
             watcher.end = watcher.dies(dead_at);
         }
+        if let Some(until) = watcher.held_until.filter(|&until| until <= now) {
+            watcher.let_go(rt, net, server.process, samplers, until, now);
+            deferred.expect(watcher.client, until);
+        }
         if watcher.end.is_none() && now >= watcher.expires {
             watcher.finish(net, rt, server.process, End::Clean, watcher.expires);
         }
@@ -352,6 +367,7 @@ impl State {
                 wake = wake.min(watcher.next_bookmark);
             }
             wake = wake.min(watcher.dead_at());
+            wake = wake.min(watcher.held_until.unwrap_or(SimTime::NEVER));
         }
         if !watcher.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             watcher.waker = Some(waker.clone());

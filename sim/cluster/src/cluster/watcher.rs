@@ -11,6 +11,8 @@ use sim_config::time::SimTime;
 
 use super::connection::{CutOff, Obstacle};
 use super::deferred::Deferral;
+use super::held_change::HeldChanges;
+use super::request_point::RequestPoints;
 use super::server::{ApiServer, Samplers};
 use super::store::Revision;
 use super::transport::Transport;
@@ -20,6 +22,7 @@ use crate::net::Network;
 use crate::rt::{ProcessId, Rt};
 use crate::selector::Selector;
 use crate::trace::WatchKind;
+use crate::trace::recorder::Recorder;
 
 /// About how often a quiet stream gets a bookmark (K §2.3).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -54,6 +57,8 @@ pub(crate) struct Watcher {
     pub(super) start: Revision,
     /// Whether elements cannot get through: the link is cut or held, or the server stands still.
     pub(super) stalled: bool,
+    /// The front of the queue is held up by a fault, at the latest until then.
+    pub(super) held_until: Option<SimTime>,
     /// What a cut has stopped.
     pub(super) cut_off: Option<CutOff>,
     /// What finds out that the connection is dead.
@@ -99,6 +104,10 @@ impl Watcher {
             self.finish(net, rt, server, End::Clean, now);
             return;
         }
+        if self.held_until.is_some() {
+            self.queue.push_back((SimTime::NEVER, element));
+            return;
+        }
         let (fate, block) = net.send(server, self.client, now);
         let due = match Obstacle::passes(fate) {
             Ok((delay, _)) if !self.stalled => (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due),
@@ -117,6 +126,51 @@ impl Watcher {
         let wakes = if self.deferral.is_some() { is_cut || !self.is_deferred() } else { self.queue.len() == 1 };
         if wakes {
             self.arm(rt, if is_cut { self.dead_at() } else { due });
+        }
+    }
+
+    /// Counts a change that is about to be sent, which a fault may hold up. `id`: the number of this stream.
+    pub(super) fn count_change(
+        &mut self,
+        rt: &Rt,
+        id: usize,
+        log: &mut RequestPoints,
+        faults: &mut HeldChanges,
+        recorder: &mut Recorder,
+        now: SimTime,
+    ) {
+        if self.end.is_some() {
+            return;
+        }
+        let until = faults.count(recorder, (id, self.serial), self.client, self.kind, now);
+        log.log_change(self.client, now, until.is_some());
+        if let Some(until) = until {
+            self.hold_back(rt, until);
+        }
+    }
+
+    /// From now on nothing arrives, until it is let go or at the latest at `until`. A stream that ends before takes it along: its client
+    /// reads what it missed on the next one.
+    fn hold_back(&mut self, rt: &Rt, until: SimTime) {
+        self.held_until = self.held_until.max(Some(until));
+        self.arm(rt, until);
+    }
+
+    /// What was held up by a fault leaves the server at `ready`, unless something else stops it.
+    pub(super) fn let_go(&mut self, rt: &Rt, net: &mut Network, server: ProcessId, samplers: &Samplers, ready: SimTime, now: SimTime) {
+        if self.held_until.take().is_none() || self.stalled {
+            return;
+        }
+        for (due, element) in std::mem::take(&mut self.queue) {
+            if due == SimTime::NEVER {
+                // It was accepted before, so the buffer does not count.
+                self.push(rt, net, server, samplers, usize::MAX, ready, element, now);
+            } else {
+                self.queue.push_back((due, element));
+            }
+        }
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
         }
     }
 

@@ -43,9 +43,13 @@ pub struct SweepOptions {
     /// Instead of seeds: every placement of up to so many disturbances at the requests of the plan of one seed, unless [`Seeds::count`]
     /// says more. A shard has a part of the placements.
     pub exhaustive: Option<u32>,
+    /// With [`exhaustive`](Self::exhaustive) and [`tables`](Self::tables): go on from the placements that an earlier sweep, which was cut
+    /// off, has tried.
+    pub resume: bool,
     /// The folder for plans of failing seeds.
     pub out: PathBuf,
-    /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which cost a line for each run and for each call; `None` = no tables.
+    /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which cost a line for each run and for each call, and for what is to be
+    /// resumed; `None` = no tables.
     pub tables: Option<PathBuf>,
     /// Whether failures are explained and their plans written at all; otherwise they are only counted.
     pub plans: bool,
@@ -56,7 +60,7 @@ pub struct SweepOptions {
 /// Sweeps scenarios, one after the other.
 ///
 /// # Errors
-/// There are not so many seeds; nothing can be written in the folder of the tables. Tables that cannot be finished are told in the report.
+/// There are not so many seeds; nothing can be written in the folder of the tables; what is to be resumed is of other runs. Tables that cannot be finished are told in the report.
 pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
     let deadline = options.budget.map(|budget| Instant::now() + budget);
     let mut explainer = Explainer::new(&options.out, progress, options.shrink);
@@ -146,8 +150,9 @@ fn every_placement(
     ready.scenario.check.sometimes.clear();
     // Parts of other placements cannot be joined.
     result.config = result.config.map(|config| hash_text(&format!("{config} {disturbances}")));
-    let limits = placements::Limits { disturbances, shard: options.seeds.shard, jobs: options.jobs, until };
-    let (mut result, failing) = placements::sweep(&ready, result, range, &limits, progress);
+    let journal = options.tables.as_deref().map(|folder| (folder, options.resume));
+    let limits = placements::Limits { disturbances, shard: options.seeds.shard, jobs: options.jobs, until, journal };
+    let (mut result, failing) = placements::sweep(&ready, result, range, &limits, progress)?;
     if options.plans {
         disturbed::write_failures(&mut result, failing, &ready, &options.out, explainer);
     }

@@ -70,6 +70,9 @@ pub struct RunArgs {
     /// Instead of seeds: every placement of up to K disturbances, 1 to 3, at the requests of the plan of one seed
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=3), conflicts_with = "every_crash_point")]
     pub exhaustive: Option<u32>,
+    /// With --exhaustive and --out: go on where the same run was cut off
+    #[arg(long, requires_all = ["exhaustive", "out"])]
+    pub resume: bool,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,

@@ -79,6 +79,7 @@ fn every_flag_of_run_is_plain_data() {
         profile: Some(Profile::Upstream),
         every_crash_point: false,
         exhaustive: None,
+        resume: false,
         format: Format::Json,
         out: Some("o".into()),
         force: false,

@@ -84,6 +84,7 @@ fn sweep_options(args: &RunArgs, out: PathBuf) -> SweepOptions {
         budget: args.budget.map(|budget| budget.0),
         every_crash_point: args.every_crash_point,
         exhaustive: args.exhaustive,
+        resume: args.resume,
         out,
         // Only who asks for a folder gets tables.
         tables: args.out.clone(),

@@ -10,7 +10,7 @@ use kube_machinery::{ClientExt, Env};
 use kube_sim::cluster::{ClusterConfig, Knobs, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::fault::{
-    ApiServerCrash, ApiServerFreeze, ApiServerSlow, CacheLag, Crash, Delay, EtcdCut, Fault, FaultKind, HistoryLost, Hold, Loss,
+    ApiServerCrash, ApiServerFreeze, ApiServerSlow, CacheLag, ChangeLate, Crash, Delay, EtcdCut, Fault, FaultKind, HistoryLost, Hold, Loss,
     OneWayPartition, Partition, Pause, Reconnect, WatchClosed, WatchLag,
 };
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -39,7 +39,7 @@ fn disturbances(bed: &Testbed, draw: &mut Draw) -> Vec<Fault> {
         let number = draw.below(2);
         let server = || target(&format!("apiserver-{number}"));
         let (reader, any, resource) = (|| target("reader"), || target("*"), "*".to_owned());
-        let kind = match draw.below(18) {
+        let kind = match draw.below(19) {
             0 => FaultKind::Partition(Partition { from: reader(), to: target("apiserver-*") }),
             1 => FaultKind::OneWayPartition(OneWayPartition { from: target("apiserver-*"), to: reader() }),
             2 => FaultKind::OneWayPartition(OneWayPartition { from: reader(), to: target("apiserver-*") }),
@@ -56,6 +56,7 @@ fn disturbances(bed: &Testbed, draw: &mut Draw) -> Vec<Fault> {
             14 => FaultKind::WatchLag(WatchLag { server: server(), resource, by }),
             15 => FaultKind::WatchClosed(WatchClosed { server: server(), resource }),
             16 => FaultKind::HistoryLost(HistoryLost { server: server(), resource }),
+            17 => FaultKind::ChangeLate(ChangeLate { process: reader(), resource, nth: 1 + draw.below(20) as u32, by, writes: 0 }),
             _ if draw.chance(0.5) => FaultKind::EtcdCut(EtcdCut { server: server() }),
             _ => FaultKind::Reconnect(Reconnect { process: reader(), server: server() }),
         };

@@ -1,5 +1,6 @@
 //! Every fault of the vocabulary, on a small cluster and driven as a plan drives it: what it does, and that it ends.
 
+mod change_late;
 mod changes;
 mod clocks;
 mod etcd;

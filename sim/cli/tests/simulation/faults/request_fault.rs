@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{ListOptions, TransportError, WatchOptions};
 use kube_machinery::{ApiError, Client, ClientExt, Reason};
 use kube_sim::cluster::server::Failure;
-use kube_sim::cluster::{ClusterConfig, SimClient};
+use kube_sim::cluster::{ClusterConfig, Logged, SimClient};
 use kube_sim::fault::{FaultKind, RequestEffect, RequestFault, RequestVerb};
 use kube_sim::rt::ProcessState;
 use kube_sim::testbed::{Testbed, config_map, key};
@@ -212,6 +213,83 @@ fn a_process_crashes_before_or_after_the_execution_of_its_request_and_starts_aga
     }
 }
 
+/// Has `me` create `a`, `b` and `c`, one after the other.
+fn creates_three(bed: &Testbed, me: &SimClient) {
+    let sender = me.clone();
+    in_background(bed, me, async move {
+        for name in ["a", "b", "c"] {
+            create(&sender, name).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_process_stands_still_before_or_after_the_execution_of_its_request_and_goes_on() {
+    for (effect, is_stored) in [(RequestEffect::PauseBefore, false), (RequestEffect::PauseAfter, true)] {
+        Testbed::run(1, async |bed| {
+            let me = bed.client("me");
+            befalls(&bed, hit(2, effect)).await;
+            creates_three(&bed, &me);
+            bed.wait(4 * SECOND).await;
+            assert_eq!(["a", "b", "c"].map(|name| stored(&bed, name)), [true, is_stored, false], "{effect:?}");
+            assert_eq!(bed.rt.state(me.process()), ProcessState::Paused);
+            bed.wait(2 * SECOND).await;
+            assert_eq!(["a", "b", "c"].map(|name| stored(&bed, name)), [true; 3], "{effect:?}");
+            assert_eq!(bed.rt.state(me.process()), ProcessState::Running);
+        });
+    }
+}
+
+#[test]
+fn a_process_is_cut_off_before_or_after_the_execution_of_its_request_and_what_was_stopped_arrives_later() {
+    for (effect, is_stored) in [(RequestEffect::CutBefore, false), (RequestEffect::CutAfter, true)] {
+        Testbed::run(1, async |bed| {
+            let (me, other) = (bed.client("me"), bed.client("other"));
+            befalls(&bed, hit(2, effect)).await;
+            creates_three(&bed, &me);
+            bed.wait(4 * SECOND).await;
+            assert_eq!(["a", "b", "c"].map(|name| stored(&bed, name)), [true, is_stored, false], "{effect:?}");
+            let reader = me.clone();
+            let answer = in_background(&bed, &me, async move { read(&reader).await });
+            let (time, _) = took(&bed, read(&other)).await;
+            assert!(time < SECOND, "others are not cut off: {time:?}");
+            bed.wait(SECOND / 2).await;
+            assert!(answer.lock().is_none(), "nothing else of the process gets through either");
+            bed.wait(20 * SECOND).await;
+            assert_eq!(["a", "b", "c"].map(|name| stored(&bed, name)), [true; 3], "{effect:?}");
+            assert!(answer.lock().is_some());
+        });
+    }
+}
+
+#[test]
+fn the_lease_that_a_process_holds_is_taken_as_it_sends_its_request_and_no_other() {
+    let lease = |name: &str, holder: &str| Lease {
+        metadata: key(name).metadata(),
+        spec: Some(LeaseSpec { holder_identity: Some(holder.to_owned()), ..LeaseSpec::default() }),
+    };
+    Testbed::run(1, async |bed| {
+        let (me, other) = (bed.client("me"), bed.client("other"));
+        bed.cluster.keep_requests();
+        other.create(lease("mine", "me")).await.unwrap();
+        other.create(lease("theirs", "other")).await.unwrap();
+        befalls(&bed, hit(2, RequestEffect::LeaseTaken)).await;
+        let holder = async |name: &str| other.get::<Lease>(&key(name)).await.unwrap().spec.clone().unwrap().holder_identity.unwrap();
+        create(&me, "a").await.unwrap();
+        bed.wait(SECOND).await;
+        assert_eq!(holder("mine").await, "me");
+        create(&me, "b").await.unwrap();
+        bed.wait(SECOND).await;
+        assert_eq!((holder("mine").await, holder("theirs").await), ("lease-taker-0".to_owned(), "other".to_owned()));
+        create(&me, "c").await.unwrap();
+        let leads = bed.cluster.take_requests().unwrap().into_iter().filter_map(|logged| match logged {
+            Logged::Request(request) if request.client == me.process() => Some(request.leads),
+            _ => None,
+        });
+        assert_eq!(leads.collect::<Vec<_>>(), [true, true, false]);
+    });
+}
+
 #[test]
 fn the_opening_of_a_watch_is_a_request_too() {
     Testbed::run(1, async |bed| {
@@ -238,8 +316,11 @@ fn what_was_sent_is_logged_with_the_later_writes_of_others() {
         let _ = me.create(config_map("a", "k", "v")).await;
         let sent = bed.cluster.take_requests().unwrap();
         let of = |client: &SimClient| {
-            let sent = sent.iter().filter(|sent| sent.client == client.process());
-            sent.map(|sent| (sent.nth, sent.later_writes, sent.struck)).collect::<Vec<_>>()
+            let sent = sent.iter().filter_map(|logged| match logged {
+                Logged::Request(sent) if sent.client == client.process() => Some((sent.nth, sent.later_writes, sent.struck)),
+                _ => None,
+            });
+            sent.collect::<Vec<_>>()
         };
         assert_eq!(of(&me), [(1, 1, false), (2, 1, true), (3, 0, false)]);
         assert_eq!(of(&other).iter().map(|(nth, ..)| *nth).collect::<Vec<_>>(), [1, 2, 3]);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ipam_reports::pool::PoolCounts;
 use kube_machinery::api::Verb;
+use kube_sim::cluster::Logged;
 use kube_sim::trace::record::What;
 use sim_config::time::SimTime;
 use sim_harness::deviation::Profile;
@@ -86,7 +87,8 @@ fn a_call_makes_the_requests_that_upstreams_program_makes_and_nobody_else_makes_
     assert_eq!((counts.allocated, counts.exhausted, counts.other_exhausted), (12, 0, 0));
     let between = |from: u64, to: u64| {
         let mut sent: BTreeMap<(&str, Verb), u64> = BTreeMap::new();
-        for (process, request) in &outcome.requests {
+        for (process, logged) in &outcome.requests {
+            let Logged::Request(request) = logged else { continue };
             // Watches open whenever one has ended.
             if request.verb != Verb::Watch && request.at >= SimTime::from_secs(from) && request.at < SimTime::from_secs(to) {
                 let who = if process.starts_with("agent-") { "agent" } else { &**process };

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube_machinery::ObjectKey;
+use kube_machinery::{ClientExt, ObjectKey};
 use sim_config::Choice;
 use sim_config::time::Span;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SimClient};
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
-use crate::fault::operator::Operator;
+use crate::fault::operator::{Operator, persist};
 use crate::fault::parameters::{between, parameters};
 use crate::fault::{Blocks, Invalid, Inventory, Targeting};
 use crate::net::{Effect, Rule, RuleId, Side};
@@ -91,6 +91,31 @@ impl<'a> Cut<'a> {
 impl Drop for Cut<'_> {
     fn drop(&mut self) {
         self.cluster.network(|net| self.rules.into_iter().for_each(|rule| net.remove(rule)));
+    }
+}
+
+/// The effect that somebody takes the leases that a process holds, and never renews them.
+pub(super) fn lease_taken(injection: &Injection<'_>, holder: ProcessId) -> ActiveEffect {
+    let name = format!("lease-taker-{}", injection.index);
+    Operator::new(injection.cluster, &name, move |cluster, taker| take(cluster, taker, holder)).into()
+}
+
+async fn take(cluster: Arc<Cluster>, taker: ProcessId, holder: ProcessId) {
+    let client = SimClient::new(&cluster, taker);
+    let (name, other) = (cluster.rt.process_name(holder), cluster.rt.process_name(taker));
+    let keys: Vec<ObjectKey> = cluster.lock().leases_of(&cluster, &name).cloned().collect();
+    for key in keys {
+        persist(&cluster, || async {
+            let mut lease = Arc::unwrap_or_clone(client.get::<Lease>(&key).await?);
+            let spec = lease.spec.get_or_insert_default();
+            if spec.holder_identity.as_deref() != Some(&*name) {
+                return Ok(());
+            }
+            spec.holder_identity = Some(other.to_string());
+            spec.lease_transitions = Some(spec.lease_transitions.unwrap_or(0).saturating_add(1));
+            client.update(lease).await.map(drop)
+        })
+        .await;
     }
 }
 

@@ -10,7 +10,8 @@ use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{any, between, chance, parameters, target};
 use crate::fault::{Blocks, Target, Targeting};
-use crate::net::{Effect as LinkEffect, Rule, RuleId};
+use crate::net::{Effect as LinkEffect, Rule, RuleId, Side};
+use crate::rt::ProcessId;
 
 /// Rules of the network.
 #[derive(Debug)]
@@ -39,6 +40,13 @@ impl Effect for Rules {
         let rules = self.active.lock().clone();
         rules.into_iter().any(|rule| cluster.network(|net| net.was_met(rule)))
     }
+}
+
+/// The effect that nothing gets to a process from any other, nor back.
+pub(super) fn cut_off(process: ProcessId) -> ActiveEffect {
+    let alone = || Side::Only(vec![process]);
+    let cut = |from, to| Rule { from, to, effect: LinkEffect::Cut };
+    Rules { rules: vec![cut(alone(), Side::Any), cut(Side::Any, alone())], active: Mutex::default() }.into()
 }
 
 fn rules(injection: &Injection<'_>, from: &Target, to: &Target, effect: LinkEffect, both_ways: bool) -> Vec<ActiveEffect> {

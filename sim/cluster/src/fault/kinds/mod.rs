@@ -7,6 +7,7 @@ mod api_server_crash;
 mod api_server_freeze;
 mod api_server_slow;
 mod cache_lag;
+mod change_late;
 mod clock_drift;
 mod clock_offset;
 mod cni;
@@ -221,6 +222,7 @@ faults! {
     "watch-closed" => watch_closed::WatchClosed,
     "watch-lag" => watch_lag::WatchLag,
     "cache-lag" => cache_lag::CacheLag,
+    "change-late" => change_late::ChangeLate,
     "discovery-fails" => discovery_fails::DiscoveryFails,
     "history-lost" => history_lost::HistoryLost,
     "reconnect" => reconnect::Reconnect,

@@ -29,8 +29,13 @@ impl Inject for Pause {
     }
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        self.process.processes(&injection.cluster.rt).into_iter().map(|process| Paused(process).into()).collect()
+        self.process.processes(&injection.cluster.rt).into_iter().map(stand_still).collect()
     }
+}
+
+/// The effect that a process is paused.
+pub(super) fn stand_still(process: ProcessId) -> ActiveEffect {
+    Paused(process).into()
 }
 
 /// A process that is paused.

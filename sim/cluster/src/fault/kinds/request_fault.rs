@@ -13,6 +13,9 @@ use crate::cluster::server::{Failure, InjectedFault};
 use crate::cluster::{Cluster, Disturbance, RequestPoint, Until};
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::kinds::leader_flaps::lease_taken;
+use crate::fault::kinds::links::cut_off;
+use crate::fault::kinds::pause::stand_still;
 use crate::fault::parameters::{between, counted_from_1, every_resource, parameters, resolves_to_itself, served, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
 use crate::fault::{Blocks, Target, Targeting};
@@ -49,11 +52,23 @@ pub enum RequestEffect {
     CrashBefore,
     /// The process crashes right after it was executed, and is down for `down`.
     CrashAfter,
+    /// The process stands still for `down` as it sends it: it reaches its server when the process goes on.
+    PauseBefore,
+    /// The process stands still for `down` from its execution on.
+    PauseAfter,
+    /// The process is cut off from all others for `down` before it sends it.
+    CutBefore,
+    /// The process is cut off from all others for `down` right after it was executed, before the answer leaves.
+    CutAfter,
+    /// Somebody who never renews it takes the lease that the process holds as it sends it: the process loses it after its renew deadline,
+    /// and candidates can have it when it expires. Any other request is not touched.
+    LeaseTaken,
 }
 
 impl RequestEffect {
-    /// Every effect, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
+    /// Those that a scenario draws from which names none, in the order of their declaration. The others are the faults `pause`,
+    /// `partition` and `leader-flaps` at a request, which by themselves are drawn by time.
+    pub const DRAWN: [Self; 13] = [
         Self::Forbidden,
         Self::TooManyRequests,
         Self::ServerError,
@@ -85,11 +100,26 @@ impl RequestEffect {
             Self::Stale => "stale",
             Self::CrashBefore => "crash-before",
             Self::CrashAfter => "crash-after",
+            Self::PauseBefore => "pause-before",
+            Self::PauseAfter => "pause-after",
+            Self::CutBefore => "cut-before",
+            Self::CutAfter => "cut-after",
+            Self::LeaseTaken => "lease-taken",
         }
     }
 
-    fn is_crash(self) -> bool {
-        matches!(self, Self::CrashBefore | Self::CrashAfter)
+    /// Whether something begins with the request and lasts for a while.
+    pub fn lasts(self) -> bool {
+        matches!(
+            self,
+            Self::CrashBefore
+                | Self::CrashAfter
+                | Self::PauseBefore
+                | Self::PauseAfter
+                | Self::CutBefore
+                | Self::CutAfter
+                | Self::LeaseTaken
+        )
     }
 }
 
@@ -147,7 +177,7 @@ resolves_to_itself! {
 }
 
 parameters! {
-    /// One request of a process is refused, lost, late or stale, loses its answer, or its caller crashes at it.
+    /// One request of a process is refused, lost, late or stale, loses its answer, or its caller crashes, stops or is cut off at it.
     pub struct RequestFault / RequestFaultDraft {
         /// Whose requests are counted, for each process by itself.
         process: Target = target("one:*"),
@@ -158,7 +188,7 @@ parameters! {
         /// Which of those that match, in the order in which they are sent, counting from 1 over the whole run.
         nth: u32 = Choice::Between(1, 40) => counted_from_1("requests"),
         /// The one thing that happens to the request.
-        effect: RequestEffect = Choice::OneOf(RequestEffect::ALL.to_vec()),
+        effect: RequestEffect = Choice::OneOf(RequestEffect::DRAWN.to_vec()),
         /// How long it is late, or until the error comes.
         after: Span = between(Span::millis(1), Span::secs(34)),
         /// A late request or answer arrives, at the latest, once other clients have written the same object so many times; 0 = their writes
@@ -172,7 +202,7 @@ parameters! {
             Failure::ServerTimeout,
             Failure::Reset,
         ]),
-        /// How long the process is down if it crashes.
+        /// How long the process is down if it crashes, or stands still, or is cut off; whoever takes its lease tries for so long.
         down: Span = between(Span::millis(100), Span::secs(10)),
     }
 }
@@ -195,6 +225,11 @@ impl RequestFault {
             RequestEffect::Stale => Disturbance::Stale { changes: self.writes.max(1) },
             RequestEffect::CrashBefore => Disturbance::Crash { after: false },
             RequestEffect::CrashAfter => Disturbance::Crash { after: true },
+            RequestEffect::PauseBefore => Disturbance::Pause { after: false, lasts: self.down.0 },
+            RequestEffect::PauseAfter => Disturbance::Pause { after: true, lasts: self.down.0 },
+            RequestEffect::CutBefore => Disturbance::Cut { after: false },
+            RequestEffect::CutAfter => Disturbance::Cut { after: true },
+            RequestEffect::LeaseTaken => Disturbance::Beside,
         }
     }
 }
@@ -210,20 +245,30 @@ impl Inject for RequestFault {
     fn blocks(&self) -> Blocks {
         let (clients, resource) = (self.process.clone(), self.resource.clone());
         match self.effect {
-            RequestEffect::CrashBefore | RequestEffect::CrashAfter => Blocks::Processes(clients),
+            RequestEffect::CrashBefore | RequestEffect::CrashAfter | RequestEffect::PauseBefore | RequestEffect::PauseAfter => {
+                Blocks::Processes(clients)
+            }
+            RequestEffect::CutBefore | RequestEffect::CutAfter => Blocks::Links { from: clients, to: Target::any(), both_ways: true },
+            RequestEffect::LeaseTaken => Blocks::Leader,
             RequestEffect::LateCommit | RequestEffect::Late | RequestEffect::LateAfterReset => Blocks::LateWrites { clients },
             RequestEffect::Stale => Blocks::ClientCaches { clients, resource },
             _ => Blocks::Requests { clients, resource, all: false },
         }
     }
 
-    /// Only crashes begin: everything else happens where the request is.
+    /// Only what lasts begins: everything else happens where the request is.
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
-        take_down(injection, injection.reached_by.into_iter().collect(), INITIALIZING)
+        let Some(process) = injection.reached_by else { return Vec::new() };
+        match self.effect {
+            RequestEffect::PauseBefore | RequestEffect::PauseAfter => vec![stand_still(process)],
+            RequestEffect::CutBefore | RequestEffect::CutAfter => vec![cut_off(process)],
+            RequestEffect::LeaseTaken => vec![lease_taken(injection, process)],
+            _ => take_down(injection, vec![process], INITIALIZING),
+        }
     }
 
     fn recovers_after(&self) -> Option<Span> {
-        self.effect.is_crash().then_some(self.down)
+        self.effect.lasts().then_some(self.down)
     }
 
     /// It is not an event in time: it waits for its request.

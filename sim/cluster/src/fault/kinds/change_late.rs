@@ -1,0 +1,59 @@
+//! One change on its way to a process, singled out by its number.
+
+use std::sync::Arc;
+
+use sim_config::Choice;
+use sim_config::time::Span;
+
+use crate::cluster::{ChangeHold, Cluster};
+use crate::fault::blocks::resource_kind;
+use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::parameters::{between, counted_from_1, every_resource, parameters, served, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// One change, and whatever is behind it on its watch, reaches a process late.
+    pub struct ChangeLate / ChangeLateDraft {
+        /// To whose watches changes are counted, for each process by itself.
+        process: Target = target("one:*"),
+        /// The plural of the type that they are about, or `*`.
+        resource: String = every_resource() => served,
+        /// Which of the changes that are sent to its watches, counting from 1 over the whole run. What a new watch begins with is no change.
+        nth: u32 = Choice::Between(1, 40) => counted_from_1("changes"),
+        /// How long it is late.
+        by: Span = between(Span::millis(1), Span::secs(30)),
+        /// It arrives, at the latest, once the process has sent so many writes; 0 = its writes do not count.
+        writes: u32 = Choice::Between(0, 2),
+    }
+}
+
+impl Inject for ChangeLate {
+    const EVENT: &'static str = "an informer that acts before it has been told (K §4.2, A §11.4)";
+    const INSTANT: bool = true;
+
+    /// Swarms do not draw it: `cache-lag` is the same for a while, and by time.
+    fn targeting(_: &Targeting<'_>) -> Option<ChangeLateDraft> {
+        None
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::ClientCaches { clients: self.process.clone(), resource: self.resource.clone() }
+    }
+
+    /// Nothing begins: it happens where the change is.
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        Vec::new()
+    }
+
+    /// It is not an event in time: it waits for its change.
+    const BEGINS: Trigger = Trigger::Request;
+
+    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
+        if let Some(kind) = resource_kind(cluster, &self.resource) {
+            for client in self.process.processes(&cluster.rt) {
+                let (nth, at_most, writes) = (self.nth, self.by.0, self.writes);
+                cluster.add_change_hold(ChangeHold { fault: index, client, kind, nth, at_most, writes });
+            }
+        }
+    }
+}

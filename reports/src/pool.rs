@@ -107,6 +107,8 @@ pub struct PoolRun {
     /// What all requests met at the servers between the first call and the last answer; unset = servers work on everything at once, or
     /// nobody asked.
     pub queue: Option<ServerQueue>,
+    /// Whether a fault that took hold of something held between the first call and the last answer.
+    pub met_fault: bool,
 }
 
 /// A call for an address, and what came of it.
@@ -217,6 +219,7 @@ pub(crate) mod tests {
             makespan: Seconds::from_micros(number * 2_000),
             calls: Vec::new(),
             queue: None,
+            met_fault: false,
         }
     }
 

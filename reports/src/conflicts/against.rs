@@ -52,7 +52,15 @@ impl Kind for OldConflicts {
 }
 
 /// The figures of a point that are compared, the headline first.
-const COMPARED: [Metric; 5] = [Metric::ConflictsPerCall, Metric::Exhausted, Metric::Lost, Metric::AllocateP50, Metric::AllocateP99];
+const COMPARED: [Metric; 7] = [
+    Metric::ConflictsPerCall,
+    Metric::Exhausted,
+    Metric::RefusedOtherwise,
+    Metric::Unanswered,
+    Metric::Lost,
+    Metric::AllocateP50,
+    Metric::AllocateP99,
+];
 
 /// How many of them make the headline.
 const HEADLINE: usize = 2;
@@ -84,6 +92,7 @@ fn settings(setting: &Setting) -> Settings {
         ("throttle", setting.throttle.clone()),
         ("width", width),
         ("start", setting.start.clone()),
+        ("faults", if setting.has_faults() { setting.faults.clone() } else { "none".to_owned() }),
     ];
     if setting.pools > 1 {
         all.push(("pools", setting.pools.to_string()));
@@ -283,7 +292,7 @@ fn figure(place: &str, metric: Metric, old: &Point, new: &Point) -> Option<Compa
         Metric::AllocateP50 | Metric::AllocateP90 | Metric::AllocateP99 | Metric::AllocateP999 => {
             (change::quantiles(both.0, both.1), "intervals of quantiles")
         }
-        Metric::Exhausted => (change::shares(both.0, both.1), "two proportions"),
+        Metric::Exhausted | Metric::RefusedOtherwise | Metric::Unanswered => (change::shares(both.0, both.1), "two proportions"),
         _ => (change::means((both.0, old.bursts), (both.1, new.bursts)), "Welch"),
     };
     Some(Compared::new(place, name(metric), unit, both, change, test))
@@ -294,6 +303,8 @@ fn name(metric: Metric) -> &'static str {
     match metric {
         Metric::ConflictsPerCall => "conflicts per call",
         Metric::Exhausted => "calls that give up",
+        Metric::RefusedOtherwise => "calls refused for another reason",
+        Metric::Unanswered => "calls without an answer",
         Metric::Lost => "lost records per burst",
         Metric::AllocateP50 => "time to allocate, p50",
         Metric::AllocateP99 => "time to allocate, p99",
@@ -375,11 +386,20 @@ mod tests {
     }
 
     #[test]
+    fn points_with_faults_have_all_figures_compared() {
+        let hostile = Setting { faults: "hostile".to_owned(), ..point(8, 0).setting };
+        let mut new = report(vec![Point::of(hostile, 0, &crate::conflicts::tests::bursts(8, 100))]);
+        new.compare(&read_back(&new)).unwrap();
+        assert_eq!(new.against.unwrap().changes.len(), COMPARED.len());
+    }
+
+    #[test]
     fn a_report_beside_itself_did_not_change() {
         let mut new = report(vec![point(4, 0), point(8, 0)]);
         new.compare(&read_back(&new)).unwrap();
         let against = new.against.unwrap();
-        assert_eq!(against.changes.len(), 2 * COMPARED.len());
+        let of_faults = COMPARED.iter().filter(|metric| Metric::OF_FAULTS.contains(metric)).count();
+        assert_eq!(against.changes.len(), 2 * (COMPARED.len() - of_faults));
         for change in &against.changes {
             assert_eq!((change.p, change.significant, change.verdict()), (Some(1.0), false, "no change, not significant"), "{change:?}");
         }

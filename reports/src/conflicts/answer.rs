@@ -21,6 +21,7 @@ pub fn sentences(points: &[Point]) -> Vec<String> {
     sentences.extend(of_losses(points));
     sentences.extend(of_releases(points));
     sentences.extend(of_servers(points));
+    sentences.extend(of_faults(points));
     sentences.extend(beside_model(points));
     sentences.extend(beside_closed_form(points));
     sentences
@@ -69,7 +70,9 @@ pub(super) fn assumed(name: &str, along: Along, setting: &Setting) -> String {
         _ => format!("servers that work on {width} at a time, {service} on a read"),
     };
     let starts = (along != Along::Spread && !name.contains(&starts)).then_some(starts);
-    starts.into_iter().chain(Some(servers)).map(|part| format!(", {part}")).collect()
+    let faults = setting.told_faults();
+    let faults = (setting.has_faults() && !name.contains(&faults)).then_some(faults);
+    starts.into_iter().chain(Some(servers)).chain(faults).map(|part| format!(", {part}")).collect()
 }
 
 /// How many of the first calls give up, where pods ask again: these spread, and make the share of all calls smaller.
@@ -84,6 +87,7 @@ pub(super) fn because(point: &Point) -> String {
         Regime::LockStep => "as all move in lock step".to_owned(),
         Regime::RoundTrips => "as round trips overlap".to_owned(),
         Regime::Queue => format!("as requests queue for {} on average", time(point.value(Metric::ServerWait))),
+        Regime::Faults => "as faults hold requests up and end them".to_owned(),
     }
 }
 
@@ -215,6 +219,43 @@ fn of_servers(points: &[Point]) -> Option<String> {
     Some(format!("With {}, servers {}.", place(group[0]), parts.join("; ")))
 }
 
+/// What faults change, at the most sharers that were seen with several profiles or with any; then what nothing stands beside.
+fn of_faults(points: &[Point]) -> Vec<String> {
+    let others = |setting: &Setting| Setting { panels: String::new(), series: String::new(), faults: String::new(), ..setting.clone() };
+    let with: Vec<&Point> = points.iter().filter(|point| point.setting.has_faults()).collect();
+    // Of several at one number of sharers the first.
+    let Some(most) = with.iter().rev().max_by_key(|point| point.setting.instances) else { return Vec::new() };
+    let same = others(&most.setting);
+    let mut group: Vec<&Point> = Vec::new();
+    for point in points.iter().filter(|point| others(&point.setting) == same) {
+        if group.iter().all(|known| known.setting.faults != point.setting.faults) {
+            group.push(point);
+        }
+    }
+    let said = |point: &&Point| {
+        let (conflicts, percent) = (point.value(Metric::ConflictsPerCall), |metric| 100.0 * point.value(metric));
+        let p99 = point.get(Metric::AllocateP99);
+        let p99 = p99.map_or_else(String::new, |p99| format!(", 99 % of those that get an address within {}", time(p99.value)));
+        let gives_up = percent(Metric::Exhausted);
+        let faults = point.setting.told_faults();
+        if !point.setting.has_faults() {
+            return format!("with {faults} {conflicts:.2} conflicts a call and {gives_up:.1} % that give up{p99}");
+        }
+        format!(
+            "with {faults}, which {:.1} % of the bursts meet, {conflicts:.2} conflicts a call, {gives_up:.1} % that give up, {:.1} % \
+             refused for another reason and {:.1} % without an answer{p99}",
+            percent(Metric::MetFault),
+            percent(Metric::RefusedOtherwise),
+            percent(Metric::Unanswered),
+        )
+    };
+    let parts: Vec<String> = group.iter().map(said).collect();
+    vec![
+        format!("{}: {}.", place(most), parts.join("; ")),
+        "Formulas and independent model hold without faults: nothing stands beside points that meet some.".to_owned(),
+    ]
+}
+
 /// How many points agree with the independent model within its tolerance.
 fn beside_model(points: &[Point]) -> Option<String> {
     let compared: Vec<bool> = points
@@ -309,6 +350,32 @@ mod tests {
             assert!(said.contains(expected), "{expected} is not in\n{said}");
         }
         assert!(!said.contains("--vary width"), "{said}");
+    }
+
+    #[test]
+    fn faults_are_said_beside_what_there_is_without_and_nothing_is_compared_with_them() {
+        let of = |faults: &str| {
+            let mut runs = bursts(8, 100);
+            runs.iter_mut().for_each(|run| run.met_fault = true);
+            let series = if faults.is_empty() { "no faults".to_owned() } else { format!("{faults} faults") };
+            Point::of(Setting { faults: faults.to_owned(), series, ..setting(8, 0) }, 0, &runs)
+        };
+        let said = sentences(&[of(""), of("hostile")]).join("\n");
+        for expected in [
+            "hostile faults, all at once, servers without a queue: with 8 adaptors 50.0 %",
+            "give up, with 2.81 (2.80 to 2.82) conflicts a call, as faults hold requests up and end them.",
+            "8 adaptors: with no faults 2.81 conflicts a call and 50.0 % that give up, 99 % of those that get an address within",
+            "; with hostile faults, which 100.0 % of the bursts meet, 2.81 conflicts a call, 50.0 % that give up, 0.0 % refused for \
+             another reason and 0.0 % without an answer, 99 %",
+            "Formulas and independent model hold without faults: nothing stands beside points that meet some.",
+            "of 1 points that an independent model has",
+        ] {
+            assert!(said.contains(expected), "{expected} is not in\n{said}");
+        }
+        assert!(!sentences(&[of("")]).join("\n").contains("hold without faults"));
+        let own = of("scenario byom-swarm");
+        let rests_on = assumed("as asked", Along::Instances, &own.setting);
+        assert_eq!(rests_on, ", all at once, servers without a queue, the faults of byom-swarm");
     }
 
     #[test]

@@ -46,8 +46,8 @@ const JITTER: f64 = 0.1;
 
 /// The formula that holds for a setting; `None` where there is none.
 ///
-/// Both know one allocation from each adaptor, no rate limit, no shortage of addresses, and client-go's presets; round trips without
-/// scatter. Form 3 is for starts within a few windows, form 4 for starts spread over three times the sleeps or more.
+/// Both know one allocation from each adaptor, no rate limit, no faults, no shortage of addresses, and client-go's presets; round trips
+/// without scatter. Form 3 is for starts within a few windows, form 4 for starts spread over three times the sleeps or more.
 pub fn of(setting: &Setting) -> Option<ClosedForm> {
     let sleeps = match setting.retry.as_str() {
         "default-backoff" => Sleeps { attempts: 4, factor: 5.0 },
@@ -60,6 +60,7 @@ pub fn of(setting: &Setting) -> Option<ClosedForm> {
         || !setting.lock.is_empty()
         || n == 0
         || setting.system != System::Byom
+        || setting.has_faults()
         || setting.throttle != "none"
         || !setting.is_roomy()
         || setting.width > 0
@@ -197,6 +198,7 @@ mod tests {
             Setting { retry: "patient".to_owned(), ..setting(8, 0) },
             Setting { throttle: "drained".to_owned(), ..setting(8, 0) },
             Setting { addresses: 7, ..setting(8, 0) },
+            Setting { faults: "mixed".to_owned(), ..setting(8, 0) },
             Setting { think: Seconds::from_micros(200_000), ..setting(8, 1_000) },
         ] {
             assert_eq!(of(&other), None, "{other:?}");

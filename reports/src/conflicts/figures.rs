@@ -47,7 +47,15 @@ pub fn plates(report: &ConflictsReport) -> Vec<Plate> {
 }
 
 /// The metrics that have a figure of their own.
-const DRAWN: [Metric; 5] = [Metric::ConflictsPerCall, Metric::Exhausted, Metric::RetriesPerSuccess, Metric::WastedWrites, Metric::Lost];
+const DRAWN: [Metric; 7] = [
+    Metric::ConflictsPerCall,
+    Metric::Exhausted,
+    Metric::RefusedOtherwise,
+    Metric::Unanswered,
+    Metric::RetriesPerSuccess,
+    Metric::WastedWrites,
+    Metric::Lost,
+];
 
 fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
     let along = Along::of(points);
@@ -104,6 +112,13 @@ fn caption(metric: Metric) -> &'static str {
              (B §8.2). Rings: an independent model (B §8.3)."
         }
         Metric::Exhausted => "How many of the calls give up after the last attempt that their policy grants: their pods do not start.",
+        Metric::RefusedOtherwise => {
+            "How many of the calls are refused for another reason than that they give up after their last attempt: a request failed or \
+             took too long, or no address is free. Points without faults have no such figure."
+        }
+        Metric::Unanswered => {
+            "How many of the calls get no answer, as a fault takes their process down. Points without faults have no such figure."
+        }
         Metric::RetriesPerSuccess => {
             "How many attempts are tried again for each call that is told an address, those of calls that give up included."
         }

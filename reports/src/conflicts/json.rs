@@ -20,7 +20,8 @@ pub(super) fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S
         }
         fields["reached"] = point.reached.into();
         fields["regime"] = point.regime().name().into();
-        for metric in Metric::ALL {
+        let has_faults = point.setting.has_faults();
+        for metric in Metric::ALL.into_iter().filter(|metric| has_faults || !Metric::OF_FAULTS.contains(metric)) {
             fields[metric.name()] = serde_json::to_value(point.get(metric)).unwrap_or_default();
         }
         fields

@@ -50,10 +50,17 @@ pub enum Metric {
     ReleaseConflicts,
     /// The share of releases that gave up after all attempts.
     ReleaseExhausted,
+    /// The share of calls that were refused for another reason than that they gave up after all attempts: an error or a timeout, no free
+    /// address.
+    RefusedOtherwise,
+    /// The share of calls that got no answer: their process crashed, or the run ended.
+    Unanswered,
+    /// The share of bursts in which a fault that took hold of something held between the first call and the last answer.
+    MetFault,
 }
 
 /// How many metrics there are.
-pub const METRICS: usize = 22;
+pub const METRICS: usize = 25;
 
 impl Metric {
     /// All, in the order of their columns.
@@ -80,11 +87,17 @@ impl Metric {
         Metric::ServerWait,
         Metric::ReleaseConflicts,
         Metric::ReleaseExhausted,
+        Metric::RefusedOtherwise,
+        Metric::Unanswered,
+        Metric::MetFault,
     ];
 
     /// Those whose columns come last in a table, as they were not there from the beginning.
     pub const LATER: [Metric; 5] =
         [Metric::FirstConflicts, Metric::FirstExhausted, Metric::ServerWait, Metric::ReleaseConflicts, Metric::ReleaseExhausted];
+
+    /// Those of points with faults; others have none of them.
+    pub const OF_FAULTS: [Metric; 3] = [Metric::RefusedOtherwise, Metric::Unanswered, Metric::MetFault];
 
     /// Its column in a table of points; ends in `_s` where the unit is seconds.
     pub fn name(self) -> &'static str {
@@ -111,6 +124,9 @@ impl Metric {
             Metric::ServerWait => "server_wait_s",
             Metric::ReleaseConflicts => "conflicts_per_release",
             Metric::ReleaseExhausted => "release_exhausted",
+            Metric::RefusedOtherwise => "refused_otherwise",
+            Metric::Unanswered => "unanswered",
+            Metric::MetFault => "met_fault",
         }
     }
 
@@ -139,6 +155,9 @@ impl Metric {
             Metric::ServerWait => "Wait of a request for its server",
             Metric::ReleaseConflicts => "Conflicts per release",
             Metric::ReleaseExhausted => "Releases that exhaust their retries",
+            Metric::RefusedOtherwise => "Calls refused for another reason",
+            Metric::Unanswered => "Calls without an answer",
+            Metric::MetFault => "Bursts that meet a fault",
         }
     }
 
@@ -150,11 +169,11 @@ impl Metric {
             Metric::AttemptsPerCall => "writes per call",
             Metric::ConflictRate => "share of writes refused",
             Metric::RetriesPerSuccess => "retries per granted call",
-            Metric::Exhausted => "share of calls",
+            Metric::Exhausted | Metric::RefusedOtherwise | Metric::Unanswered => "share of calls",
             Metric::FirstExhausted => "share of first calls",
             Metric::ReleaseConflicts => "conflicts per release",
             Metric::ReleaseExhausted => "share of releases",
-            Metric::SomeExhausted | Metric::SomeShared => "share of bursts",
+            Metric::SomeExhausted | Metric::SomeShared | Metric::MetFault => "share of bursts",
             Metric::WastedWrites => "share of writes",
             Metric::Granted | Metric::Lost | Metric::Sharing => "calls per burst",
             Metric::LostRate => "share of granted calls",
@@ -218,6 +237,14 @@ impl Metric {
             )),
             Metric::ReleaseConflicts => statistics::ratio(pairs(|run| run.counts.other_conflicts, |run| run.counts.releases)),
             Metric::ReleaseExhausted => statistics::share(pairs(|run| run.counts.other_exhausted, |run| run.counts.releases)),
+            Metric::RefusedOtherwise => {
+                statistics::share(pairs(|run| run.counts.refused.saturating_sub(run.counts.exhausted), |run| run.counts.calls))
+            }
+            Metric::Unanswered => statistics::share(pairs(
+                |run| run.counts.calls.saturating_sub(run.counts.allocated + run.counts.refused),
+                |run| run.counts.calls,
+            )),
+            Metric::MetFault => some(|run| u64::from(run.met_fault)),
             Metric::ServerWait => {
                 let queues = runs.iter().filter_map(|run| run.queue);
                 statistics::ratio(queues.map(|queue| (queue.waited.as_f64(), queue.requests as f64)))

@@ -29,7 +29,7 @@ pub use metric::Metric;
 pub use point::{DECIDING, Point, Precision, USUAL, precise};
 pub use regime::Regime;
 pub use searched::{Limit, Searched};
-pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, RESTARTED, Setting, System, TOGETHER};
+pub use setting::{BY_KUBELETS, DECIDES_AGAIN, DECIDES_ONCE, IN_LOOPS, OF_SCENARIO, RESTARTED, Setting, System, TOGETHER};
 
 use self::advice::{Advice, Tried};
 use crate::Report;
@@ -222,6 +222,7 @@ pub(crate) mod tests {
                 makespan: Seconds::from_micros(350_000 + number % 1_000),
                 calls: Vec::new(),
                 queue: None,
+                met_fault: false,
             }
         };
         (0..count).map(of).collect()
@@ -264,6 +265,25 @@ pub(crate) mod tests {
         assert_eq!((point.value(Metric::ReleaseConflicts), point.value(Metric::ReleaseExhausted)), (0.75, 0.125));
         let apart = Metric::ALL.into_iter().zip(calls).filter(|(metric, call)| point.get(*metric) != *call);
         assert_eq!(apart.map(|(metric, _)| metric).collect::<Vec<_>>(), [Metric::ReleaseConflicts, Metric::ReleaseExhausted]);
+    }
+
+    #[test]
+    fn calls_that_faults_leave_without_an_address_are_told_apart_from_those_that_give_up() {
+        let mut runs = bursts(8, 100);
+        // Of eight calls four get an address and four give up. Now one of these is refused by a server, and another one never answered.
+        runs.iter_mut().for_each(|run| {
+            run.counts.exhausted -= 2;
+            run.counts.refused -= 1;
+        });
+        runs.iter_mut().take(25).for_each(|run| run.met_fault = true);
+        let hostile = Setting { faults: "hostile".to_owned(), ..setting(8, 0) };
+        let point = Point::of(hostile, 0, &runs);
+        let shares = [Metric::Exhausted, Metric::RefusedOtherwise, Metric::Unanswered, Metric::MetFault].map(|metric| point.value(metric));
+        assert_eq!((shares, point.calls), ([0.25, 0.125, 0.125, 0.25], 800));
+        assert!(point.closed_form().is_none() && point.modelled().is_none(), "neither knows faults");
+        let calm = Point::of(setting(8, 0), 0, &runs);
+        assert!(Metric::OF_FAULTS.into_iter().all(|metric| calm.get(metric).is_none()));
+        assert!(calm.closed_form().is_some() && calm.modelled().is_some());
     }
 
     #[test]

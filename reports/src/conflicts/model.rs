@@ -80,6 +80,7 @@ pub fn of(setting: &Setting) -> Option<Modelled> {
         && setting.width == 0
         && setting.pools == 1
         && setting.lock.is_empty()
+        && !setting.has_faults()
         && setting.addresses == 2 * setting.instances;
     if !as_assumed {
         return None;

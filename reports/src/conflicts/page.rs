@@ -53,9 +53,9 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
 /// A row of a table: a point, and what is varied along the table.
 type Row<'a> = (&'a Point, Along);
 
-fn columns<'a>(along: Along) -> [Column<Row<'a>>; 16] {
+fn columns<'a>(along: Along, with_faults: bool) -> Vec<Column<Row<'a>>> {
     use Metric::{ConflictsPerCall, Exhausted};
-    [
+    let mut columns: Vec<Column<Row<'a>>> = vec![
         ("Curve", |(point, _)| escape(&point.setting.series)),
         (along.label(), |(point, along)| along.told(&point.setting)),
         ("Bursts", |(point, _)| {
@@ -75,7 +75,16 @@ fn columns<'a>(along: Along) -> [Column<Row<'a>>; 16] {
         ("p90", |(point, _)| estimate(point.get(Metric::AllocateP90), &answer::time)),
         ("p99", |(point, _)| estimate(point.get(Metric::AllocateP99), &answer::time)),
         ("p99.9", |(point, _)| estimate(point.get(Metric::AllocateP999), &answer::time)),
-    ]
+    ];
+    if with_faults {
+        let of_faults: [Column<Row<'a>>; 3] = [
+            ("Refused for another reason", |(point, _)| estimate(point.get(Metric::RefusedOtherwise), &percent)),
+            ("No answer", |(point, _)| estimate(point.get(Metric::Unanswered), &percent)),
+            ("Bursts that meet a fault", |(point, _)| estimate(point.get(Metric::MetFault), &percent)),
+        ];
+        columns.extend(of_faults);
+    }
+    columns
 }
 
 fn percent(share: f64) -> String {
@@ -103,12 +112,13 @@ fn table(page: &mut Page, points: &[&Point]) {
     let along = Along::of(points);
     let rows: Vec<Row<'_>> =
         series(points.iter().copied()).into_iter().flat_map(|(_, points)| points).map(|point| (point, along)).collect();
-    page.grouped("The numbers", &columns(along), &rows, |(point, _)| &point.setting.series);
+    let with_faults = points.iter().any(|point| point.setting.has_faults());
+    page.grouped("The numbers", &columns(along, with_faults), &rows, |(point, _)| &point.setting.series);
 }
 
 fn made(page: &mut Page, report: &ConflictsReport) {
     let deciding: Vec<String> = DECIDING.iter().map(|metric| lower_first(metric.title())).collect();
-    let rows = [
+    let mut rows = vec![
         (
             "seeds",
             "one a burst; those of a point follow each other from <code>first_seed</code> of <a href=\"points.csv\">points.csv</a> on, and \
@@ -148,6 +158,15 @@ fn made(page: &mut Page, report: &ConflictsReport) {
                 .to_owned(),
         ),
     ];
+    if report.points.iter().any(|point| point.setting.has_faults()) {
+        rows.push((
+            "faults",
+            "those of a swarm in that weather, or of a scenario; they begin within a window of which the burst is the second half, last \
+             as long as they do there, and heal a minute after the window. A call that gets no answer as its process is taken down counts \
+             as a call, and what it met is not known; formulas and model hold without faults"
+                .to_owned(),
+        ));
+    }
     page.made(&report.made, &rows);
 }
 

@@ -51,6 +51,8 @@ impl Point {
             took
         };
         let took: Vec<Vec<u64>> = runs.iter().map(sorted).collect();
+        let has_faults = setting.has_faults();
+        let is_of = |metric| has_faults || !Metric::OF_FAULTS.contains(&metric);
         Self {
             setting,
             bursts: runs.len() as u64,
@@ -58,7 +60,7 @@ impl Point {
             reached: true,
             calls: runs.iter().map(|run| run.counts.calls).sum(),
             allocated: runs.iter().map(|run| run.counts.allocated).sum(),
-            estimates: Metric::ALL.map(|metric| metric.estimate(runs, &took)),
+            estimates: Metric::ALL.map(|metric| if is_of(metric) { metric.estimate(runs, &took) } else { None }),
         }
     }
 

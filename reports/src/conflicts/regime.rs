@@ -1,4 +1,4 @@
-//! What decides how often writers meet: that they move together, how long round trips are, or how long requests queue.
+//! What decides how often writers meet: that they move together, how long round trips are, how long requests queue, or faults.
 
 use super::metric::Metric;
 use super::point::Point;
@@ -13,6 +13,8 @@ pub enum Regime {
     RoundTrips,
     /// Requests wait at the server for at least a tenth of a round trip: from about there on the size of the server moves the answer.
     Queue,
+    /// Faults hold requests up and end them, each at its own time: bursts of one point do not have the same reason.
+    Faults,
 }
 
 impl Regime {
@@ -22,6 +24,7 @@ impl Regime {
             Regime::LockStep => "lock-step",
             Regime::RoundTrips => "round-trips",
             Regime::Queue => "queue",
+            Regime::Faults => "faults",
         }
     }
 }
@@ -34,7 +37,9 @@ impl Point {
     pub fn regime(&self) -> Regime {
         let Setting { read, write, .. } = self.setting;
         let round_trip = f64::midpoint(read.as_f64(), write.as_f64());
-        if self.setting.width > 0 && self.value(Metric::ServerWait) >= round_trip * QUEUE {
+        if self.setting.has_faults() {
+            Regime::Faults
+        } else if self.setting.width > 0 && self.value(Metric::ServerWait) >= round_trip * QUEUE {
             Regime::Queue
         } else if self.setting.starts_together() {
             Regime::LockStep
@@ -68,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_makes_a_queue_and_starts_tell_the_rest() {
+    fn faults_decide_and_else_waiting_makes_a_queue_and_starts_tell_the_rest() {
         let sized = |spread| Setting { width: 1, ..setting(4, spread) };
         assert_eq!(regime(setting(4, 0), 0), Regime::LockStep);
         assert_eq!(regime(setting(4, 50), 0), Regime::RoundTrips);
@@ -76,6 +81,9 @@ mod tests {
         assert_eq!(regime(sized(0), 690), Regime::LockStep);
         assert_eq!(regime(sized(50), 690), Regime::RoundTrips);
         assert_eq!(regime(sized(50), 700), Regime::Queue);
+        let hostile = |setting| Setting { faults: "hostile".to_owned(), ..setting };
+        assert_eq!(regime(hostile(setting(4, 0)), 0), Regime::Faults);
+        assert_eq!(regime(hostile(sized(50)), 700), Regime::Faults);
         let agents = |start: &str| Setting { system: System::Spiderpool, start: start.to_owned(), ..setting(4, 0) };
         assert_eq!(regime(agents(BY_KUBELETS), 0), Regime::RoundTrips);
         assert_eq!(regime(agents(TOGETHER), 0), Regime::LockStep);

@@ -109,6 +109,9 @@ pub struct Setting {
     /// What orders the writers, in place of conflicts alone: `lease`, `allocator`. Empty = nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lock: String,
+    /// Which faults its bursts meet: those of a profile of swarms (`mixed`, `hostile`), or `scenario NAME`. Empty = none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub faults: String,
 }
 
 /// All pods ask at the same instant.
@@ -145,9 +148,13 @@ impl Default for Setting {
             start: String::new(),
             pools: 1,
             lock: String::new(),
+            faults: String::new(),
         }
     }
 }
+
+/// What the faults of a scenario begin with in [`Setting::faults`].
+pub const OF_SCENARIO: &str = "scenario ";
 
 /// Each attempt reads, decides and writes (`as_documented` of B §0).
 pub const DECIDES_AGAIN: &str = "decides-again";
@@ -186,7 +193,23 @@ impl Setting {
             IN_LOOPS => "/loops",
             _ => "",
         };
-        format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}{pods}{size}{start}", self.series, self.instances, self.addresses, self.taken)
+        let faults = if self.has_faults() { format!("/{}", self.faults.replace(' ', "-")) } else { String::new() };
+        let Self { series, instances, addresses, taken, .. } = self;
+        format!("{series}/n{instances}/a{addresses}/t{taken}/s{spread}/r{read}/w{think}{pods}{size}{start}{faults}")
+    }
+
+    /// Whether its bursts meet faults.
+    pub fn has_faults(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
+    /// Its faults as a sentence says them: `no faults`, `hostile faults`, `the faults of byom-swarm`.
+    pub fn told_faults(&self) -> String {
+        match self.faults.strip_prefix(OF_SCENARIO) {
+            Some(name) => format!("the faults of {name}"),
+            None if self.has_faults() => format!("{} faults", self.faults),
+            None => "no faults".to_owned(),
+        }
     }
 
     /// Whether an address is there for everybody, so that only conflicts can refuse one.

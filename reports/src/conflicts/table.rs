@@ -11,6 +11,8 @@
 //! | `width`, `service_s`, `start` | how many requests a server works on at a time (0 = all), how long it works on a read, and how pods start; tables from before are of 0 |
 //! | `first_conflicts_per_call`, `first_exhausted`, `server_wait_s` | later [`Metric`]s, with the ends of their intervals |
 //! | `conflicts_per_release`, `release_exhausted` | what releases met, empty = there was none; of tables from before neither is known |
+//! | `faults` | which faults bursts meet; empty = none, as in tables from before |
+//! | `refused_otherwise`, `unanswered`, `met_fault` | [`Metric::OF_FAULTS`], with the ends of their intervals; empty without faults |
 //! | `model_…` | what an independent model gave, B §8.3 |
 
 use crate::cells::{self, Cells, line, maybe};
@@ -67,8 +69,11 @@ const ADDED: [&str; 2] = ["system", "pods"];
 /// when their kubelets have made their sandboxes.
 const OF_SERVERS: [&str; 3] = ["width", "service_s", "start"];
 
+/// The column of the setting that came last: tables from before are without faults.
+const FAULTS: &str = "faults";
+
 fn is_later(metric: &Metric) -> bool {
-    Metric::LATER.contains(metric)
+    Metric::LATER.contains(metric) || Metric::OF_FAULTS.contains(metric)
 }
 
 /// The head of the table.
@@ -78,7 +83,8 @@ pub fn head() -> String {
     let later = Metric::LATER.into_iter().flat_map(columns);
     let before = ["schema", "build", "config"].into_iter().chain(SETTING).chain(RESTS_ON).map(str::to_owned);
     let added = BESIDE.into_iter().chain(ADDED).chain(OF_SERVERS).map(str::to_owned);
-    line(before.chain(metrics).chain(added).chain(later))
+    let of_faults = std::iter::once(FAULTS.to_owned()).chain(Metric::OF_FAULTS.into_iter().flat_map(columns));
+    line(before.chain(metrics).chain(added).chain(later).chain(of_faults))
 }
 
 /// The row of a point.
@@ -105,6 +111,8 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     cells.extend([point.setting.system.name().to_owned(), point.setting.pods.to_string()]);
     cells.extend([point.setting.width.to_string(), point.setting.service.as_f64().to_string(), point.setting.start.clone()]);
     cells.extend(Metric::LATER.into_iter().flat_map(measured));
+    cells.push(point.setting.faults.clone());
+    cells.extend(Metric::OF_FAULTS.into_iter().flat_map(measured));
     line(cells)
 }
 
@@ -149,6 +157,9 @@ fn setting(row: &Cells<'_>) -> Result<Setting, TableError> {
         fields.insert("service_s".to_owned(), seconds(row, "service_s")?.into());
         fields.insert("start".to_owned(), row.text("start")?.into());
     }
+    if let Some(faults) = row.get(FAULTS) {
+        fields.insert(FAULTS.to_owned(), faults.into());
+    }
     serde_json::from_value(fields.into()).map_err(|_| row.wrong("panels", row.text("panels").unwrap_or_default(), "setting"))
 }
 
@@ -183,15 +194,26 @@ mod tests {
         let queue = ServerQueue { requests: 7, waited: crate::Seconds::from_micros(12_345) };
         runs.iter_mut().for_each(|run| run.queue = Some(queue));
         let sized = Setting { width: 2, service: crate::Seconds::from_micros(500), ..setting(8, 0) };
-        let points = vec![point(2, 0), point(8, 50), point(64, 1_000), Point::of(sized, 0, &runs)];
+        let hostile = Point::of(Setting { faults: "hostile".to_owned(), ..setting(8, 0) }, 0, &runs);
+        let points = vec![point(2, 0), point(8, 50), point(64, 1_000), Point::of(sized, 0, &runs), hostile];
         let text = head() + &points.iter().map(|point| row("b", "c", point)).collect::<String>();
         assert_eq!(read(&text).unwrap(), Table { build: "b".to_owned(), config: "c".to_owned(), points });
     }
 
     #[test]
+    fn a_table_from_before_bursts_met_faults_still_reads() {
+        let text = head() + &row("b", "c", &point(8, 50));
+        let later = Metric::OF_FAULTS.len() * 3 + 1;
+        let cut = |line: &str| line.rsplitn(later + 1, ',').last().unwrap_or_default().to_owned() + "\n";
+        let old: String = text.lines().map(cut).collect();
+        assert!(!old.contains("faults") && old.lines().all(|line| line.split(',').count() == head().split(',').count() - later));
+        assert_eq!(read(&old).unwrap().points, [point(8, 50)]);
+    }
+
+    #[test]
     fn a_table_from_before_servers_had_a_size_still_reads() {
         let text = head() + &row("b", "c", &point(8, 50));
-        let later = Metric::LATER.len() * 3 + OF_SERVERS.len();
+        let later = Metric::LATER.len() * 3 + OF_SERVERS.len() + Metric::OF_FAULTS.len() * 3 + 1;
         let cut = |line: &str| line.split(',').rev().skip(later).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(",") + "\n";
         let old: String = text.lines().map(cut).collect();
         let point = read(&old).unwrap().points.remove(0);

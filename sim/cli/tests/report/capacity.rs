@@ -23,8 +23,18 @@ fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
         (from.clone(), "points do not say what was asked of them"),
         (format!("{from} --objective refused<1%"), "is asked of the pods of a scenario"),
         (format!("{from} --vary instances=2"), "cannot be used with"),
+        (format!("{from} --objective unanswered<1%"), "`unanswered` is a figure of bursts with faults, and those of `as asked` have none"),
+        ("--objective refused_otherwise<1% --vary faults=none,mixed".to_owned(), "those of `no faults` have none"),
     ] {
         refused("capacity", &arguments, &nowhere.0, expected);
     }
     assert!(!nowhere.0.exists());
+}
+
+/// Without faults each call has an answer; in hostile weather so many have none that not even two adaptors meet the objective.
+#[test]
+fn in_hostile_weather_more_calls_have_no_answer_than_an_objective_wants() {
+    let folder = Folder::missing("capacity-faults");
+    let said = done("capacity", "--objective unanswered<5% --vary instances=2..4 --vary faults=hostile --seeds 400", &folder.0);
+    assert!(said.contains("unanswered < 5 % does not hold for 2 adaptors, too many"), "{said}");
 }

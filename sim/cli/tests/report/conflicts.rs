@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ipam_reports::conflicts::{Metric, System, table};
+use ipam_reports::conflicts::{Metric, Point, System, table};
 
 use super::{Folder, cut};
 
@@ -81,8 +81,14 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--system docker", "there is no system `docker`"),
         ("--system spiderpool --vary retry=twelve", "`retry` is not varied with --system spiderpool"),
         ("--vary nodes=2", "`nodes` is not varied with --system byom"),
+        ("--vary faults=stormy", "`stormy` is no profile of faults; there are none, mixed, hostile"),
+        ("--vary faults=calm", "calm weather has no faults"),
+        ("--vary faults=hostile --faults a.toml", "a.toml says which faults there are; give one of them"),
+        ("--vary instances=8 --vary faults=mixed --advise", "compares ways to try again without faults"),
+        ("--faults nowhere.toml", "nowhere.toml: there is no such file or folder"),
         ("--from nowhere.csv", "nowhere.csv: cannot be read: no such file"),
         ("--from a.csv --vary instances=2", "cannot be used with"),
+        ("--from a.csv --faults b.toml", "cannot be used with"),
     ] {
         refused(arguments, &folder.0, expected);
     }
@@ -153,4 +159,93 @@ fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
     let again = Folder::missing("agents-again");
     assert_eq!(done(&format!("--from {}", folder.0.join("points.csv").display()), &again.0), said);
     assert!(again.text("index.html").contains("How often do the agents of nodes"));
+}
+
+/// Bursts in hostile weather have other figures than those without faults, and who has no address for a fault is not said to give up.
+#[test]
+fn hostile_faults_change_what_a_burst_costs() {
+    for (system, asked) in [("byom", "--vary instances=8"), ("spiderpool", "--vary nodes=4 --vary pods=2 --vary start=together")] {
+        let (folder, again) = (Folder::missing(&format!("faults-{system}")), Folder::missing(&format!("faults-{system}-again")));
+        let asked = format!("--system {system} {asked} --vary faults=none,mixed,hostile --seeds 60");
+        let said = done(&asked, &folder.0);
+        let points = table::read(&folder.text("points.csv")).unwrap().points;
+        let [none, mixed, hostile] = &points[..] else { panic!("{}", points.len()) };
+        for (point, faults) in [(none, ""), (mixed, "mixed"), (hostile, "hostile")] {
+            assert_eq!(point.setting.faults, faults);
+            let ends = [Metric::Exhausted, Metric::RefusedOtherwise, Metric::Unanswered];
+            let others = 1.0 - ends.map(|metric| point.value(metric)).iter().sum::<f64>();
+            let granted = point.allocated as f64 / point.calls as f64;
+            assert!(faults.is_empty() || (others - granted).abs() < 1e-9, "each call ends in one way: {others} {granted}");
+            assert_eq!(point.closed_form().or(none.closed_form()).is_some(), system == "byom");
+            assert!(faults.is_empty() || (point.closed_form().is_none() && point.modelled().is_none()));
+        }
+        assert!(Metric::OF_FAULTS.into_iter().all(|metric| none.get(metric).is_none() && hostile.get(metric).is_some()));
+        assert!(mixed.value(Metric::MetFault) > 0.5 && hostile.value(Metric::MetFault) > 0.9, "{said}");
+        // Whole intervals are apart: that some take longer is no accident.
+        let late = |point: &Point| point.get(Metric::AllocateP99).unwrap();
+        assert!(late(hostile).low.unwrap() > 2.0 * late(none).value, "{:?} {:?}", late(none), late(hostile));
+        let failed = |point: &Point| point.value(Metric::RefusedOtherwise) + point.value(Metric::Unanswered);
+        assert!(failed(hostile) > failed(mixed) && failed(mixed) > 0.0, "{} {}", failed(mixed), failed(hostile));
+        for expected in ["refused otherwise", "no answer", "met a fault", "hold without faults: nothing stands beside points that meet"] {
+            assert!(said.contains(expected), "{said}");
+        }
+        let page = folder.text("index.html");
+        assert!(page.contains("Bursts that meet a fault") && page.contains("<dt>faults</dt>"));
+        done(&asked, &again.0);
+        assert!(folder.text("points.csv") == again.text("points.csv") && folder.text("runs.csv") == again.text("runs.csv"));
+        let drawn = Folder::missing(&format!("faults-{system}-drawn"));
+        assert_eq!(done(&format!("--from {}", folder.0.join("points.csv").display()), &drawn.0), said);
+    }
+}
+
+#[test]
+fn a_report_with_faults_is_compared_with_one_without() {
+    let (calm, hostile) = (Folder::missing("against-calm"), Folder::missing("against-hostile"));
+    let asked = "--vary instances=8 --seeds 60";
+    done(&format!("{asked} --vary faults=none"), &calm.0);
+    let json = calm.text("report.json");
+    assert!(!json.contains("faults=none\",") && !json.contains("unanswered") && !json.contains("\"faults\""), "{json}");
+    let said = done(&format!("{asked} --vary faults=hostile --against {}", calm.0.display()), &hostile.0);
+    assert!(said.contains("What differs: faults was none and is hostile."), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&hostile.text("report.json")).unwrap();
+    let point = &json["points"][0];
+    assert_eq!(point["faults"], "hostile");
+    assert!(point["unanswered"]["value"].is_number() && point["met_fault"]["value"].is_number(), "{point}");
+}
+
+#[test]
+fn the_faults_of_a_scenario_are_what_bursts_meet() {
+    let files = Folder::missing("faults-files");
+    std::fs::create_dir_all(&files.0).unwrap();
+    let scenario = |faults: &str| {
+        format!(
+            "name = 'outage'\nwhy = 'a test'\n[phases]\nsafety = '60s'\n[workload]\nkind = 'byom-burst'\ninstances = 2\n\
+             [check]\nalways = ['revisions-only-grow']\n{faults}"
+        )
+    };
+    let file = |name: &str, faults: &str| {
+        files.file(name, &scenario(faults));
+        files.0.join(name).display().to_string()
+    };
+    // From shortly before the burst on nobody reaches an API server, for as long as the row says.
+    let cut = file("cut.toml", "[[fault]]\nkind = 'partition'\nfrom = 'adaptor-*'\nto = 'apiserver-*'\nat = '29s'\nfor = '3s'\n");
+    let folder = Folder::missing("faults-cut");
+    let said = done(&format!("--vary instances=4 --seeds 30 --faults {cut}"), &folder.0);
+    let point = table::read(&folder.text("points.csv")).unwrap().points.remove(0);
+    assert_eq!((&*point.setting.faults, point.value(Metric::MetFault)), ("scenario outage", 1.0));
+    assert!(point.get(Metric::AllocateP50).is_none_or(|p50| p50.value > 2.9), "nobody is served before it is over: {said}");
+    assert!(said.contains("the faults of outage"), "{said}");
+    // A crash at the beginning of the burst leaves a call without an answer.
+    let crash = file("crash.toml", "[[fault]]\nkind = 'crash'\nprocess = 'adaptor-0'\nat = '30.1s'\ndown = '1s'\n");
+    let folder = Folder::missing("faults-crash");
+    done(&format!("--vary instances=4 --seeds 30 --faults {crash}"), &folder.0);
+    let point = table::read(&folder.text("points.csv")).unwrap().points.remove(0);
+    assert_eq!((point.value(Metric::Unanswered), point.calls), (0.25, 4 * 30));
+    let folder = Folder::missing("faults-refused");
+    let none = file("none.toml", "");
+    refused(&format!("--vary instances=2 --faults {none}"), &folder.0, "none.toml: has no faults that bursts could meet");
+    let other = file("other.toml", "[[fault]]\nkind = 'crash'\nprocess = 'adaptor-1'\n");
+    refused(&format!("--vary instances=1 --faults {other}"), &folder.0, "is about `adaptor-1`, which is no process and no host");
+    refused(&format!("--system spiderpool --vary nodes=2 --faults {other}"), &folder.0, "other.toml:12:");
+    assert!(!folder.0.exists());
 }

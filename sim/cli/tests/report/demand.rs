@@ -102,6 +102,8 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--objective refused<1%".to_owned(), "is asked of the pods of a scenario, and none is named"),
         (format!("{byom} --objective refused<1%"), "get no addresses from Spiderpool"),
         (format!("{six} --objective refused<1% --vary nodes=2..4"), "`nodes` is varied of bursts at one pool"),
+        (format!("{six} --objective refused<1% --faults {byom}"), "has faults of its own, and --faults"),
+        (format!("{six} --objective refused<1% --vary faults=mixed"), "`faults` is varied of bursts at one pool"),
         (format!("{six} --objective refused<1% --set workload.trace=none.csv"), "none.csv"),
         (format!("{six} --objective refused<1% --set workload.addresses=0"), "a pool without addresses is enough for nothing"),
         (format!("{six} --objective refused<1% --set workload.trace={empty}"), "the trace is empty"),

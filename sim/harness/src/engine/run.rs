@@ -1,6 +1,6 @@
 //! One run: from its plan to its record, or to the file that repeats it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::pool::{PoolRun, ServerQueue};
 use ipam_reports::run::{Allocations, Api};
 use ipam_reports::{Seconds, SeedRecord};
+use kube_sim::fault::{Fault, Trigger};
 use sim_config::kinds::Kinds;
-use sim_config::time::SimTime;
+use sim_config::time::{SimTime, Span};
 
 use super::{HarnessBug, output, provenance};
 use crate::deviation::Profile;
@@ -60,10 +61,11 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
                     succeeded: pool.allocated + outcome.counts.succeeded,
                     failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed,
                 },
-                pool: outcome
-                    .figures
-                    .pool
-                    .map(|pool| PoolRun { queue: outcome.waits.as_deref().map(|waits| queue_of(waits, &pool)), ..pool }),
+                pool: outcome.figures.pool.map(|pool| PoolRun {
+                    queue: outcome.waits.as_deref().map(|waits| queue_of(waits, &pool)),
+                    met_fault: met_fault(&plan.fault, &outcome.fired, &pool),
+                    ..pool
+                }),
                 reclaim: outcome.figures.reclaim,
                 metrics: &outcome.figures.values,
                 events: outcome.events,
@@ -88,6 +90,22 @@ fn queue_of(waits: &[(SimTime, Duration)], pool: &PoolRun) -> ServerQueue {
     waits.iter().filter(|(at, _)| during(*at)).fold(ServerQueue::default(), |queue, (_, waited)| ServerQueue {
         requests: queue.requests + 1,
         waited: queue.waited + (*waited).into(),
+    })
+}
+
+/// Whether one of these faults, of those that took hold of something, held while calls were under way. One that waits for a change or for
+/// a request may have begun at any time from its own on.
+fn met_fault(faults: &[Fault], fired: &BTreeSet<u32>, pool: &PoolRun) -> bool {
+    let (first, last) = (pool.began.as_micros(), (pool.began + pool.makespan).as_micros());
+    (0..).zip(faults).any(|(index, fault)| {
+        let lasts = match fault.kind.recovers_after() {
+            Some(down) => down,
+            None if fault.kind.is_instant() => Span::micros(0),
+            None => fault.common.lasts.unwrap_or(Span::FOREVER),
+        };
+        let at = fault.common.at;
+        let waits = !fault.common.when.is_empty() || fault.kind.begins() == Trigger::Request;
+        fired.contains(&index) && at.as_micros() <= last && (waits || (at + lasts.0).as_micros() >= first)
     })
 }
 

@@ -160,9 +160,11 @@ impl Scenario {
         rows.chain(swarm).chain(core).collect()
     }
 
+    /// The faults of a run as `seed` draws them for the cluster, the operations and the safety phase of `plan`, in no order.
+    ///
     /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
     /// one leaves rows of other kinds as they are.
-    pub(super) fn draw_faults(&self, seed: u64, plan: &Plan) -> Vec<Sourced> {
+    pub fn draw_faults(&self, seed: u64, plan: &Plan) -> Vec<Sourced> {
         let context = FaultContext::of(plan);
         let mut faults = Vec::new();
         for row in 0..self.fault.len() {

@@ -70,6 +70,8 @@ const CONFLICTS_EXAMPLES: &str = "\
 Examples:
   ipam-sim report conflicts --vary instances=2..256 --vary retry=default-backoff,patient
   ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
+  ipam-sim report conflicts --vary instances=8 --vary faults=none,mixed,hostile
+  ipam-sim report conflicts --vary instances=8 --faults scenarios/chaos/byom-swarm.toml
   ipam-sim report conflicts --vary instances=8 --advise
   ipam-sim report conflicts --system spiderpool --vary nodes=2..32 --vary policy=hardened,upstream
   ipam-sim report conflicts --vary instances=8 --vary retry=patient --against old/conflicts
@@ -77,7 +79,8 @@ Examples:
 
 Unless something is varied: instances=2..64, or nodes=2..32, with all policies. A range of whole
 numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes bursts until they
-are as narrow as --precision asks, or a quarter of it for what is small.";
+are as narrow as --precision asks, or a quarter of it for what is small. Faults begin while a
+burst lasts, or as long before it.";
 
 /// Arguments of `report capacity`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

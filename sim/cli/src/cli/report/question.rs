@@ -18,14 +18,17 @@ pub struct Sharing {
     /// Who shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
     #[arg(long, value_name = "SYSTEM", value_parser = system, default_value = "byom", conflicts_with = "from")]
     pub system: System,
-    /// What to vary: instances, pool, fill, spread, latency, think, width, service; retry, update,
-    /// selection, throttle; of spiderpool nodes, pods, pool, spread, latency, width, service, start,
-    /// policy; repeatable
+    /// What to vary: instances, pool, fill, spread, latency, think, width, service, faults; retry,
+    /// update, selection, throttle; of spiderpool nodes, pods, pool, spread, latency, width, service,
+    /// faults, start, policy; repeatable
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
     pub vary: Vec<Vary>,
     /// Take servers and links from a scenario, e.g. of `report calibrate`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub servers: Option<PathBuf>,
+    /// Let bursts meet the faults of a scenario: its [[fault]] rows and its [swarm]
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub faults: Option<PathBuf>,
 }
 
 impl Sharing {
@@ -33,7 +36,8 @@ impl Sharing {
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let system = (self.system != System::default()).then(|| format!("--system {}", self.system.name()));
         let servers = self.servers.iter().map(|file| format!("--servers {}", file.display()));
-        system.into_iter().chain(self.vary.iter().map(|vary| format!("--vary {vary}"))).chain(servers)
+        let faults = self.faults.iter().map(|file| format!("--faults {}", file.display()));
+        system.into_iter().chain(self.vary.iter().map(|vary| format!("--vary {vary}"))).chain(servers).chain(faults)
     }
 }
 

@@ -50,6 +50,39 @@ impl Start {
     }
 }
 
+/// Which faults bursts meet, by the weather of a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultProfile {
+    /// None, which is calm weather.
+    None,
+    /// A few kinds of faults, each once or twice.
+    Mixed,
+    /// Many kinds of faults, each up to four times where the time is long enough.
+    Hostile,
+}
+
+impl FaultProfile {
+    const ALL: [FaultProfile; 3] = [FaultProfile::None, FaultProfile::Mixed, FaultProfile::Hostile];
+
+    /// As a command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultProfile::None => "none",
+            FaultProfile::Mixed => "mixed",
+            FaultProfile::Hostile => "hostile",
+        }
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.map(Self::name).join(", ");
+        match Self::ALL.into_iter().find(|profile| profile.name() == text) {
+            Some(profile) => Ok(profile),
+            None if text == "calm" => Err(format!("`calm` is no profile of faults; there are {known}: calm weather has no faults")),
+            None => Err(format!("`{text}` is no profile of faults; there are {known}, and those of a scenario come with --faults FILE")),
+        }
+    }
+}
+
 /// The values of an axis, none of them twice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
@@ -85,12 +118,15 @@ pub enum Values {
     Width(Vec<u32>),
     /// For how long a read keeps a server busy; a write does so one and a half times as long.
     Service(Vec<Span>),
+    /// Which faults bursts meet.
+    Faults(Vec<FaultProfile>),
     /// A key of a scenario file, dotted, and its values as `--set` has them.
     Setting(Vec<String>),
 }
 
-const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle, width, service; for Spiderpool \
-                    nodes, pods, pool, spread, latency, start, policy, width, service; of a scenario its keys, e.g. workload.grace";
+const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle, width, service, faults; for \
+                    Spiderpool nodes, pods, pool, spread, latency, start, policy, width, service, faults; of a scenario its keys, e.g. \
+                    workload.grace";
 
 /// The most nodes and the most pods of a node: more would take minutes a burst.
 const NODES_MAX: u32 = 256;
@@ -133,6 +169,7 @@ impl FromStr for Vary {
             "width" if values.contains("..") => Values::Width(whole(values, 1, WIDTH_MAX)?),
             "width" => Values::Width(each(values, |text| if text == "none" { Ok(0) } else { number(text, 1, WIDTH_MAX) })?),
             "service" => Values::Service(each(values, |text| span(text, Span::micros(10)))?),
+            "faults" => Values::Faults(each(values, FaultProfile::read)?),
             key if key.contains('.') => Values::Setting(settings(values)?),
             other => return Err(format!("there is nothing called `{other}` to vary; there are {KEYS}")),
         };
@@ -146,8 +183,10 @@ impl Vary {
         if self.is_setting() {
             return false;
         }
-        let shared =
-            matches!(self.values, Values::Pool(_) | Values::Spread(_) | Values::Latency(_) | Values::Width(_) | Values::Service(_));
+        let shared = matches!(
+            self.values,
+            Values::Pool(_) | Values::Spread(_) | Values::Latency(_) | Values::Width(_) | Values::Service(_) | Values::Faults(_)
+        );
         let of_agents = matches!(self.values, Values::Nodes(_) | Values::Pods(_) | Values::Start(_) | Values::Policy(_));
         shared || of_agents == (system == System::Spiderpool)
     }
@@ -268,6 +307,7 @@ mod tests {
         assert_eq!(read("width=1..4"), Ok(Values::Width(vec![1, 2, 4])));
         assert_eq!(read("service=500us"), Ok(Values::Service(vec![Span::micros(500)])));
         assert_eq!(read("update=decides-once"), Ok(Values::Update(vec![true])));
+        assert_eq!(read("faults=none,hostile"), Ok(Values::Faults(vec![FaultProfile::None, FaultProfile::Hostile])));
         let settings = |all: &[&str]| Ok(Values::Setting(all.iter().map(|one| (*one).to_owned()).collect()));
         assert_eq!(read("workload.grace=5, 5..30"), settings(&["5", "5..30"]));
         assert_eq!(
@@ -298,6 +338,9 @@ mod tests {
             ("retry=never", "unknown variant `never`"),
             ("retry=own", "depends on the policy"),
             ("start=later", "`later` is none of kubelets, together, restarted, loops"),
+            ("faults=stormy", "no profile of faults; there are none, mixed, hostile, and those of a scenario come with --faults FILE"),
+            ("faults=calm", "`calm` is no profile of faults; there are none, mixed, hostile: calm weather has no faults"),
+            ("faults=mixed,mixed", "`mixed` stands there twice"),
             ("update=twice", "`twice` is neither decides-again nor decides-once"),
         ] {
             let error = read(text).unwrap_err();

@@ -18,7 +18,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
         return advised(report, advice, paint);
     }
     use Align::{Left, Right};
-    let mut table = Table::new([Left, Right, Right, Left, Left, Left, Left, Left, Right, Right, Right]);
+    let mut table = Table::new([Left, Right, Right, Left, Left, Left, Left, Left, Right, Right, Right, Left, Left, Left]);
     let all: Vec<&Point> = report.points.iter().collect();
     let along = Along::of(&all);
     let axis = match along {
@@ -26,6 +26,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
         Along::Nodes => "nodes",
         _ => "at",
     };
+    let with_faults = all.iter().any(|point| point.setting.has_faults());
     let head = [
         "curve",
         axis,
@@ -38,6 +39,10 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
         "model",
         "lost/burst",
         "p50 to p99",
+        // Without faults nothing stands below them, and they take no room.
+        if with_faults { "refused otherwise" } else { "" },
+        if with_faults { "no answer" } else { "" },
+        if with_faults { "met a fault" } else { "" },
     ];
     table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
     for (name, points) in series(all) {
@@ -104,7 +109,7 @@ fn advised(report: &ConflictsReport, advice: &Advice, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-fn cells(name: &str, along: Along, point: &Point) -> [String; 11] {
+fn cells(name: &str, along: Along, point: &Point) -> [String; 14] {
     let closed = point.closed_form();
     let model = point.modelled();
     let estimate = |metric, show: fn(Estimate) -> String| point.get(metric).map_or_else(String::new, show);
@@ -121,5 +126,8 @@ fn cells(name: &str, along: Along, point: &Point) -> [String; 11] {
         model.map_or_else(String::new, |model| format!("{:.1} %", 100.0 * model.exhausted)),
         format!("{:.2}", point.value(Metric::Lost)),
         format!("{} to {}", time(Metric::AllocateP50), time(Metric::AllocateP99)),
+        estimate(Metric::RefusedOtherwise, answer::share),
+        estimate(Metric::Unanswered, answer::share),
+        estimate(Metric::MetFault, answer::share),
     ]
 }

@@ -237,6 +237,7 @@ impl PoolMetrics {
             makespan: self.began.map_or(Seconds::ZERO, |began| self.ended.since(began).into()),
             calls: calls.map(|rt| self.told(rt)).unwrap_or_default(),
             queue: None,
+            met_fault: false,
         }
     }
 

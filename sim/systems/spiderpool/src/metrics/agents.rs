@@ -180,6 +180,7 @@ impl AgentMetrics {
             makespan: self.began.map_or(Seconds::ZERO, |began| self.ended.since(began).into()),
             calls: Vec::new(),
             queue: None,
+            met_fault: false,
         }
     }
 }

@@ -52,6 +52,11 @@ struct ToTry {
 /// Today's policy at the one point that is asked about.
 fn today(sharing: &Sharing) -> Result<SweepPoint, CliError> {
     points::fits(sharing.system, &sharing.vary)?;
+    if sharing.faults.is_some() || sharing.vary.iter().any(|one| one.key() == "faults") {
+        let wrong = "`--advise` compares ways to try again without faults".to_owned();
+        let right = "leave faults out; `--vary faults=none,hostile --vary retry=…` compares policies with them";
+        return Err(CliError::usage(wrong).hint(right));
+    }
     let axis = points::main_axis(sharing.system);
     if !sharing.vary.iter().any(|one| one.key() == axis) {
         let (_, many) = sharing.system.sharers();
@@ -285,6 +290,7 @@ mod tests {
             (System::Byom, &["instances=2..8"], "is about one point, and `instances` has 3 values; give it one"),
             (System::Byom, &["instances=8", "retry=patient,twelve"], "`retry` has 2 values"),
             (System::Byom, &["nodes=8"], "`nodes` is not varied with --system byom"),
+            (System::Byom, &["instances=8", "faults=hostile"], "compares ways to try again without faults"),
         ] {
             let error = plan_of(system, asked).err().unwrap();
             assert!(error.exit_code == 2 && error.message.contains(expected), "{}", error.message);

@@ -1,6 +1,7 @@
 //! Points of Spiderpool: nodes with an agent each, whose pods start at the same time and want addresses of one pool.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_reports::Seconds;
@@ -16,6 +17,7 @@ use sim_harness::operation::Turn;
 use sim_harness::scenario::Scenario;
 use sim_spiderpool::workload::{AppKind, ApplyApp, ClosedLoop, OPERATOR};
 
+use super::faults::{Burst, Faults, Placed};
 use super::points::{Planned, first_seed};
 use super::sweep_point::{IN_USE, SweepPoint, policy_name};
 use crate::cli::CliError;
@@ -39,6 +41,9 @@ const BEGIN: Duration = Duration::from_secs(5);
 
 /// How much later pods that start together get their network: until then each has been created, and has its sandbox.
 const TOGETHER_AFTER: Duration = Duration::from_secs(30);
+
+/// Within which time kubelets make the sandboxes of pods that are created at once, about.
+const SANDBOXES: Duration = Duration::from_secs(1);
 
 /// How long the pods of loops keep their addresses: until all have been asked for, and deleted.
 const HOLD: Span = Span::secs(120);
@@ -103,6 +108,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         width: point.server_width(),
         service: Seconds::from(point.busy().0),
         start: point.start.name().to_owned(),
+        faults: point.told_faults(),
         ..Setting::default()
     };
     let mut scenario = base.clone();
@@ -134,7 +140,8 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         scenario.phases.liveness = Choice::Is(Span(HOLD.0 * 2));
         scenario.op = Vec::new();
         let first_seed = first_seed(&setting);
-        return Ok(Planned { setting, scenario, first_seed });
+        let faults = placed(point, &mut scenario)?;
+        return Ok(Planned { setting, scenario, first_seed, faults });
     }
     // Evenly over the spread, node by node in turn; how long a node takes to come to its request differs by itself.
     scenario.op = (0..pods)
@@ -153,5 +160,19 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         })
         .collect();
     let first_seed = first_seed(&setting);
-    Ok(Planned { setting, scenario, first_seed })
+    let faults = placed(point, &mut scenario)?;
+    Ok(Planned { setting, scenario, first_seed, faults })
+}
+
+/// Puts the faults of a point where its pods ask for their addresses.
+fn placed(point: &SweepPoint, scenario: &mut Scenario) -> Result<Option<Placed>, CliError> {
+    let length = point.length();
+    let (calls, length) = match point.start {
+        Start::Kubelets => (BEGIN, length + SANDBOXES),
+        Start::Together | Start::Restarted => (BEGIN + TOGETHER_AFTER, length),
+        // Those of a node ask one after the other.
+        Start::Loops => (BEGIN, length * point.pods),
+    };
+    let place = |faults: Arc<Faults>| faults.placed(scenario, Burst { asked: SimTime::ZERO + BEGIN, moved: Duration::ZERO, calls, length });
+    point.faults.clone().map(place).transpose()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use ipam_reports::against::Baseline;
 use ipam_reports::capacity::{Capacity, Decision, Found, Objective, Open, known, largest, sentence};
 use ipam_reports::conflicts::against::{OldConflicts, comparable};
-use ipam_reports::conflicts::{Limit, Made, Point, Searched, Setting, System, answer, series, table};
+use ipam_reports::conflicts::{Limit, Made, Metric, Point, Searched, Setting, System, answer, series, table};
 use ipam_reports::demand::Wanted;
 use ipam_reports::pool::PoolRun;
 use ipam_reports::{ConflictsReport, TableError};
@@ -63,6 +63,8 @@ pub(super) fn redraw(
     }
     let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
     let points = by_curve(table.points);
+    let calm = points.iter().filter(|point| !point.setting.has_faults()).map(|point| &*point.setting.series);
+    known_without_faults(&objectives, calm)?;
     let mut answers = Vec::new();
     let mut curves = Vec::new();
     for (series, points) in series(&points) {
@@ -159,6 +161,17 @@ fn limits_of(system: System) -> [String; 2] {
     }
 }
 
+/// Bursts without faults have no figures of faults: whoever asks for one would be told that it is missed.
+///
+/// # Errors
+/// There is such an objective, and one of `calm`, the curves without faults.
+fn known_without_faults<'a>(objectives: &[Objective], mut calm: impl Iterator<Item = &'a str>) -> Result<(), CliError> {
+    let of_faults = objectives.iter().find(|objective| Metric::OF_FAULTS.contains(&objective.metric));
+    let (Some(objective), Some(series)) = (of_faults, calm.next()) else { return Ok(()) };
+    let wrong = format!("`{}` is a figure of bursts with faults, and those of `{series}` have none", objective.name());
+    Err(CliError::usage(wrong).hint("give faults to all by `--faults FILE` or e.g. `--vary faults=mixed,hostile`"))
+}
+
 /// Whether a point meets all objectives for certain.
 fn meets(objectives: &[Objective], point: &Point) -> bool {
     objectives.iter().all(|objective| objective.judge(point.get(objective.metric)) == Decision::Met)
@@ -178,6 +191,7 @@ fn search(
 ) -> Result<ConflictsReport, CliError> {
     let (lines, least, most) = points::lines(&args.sharing)?;
     let objectives = objectives(args)?;
+    known_without_faults(&objectives, lines.iter().filter(|line| !line.has_faults()).map(|line| &*line.series))?;
     if let Some(old) = old {
         let planned = lines.iter().map(|line| line.at(least)).collect::<Result<Vec<_>, _>>()?;
         let settings: Vec<&Setting> = planned.iter().map(|planned| &planned.setting).collect();
@@ -274,7 +288,7 @@ impl Search<'_> {
     fn proof(&self, planned: &Planned, out: &Path) -> Option<String> {
         let stage = Stage::new(Vec::new());
         (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.seeds)).find_map(|seed| {
-            let mut plan = planned.scenario.draw(seed);
+            let mut plan = planned.draw(seed);
             let outcome = run_plan(&plan, &stage, planned.options()).ok()?;
             let pool = outcome.figures.pool.as_ref()?;
             let alone = Point::of(planned.setting.clone(), seed, std::slice::from_ref(pool));

@@ -19,6 +19,7 @@ mod capacity;
 mod demand;
 mod drawings;
 mod ended;
+mod faults;
 mod folder;
 mod ledger;
 mod limits;

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use ipam_reports::Seconds;
 use ipam_reports::conflicts::{Setting, System};
 use sim_byom::workload::burst::{ADDRESSES_MAX, BurstDraft, Lock, RetryName, Throttle};
-use sim_config::time::Span;
+use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Source};
 use sim_harness::check::Checks;
 use sim_harness::deviation::DeviationName;
-use sim_harness::plan::hash_text;
+use sim_harness::plan::{Plan, hash_text};
 use sim_harness::scenario::Scenario;
 use sim_harness::system::RunOptions;
 use sim_harness::workload::WorkloadDraft;
 
 use super::agents;
+use super::faults::{Burst, Faults, Placed};
 use super::servers::Servers;
 use super::sweep_point::{IN_USE, Order, SweepPoint, name_of, selection_name, update_name};
 use crate::cli::CliError;
@@ -40,9 +41,20 @@ pub(super) struct Planned {
     pub(super) setting: Setting,
     pub(super) scenario: Scenario,
     pub(super) first_seed: u64,
+    /// Where the faults are, if bursts meet any.
+    pub(super) faults: Option<Placed>,
 }
 
 impl Planned {
+    /// The plan of a burst, with its faults in their places.
+    pub(super) fn draw(&self, seed: u64) -> Plan {
+        let mut plan = self.scenario.draw(seed);
+        if let Some(faults) = &self.faults {
+            faults.place(&self.scenario, &mut plan, seed);
+        }
+        plan
+    }
+
     /// What is wanted of its runs.
     pub(super) fn options(&self) -> RunOptions {
         RunOptions { planner: true, ..RunOptions::default() }
@@ -65,12 +77,20 @@ pub(super) fn plan(sharing: &Sharing) -> Result<Vec<Planned>, CliError> {
         points.retain(|(_, _, point)| point.width == 0);
         points.iter_mut().for_each(|(_, _, point)| point.servers.clone_from(&servers));
     }
+    if let Some(faults) = faults(sharing)? {
+        points.iter_mut().for_each(|(_, _, point)| point.faults = Some(faults.clone()));
+    }
     points.into_iter().map(|(panels, series, point)| planned(&base, &panels, &series, &point)).collect()
 }
 
 /// The servers that the user names.
 pub(super) fn servers(sharing: &Sharing) -> Result<Option<Arc<Servers>>, CliError> {
     sharing.servers.as_deref().map(|file| Servers::read(file, &sharing.vary)).transpose()
+}
+
+/// The faults of the scenario that the user names.
+fn faults(sharing: &Sharing) -> Result<Option<Arc<Faults>>, CliError> {
+    sharing.faults.as_deref().map(|file| Faults::read(file, &sharing.vary)).transpose()
 }
 
 /// The tables of B §8.3, and the hardened and the throttled client.
@@ -171,6 +191,11 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Whether its bursts meet faults.
+    pub(super) fn has_faults(&self) -> bool {
+        self.point.faults.is_some()
+    }
+
     /// Its point with so many adaptors.
     pub(super) fn at(&self, instances: u32) -> Result<Planned, CliError> {
         planned(&self.base, "asked", &self.series, &SweepPoint { instances, ..self.point.clone() })
@@ -190,11 +215,10 @@ pub(super) fn lines(sharing: &Sharing) -> Result<(Vec<Line>, u32, u32), CliError
         System::Byom => (2, 256),
         System::Spiderpool => (2, 64),
     });
-    let servers = servers(sharing)?;
-    let line = |(series, point): (String, SweepPoint)| Line {
-        series,
-        point: SweepPoint { servers: servers.clone(), ..point },
-        base: base.clone(),
+    let (servers, faults) = (servers(sharing)?, faults(sharing)?);
+    let line = |(series, point): (String, SweepPoint)| {
+        let faults = faults.clone().or(point.faults);
+        Line { series, point: SweepPoint { servers: servers.clone(), faults, ..point }, base: base.clone() }
     };
     let lines = curves(system, vary, main_axis(system))?.into_iter().map(line);
     Ok((lines.collect(), least, most))
@@ -238,6 +262,7 @@ fn said(key: &str, value: &str) -> String {
         "retry" | "update" | "policy" => value.to_owned(),
         "throttle" if value == "none" => "no limit".to_owned(),
         "width" if value == "none" => "no queue".to_owned(),
+        "faults" => format!("{} faults", if value == "none" { "no" } else { value }),
         _ => format!("{key} {value}"),
     }
 }
@@ -280,6 +305,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         start: String::new(),
         pools: point.pools,
         lock: point.order.name().to_owned(),
+        faults: point.told_faults(),
     };
     let mut scenario = base.clone();
     scenario.name = "conflicts".to_owned();
@@ -309,7 +335,11 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
         ..BurstDraft::default()
     })));
     let first_seed = first_seed(&setting);
-    Ok(Planned { setting, scenario, first_seed })
+    let length = point.length();
+    // Nothing happens before a burst: it begins when faults have had as much time as they have during it.
+    let place = |faults: Arc<Faults>| faults.placed(&mut scenario, Burst { asked: SimTime::ZERO, moved: length, calls: length, length });
+    let faults = point.faults.clone().map(place).transpose()?;
+    Ok(Planned { setting, scenario, first_seed, faults })
 }
 
 /// Points do not share seeds: one unlucky stretch of them must not count several times. The same point has the same in every report.

@@ -1,6 +1,7 @@
 //! The parameters of a point of a report, and what varying one of them does to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
 use kube_sim::cluster::capacity::Capacity;
@@ -10,6 +11,7 @@ use sim_config::time::Span;
 use sim_harness::scenario::ClusterDraft;
 use sim_harness::workload::BackoffPlan;
 
+use super::faults::Faults;
 use super::servers::Servers;
 use crate::cli::CliError;
 use crate::cli::report::vary::{Start, Values};
@@ -53,6 +55,8 @@ pub(super) struct SweepPoint {
     pub(super) service: Span,
     /// The servers of a scenario, which say what `latency`, `width` and `service` do otherwise.
     pub(super) servers: Option<Arc<Servers>>,
+    /// The faults that bursts meet; unset = none.
+    pub(super) faults: Option<Arc<Faults>>,
     /// How a write is tried again, in numbers, in place of `retry`.
     pub(super) backoff: Option<BackoffPlan>,
     /// Over how many pools writers are spread.
@@ -104,6 +108,7 @@ pub(super) const IN_USE: SweepPoint = SweepPoint {
     width: 0,
     service: SERVICE,
     servers: None,
+    faults: None,
     backoff: None,
     pools: 1,
     order: Order::Conflicts,
@@ -122,6 +127,7 @@ impl Values {
             Values::Update(values) | Values::Selection(values) | Values::Policy(values) => values.len(),
             Values::Start(values) => values.len(),
             Values::Throttle(values) => values.len(),
+            Values::Faults(values) => values.len(),
             Values::Setting(values) => values.len(),
         }
     }
@@ -140,6 +146,7 @@ impl Values {
                 | Values::Update(_)
                 | Values::Selection(_)
                 | Values::Throttle(_)
+                | Values::Faults(_)
                 | Values::Setting(_)
         )
     }
@@ -162,6 +169,10 @@ impl Values {
             Values::Selection(values) => (selection_name(values[number]).to_owned(), SweepPoint { first: values[number], ..point }),
             Values::Width(values) => (width_name(values[number]), SweepPoint { width: values[number], ..point }),
             Values::Service(values) => (values[number].to_string(), SweepPoint { service: values[number], ..point }),
+            Values::Faults(values) => {
+                let profile = values[number];
+                (profile.name().to_owned(), SweepPoint { faults: Faults::of_profile(profile), ..point })
+            }
             // No point has such a thing, and whoever asks for one is told so before.
             Values::Setting(values) => (values[number].clone(), point),
             Values::Throttle(values) => (name_of(&values[number]), SweepPoint { throttle: values[number], ..point }),
@@ -198,6 +209,18 @@ impl SweepPoint {
         let cap = backoff.cap.map_or_else(String::new, |cap| format!(" up to {cap}"));
         let jitter = if backoff.full_jitter { "full".to_owned() } else { format!("{} %", backoff.jitter * 100.0) };
         format!("{} attempts, {} x {}^n{cap}, jitter {jitter}", backoff.attempts, backoff.base, backoff.factor)
+    }
+
+    /// What a table says of the faults that bursts meet.
+    pub(super) fn told_faults(&self) -> String {
+        self.faults.as_ref().map(|faults| faults.name.clone()).unwrap_or_default()
+    }
+
+    /// How long calls of a burst are under way that begin at once, about: as long as four attempts take, and half a second for the sleeps
+    /// between them; and as long as their starts are spread.
+    pub(super) fn length(&self) -> Duration {
+        let attempt = self.read().0 + self.write().0 + 2 * self.think.0;
+        self.spread.0 + 4 * attempt + Duration::from_millis(500)
     }
 
     /// Whether a VM is tried before its address is handed out.

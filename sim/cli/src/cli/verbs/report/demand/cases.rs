@@ -112,6 +112,10 @@ fn scenario(args: &CapacityArgs, change: Option<&Change>) -> Result<Ready, CliEr
         return Err(CliError::usage(format!("{name}: a pool without addresses is enough for nothing"))
             .hint("`workload.addresses` is the largest size that is tried: more than are needed"));
     }
+    if let Some(file) = &args.sharing.faults {
+        let wrong = format!("{name} has faults of its own, and --faults {} is for bursts at one pool", file.display());
+        return Err(CliError::usage(wrong).hint("write `[[fault]]` or `[swarm]` in the scenario"));
+    }
     if let Some(servers) = points::servers(&args.sharing)? {
         servers.apply(&mut ready.scenario.cluster);
     }

@@ -1,0 +1,249 @@
+//! Faults that bursts meet: those of a swarm in one weather, or of a scenario (`--faults`), and where they are placed.
+//!
+//! ```text
+//!   time ──►  faults begin ─────────────────────────┐   each lasts as long as in a scenario     all heal
+//!             ├── as long as a burst ──┼── burst ───┤                                              │
+//!                                      calls                                    a minute later, or as long as a swarm's longest
+//! ```
+//! A swarm draws its faults for minutes, and a burst is over in a second: most of them would see none begin. So the window in which faults
+//! begin is the burst and as long a time before it; how long they last is left as it is.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_reports::conflicts::OF_SCENARIO;
+use kube_sim::fault::{Inventory, ObjectChangeDraft};
+use sim_config::kinds::Kinds;
+use sim_config::phase_time::PhaseTime;
+use sim_config::time::{SimTime, Span, micros};
+use sim_config::{Choice, Problems, Source, toml as input_toml};
+use sim_harness::engine::load::{self, LoadOptions};
+use sim_harness::occurrence::DraftFault;
+use sim_harness::plan::Plan;
+use sim_harness::scenario::{Scenario, sort_faults};
+use sim_harness::served;
+use sim_harness::swarm::{Swarm, Weather};
+
+use crate::cli::CliError;
+use crate::cli::report::vary::{FaultProfile, Vary};
+
+/// How long faults hold that last longer: what a swarm draws lasts a minute at most.
+const HEALS_AFTER: Duration = Duration::from_secs(60);
+
+/// Faults that bursts meet.
+#[derive(Debug)]
+pub(super) struct Faults {
+    /// As a table has it: `hostile`, `scenario byom-swarm`.
+    pub(super) name: String,
+    rows: Vec<DraftFault>,
+    swarm: Option<Swarm>,
+    /// The file that they come from, and its text: what is wrong with them has a place there.
+    file: Option<(String, String)>,
+}
+
+impl Faults {
+    /// Those of a swarm that draws every kind that fits, in this weather; unset = none.
+    pub(super) fn of_profile(profile: FaultProfile) -> Option<Arc<Self>> {
+        let weather = match profile {
+            FaultProfile::None => return None,
+            FaultProfile::Mixed => Weather { calm: 0, mixed: 1, hostile: 0 },
+            FaultProfile::Hostile => Weather { calm: 0, mixed: 0, hostile: 1 },
+        };
+        let swarm = Some(Swarm { weather, ..Swarm::default() });
+        Some(Arc::new(Self { name: profile.name().to_owned(), rows: Vec::new(), swarm, file: None }))
+    }
+
+    /// Reads those of a scenario file. Times at which its rows begin become parts of its safety phase, and durations that are such parts
+    /// become durations.
+    ///
+    /// # Errors
+    /// It is no scenario, it has variants or no faults, or `vary` says which faults there are.
+    pub(super) fn read(file: &Path, vary: &[Vary]) -> Result<Arc<Self>, CliError> {
+        if vary.iter().any(|one| one.key() == "faults") {
+            let wrong = format!("`faults` is varied, and {} says which faults there are; give one of them", file.display());
+            return Err(CliError::usage(wrong));
+        }
+        let mut ready = load::scenarios(&LoadOptions { scenarios: vec![file.to_owned()], ..LoadOptions::default() })?;
+        let (Some(one), true) = (ready.pop(), ready.is_empty()) else {
+            let wrong = format!("{}: has several variants, whose faults may differ", file.display());
+            return Err(CliError::usage(wrong).hint("name a file with one scenario"));
+        };
+        let scenario = one.scenario;
+        if scenario.fault.is_empty() && scenario.swarm.is_none() {
+            let wrong = format!("{}: has no faults that bursts could meet", file.display());
+            let right = "name a scenario with [[fault]] rows or a [swarm], such as scenarios/chaos/byom-swarm.toml";
+            return Err(CliError::usage(wrong).hint(right));
+        }
+        let safety = *scenario.phases.safety.bounds().1;
+        let mut rows = scenario.fault;
+        for row in &mut rows {
+            row.common.at = row.common.at.take().map(|at| each(at, |at| as_part(at, safety)));
+            row.common.lasts = each(row.common.lasts.clone(), |lasts| PhaseTime::Span(lasts.of(safety)));
+        }
+        let name = format!("{OF_SCENARIO}{}", scenario.name);
+        let text = input_toml::text(file)?;
+        Ok(Arc::new(Self { name, rows, swarm: scenario.swarm, file: Some(text) }))
+    }
+
+    /// Gives them to the scenario of a burst, and says where they are placed.
+    ///
+    /// # Errors
+    /// A row is about something that the cluster of the burst does not have.
+    pub(super) fn placed(self: Arc<Self>, scenario: &mut Scenario, burst: Burst) -> Result<Placed, CliError> {
+        let names = scenario.draw(0).names();
+        let (file, text) = self.file.as_ref().map_or(("", ""), |(file, text)| (file, text));
+        let (source, types) = (Source::new(file, text), served::registry());
+        let inventory = Inventory { names: &names, types: &types };
+        let mut problems = Problems::new();
+        for row in &self.rows {
+            problems.append(row.kind.problems(source, &inventory));
+            problems.append(ObjectChangeDraft::problems(row.kind.kind(), row.kind.begins(), &row.common.when, source, &inventory));
+        }
+        for draft in self.swarm.iter().flat_map(|swarm| &swarm.tune) {
+            problems.append(draft.problems(source, &inventory));
+        }
+        if !problems.is_empty() {
+            return Err(CliError::from(problems).hint(format!("these are bursts of {}", common_names(&names))));
+        }
+        scenario.fault.clone_from(&self.rows);
+        scenario.swarm.clone_from(&self.swarm);
+        let longest = self.swarm.as_ref().map_or(Duration::ZERO, |swarm| swarm.longest.0);
+        Ok(Placed { burst, heals_after: longest.max(HEALS_AFTER) })
+    }
+}
+
+/// The names without their numbers: `apiserver-*, adaptor-*`.
+fn common_names(names: &[String]) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let name = match name.rsplit_once('-') {
+            Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => format!("{name}-*"),
+            _ => name.clone(),
+        };
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all.join(", ")
+}
+
+/// The whole safety phase, as a [`PhaseTime::Part`] has it: thousandths of a percent.
+const WHOLE: u32 = 100_000;
+
+/// Every time that is written, changed.
+fn each(choice: Choice<PhaseTime>, change: impl Fn(PhaseTime) -> PhaseTime) -> Choice<PhaseTime> {
+    match choice {
+        Choice::Is(time) => Choice::Is(change(time)),
+        Choice::Between(low, high) => Choice::Between(change(low), change(high)),
+        Choice::OneOf(times) => Choice::OneOf(times.into_iter().map(change).collect()),
+    }
+}
+
+/// A time as a part of the safety phase; one after it is its end.
+fn as_part(time: PhaseTime, safety: Span) -> PhaseTime {
+    let PhaseTime::Span(span) = time else { return time };
+    let part = u128::from(micros(span.0)) * u128::from(WHOLE) / u128::from(micros(safety.0).max(1));
+    PhaseTime::Part(part.min(u128::from(WHOLE)) as u32)
+}
+
+/// When the operations and the calls of a burst are.
+#[derive(Clone, Copy)]
+pub(super) struct Burst {
+    /// When its operations begin, as its scenario draws them.
+    pub(super) asked: SimTime,
+    /// How much later they begin in the plan.
+    pub(super) moved: Duration,
+    /// When calls begin in the plan, since the beginning of the run.
+    pub(super) calls: Duration,
+    /// How long calls are under way, about.
+    pub(super) length: Duration,
+}
+
+/// Where the faults of a burst are.
+#[derive(Clone, Copy)]
+pub(super) struct Placed {
+    burst: Burst,
+    /// How long after the burst all faults heal.
+    heals_after: Duration,
+}
+
+impl Placed {
+    /// Draws the faults of `scenario` for this plan as if the burst, and as long a time before it, were the whole safety phase, and puts
+    /// them there.
+    pub(super) fn place(self, scenario: &Scenario, plan: &mut Plan, seed: u64) {
+        let Burst { asked, moved, calls, length } = self.burst;
+        // The window may not begin before the run does.
+        let before = length.min(calls);
+        let mut window = plan.clone();
+        for op in &mut window.op {
+            op.common.at = SimTime::ZERO + before + op.common.at.since(asked);
+        }
+        window.heal_at = SimTime::ZERO + before + length;
+        let mut faults = scenario.draw_faults(seed, &window);
+        for (_, fault) in &mut faults {
+            fault.common.at += calls - before;
+        }
+        plan.op.iter_mut().for_each(|op| op.common.at += moved);
+        let liveness = plan.end_at.since(plan.heal_at);
+        plan.heal_at = SimTime::ZERO + calls + length + self.heals_after;
+        plan.end_at = plan.heal_at + liveness;
+        sort_faults(plan, faults);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::report::Sharing;
+    use crate::cli::verbs::report::points::plan;
+    use ipam_reports::conflicts::System;
+
+    fn vary(system: System, all: &[&str]) -> Sharing {
+        Sharing { system, vary: all.iter().map(|one| one.parse().unwrap()).collect(), ..Sharing::default() }
+    }
+
+    #[test]
+    fn faults_begin_in_the_time_of_a_burst_and_as_long_before_it_and_last_as_long_as_in_a_scenario() {
+        let hostile = "faults=hostile";
+        for (system, asked) in [(System::Byom, ["instances=8", hostile]), (System::Spiderpool, ["nodes=4", hostile])] {
+            let planned = plan(&vary(system, &asked)).unwrap().remove(0);
+            let Burst { calls, length, .. } = planned.faults.unwrap().burst;
+            let window = calls - length.min(calls)..calls + length;
+            let (mut before, mut during, mut longest) = (0, 0, Duration::ZERO);
+            for seed in 0..200 {
+                let drawn = planned.draw(seed);
+                assert_eq!(drawn, planned.draw(seed));
+                assert!(drawn.fault.is_sorted_by_key(|fault| fault.common.at));
+                for fault in &drawn.fault {
+                    let at = fault.common.at.since(SimTime::ZERO);
+                    // What waits for a request of its own has no time.
+                    assert!(window.contains(&at), "{fault:?}");
+                    *(if at < calls { &mut before } else { &mut during }) += 1;
+                    longest = longest.max(fault.common.lasts.map_or(Duration::ZERO, |lasts| lasts.0));
+                }
+                assert!(drawn.heal_at.since(SimTime::ZERO) >= calls + length + HEALS_AFTER);
+            }
+            assert!(before > 500 && during > 500 && longest > Duration::from_secs(30), "{before} {during} {longest:?}");
+        }
+    }
+
+    #[test]
+    fn without_faults_a_burst_is_what_it_was() {
+        let plain = plan(&vary(System::Byom, &["instances=8"])).unwrap().remove(0);
+        let none = plan(&vary(System::Byom, &["instances=8", "faults=none"])).unwrap().remove(0);
+        assert!(plain.faults.is_none() && none.faults.is_none());
+        assert_eq!((&plain.setting, plain.first_seed), (&none.setting, none.first_seed));
+        assert_eq!(none.draw(7), plain.scenario.draw(7));
+    }
+
+    #[test]
+    fn times_of_a_scenario_become_parts_of_its_safety_phase() {
+        let safety = Span::secs(40);
+        for (time, expected) in [("10s", "25%"), ("25%", "25%"), ("40s", "100%"), ("5m", "100%"), ("0s", "0%")] {
+            assert_eq!(as_part(time.parse().unwrap(), safety).to_string(), expected, "{time}");
+        }
+        let between = each(Choice::Between(Span::secs(10).into(), Span::secs(20).into()), |at| as_part(at, safety));
+        assert_eq!(between, Choice::Between(PhaseTime::Part(25_000), PhaseTime::Part(50_000)));
+    }
+}

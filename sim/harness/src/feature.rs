@@ -14,14 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube_machinery::ObjectKey;
 use kube_machinery::api::{TransportError, Verb};
 use kube_sim::fault::FaultKind;
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::coverage::CoveragePoint;
+use kube_sim::trace::coverage::{BRIEF, CoveragePoint};
 use kube_sim::trace::step::Phase;
 use kube_sim::trace::{Event, EventKind, FaultChange, Outcome};
 use serde::{Deserialize, Serialize};
@@ -106,9 +105,6 @@ pub struct FeatureCollector {
     judged: Vec<u32>,
     seen: BTreeMap<Seen, u32>,
 }
-
-/// For how long a fault that is over at once counts as active: what comes of it comes later.
-const BRIEF: Duration = Duration::from_secs(1);
 
 /// Whether a fault ends some time after it begins, and says so.
 fn lasts(kind: &FaultKind) -> bool {

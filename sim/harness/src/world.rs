@@ -67,6 +67,8 @@ pub struct Outcome {
     pub fired: BTreeSet<u32>,
     /// The points of the system under test that it reached, sorted.
     pub coverage: Vec<CoveragePoint>,
+    /// Those that it reached while a fault was active, sorted, if features are wanted.
+    pub coverage_under_faults: Vec<CoveragePoint>,
     /// What tells it from other runs, in order, if wanted.
     pub features: Vec<String>,
     /// How many writes each process sent, by its name.
@@ -300,6 +302,7 @@ impl<'a> World<'a> {
                 judged,
                 fired: std::mem::take(&mut recorder.fired),
                 coverage: recorder.coverage.sorted(),
+                coverage_under_faults: if options.features { recorder.coverage.under_faults() } else { Vec::new() },
                 features,
                 writes,
                 requests,

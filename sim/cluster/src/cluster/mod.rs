@@ -410,7 +410,8 @@ impl Cluster {
 
     /// The run reaches `point`. Has no influence on it, and is no event.
     pub fn reach(&self, point: CoveragePoint) {
-        self.lock().recorder.coverage.reach(point);
+        let now = self.rt.now();
+        self.lock().recorder.coverage.reach(point, now);
     }
 
     /// Lets `look` read or feed the recorder.

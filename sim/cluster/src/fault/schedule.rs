@@ -83,10 +83,11 @@ impl Faults {
         }
         self.record(index, FaultChange::Began);
         let fault = &self.plan[index as usize];
+        let lasts = self.lasts(fault);
+        self.cluster.recorder(|recorder| recorder.coverage.fault_begins(since, lasts.is_some()));
         let active = self.active_effects();
         let effects = fault.kind.inject(&Injection { cluster: &self.cluster, index, reached_by, active: &active });
         effects.iter().for_each(|effect| effect.apply(&self.cluster));
-        let lasts = self.lasts(fault);
         let obstruction = lasts.and(fault.kind.blocks().obstruction(&self.cluster)).map(|obstruction| self.cluster.obstruct(obstruction));
         self.cluster.nodes.heartbeats.look_around(&self.cluster);
         // What leaves nothing applied has done all there is to it, unless it found nobody to take down.
@@ -128,6 +129,7 @@ impl Faults {
         if let Some(obstruction) = ended.obstruction {
             self.cluster.unobstruct(obstruction);
         }
+        self.cluster.recorder(|recorder| recorder.coverage.fault_ends());
         self.record(ended.index, FaultChange::Ended);
     }
 

@@ -3,8 +3,10 @@
 //! They are no events: the digest does not have them, and nobody listens.
 
 use std::fmt;
+use std::time::Duration;
 
 use kube_machinery::FxHashMap;
+use sim_config::time::SimTime;
 
 /// A point that runs can reach. Only names that the program has itself, so that reaching it costs no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,15 +38,56 @@ macro_rules! coverage_names {
     };
 }
 
+/// How often a run came by a point.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    all: u32,
+    /// Those while a fault was active.
+    under_faults: u32,
+}
+
 /// The points that a run reached, and how often.
 #[derive(Debug, Default)]
-pub struct Coverage(FxHashMap<CoveragePoint, u32>);
+pub struct Coverage {
+    points: FxHashMap<CoveragePoint, Times>,
+    /// How many faults are active that end some time after they begin.
+    active: u32,
+    /// Until when a fault that is over at once counts as active.
+    brief: Option<SimTime>,
+}
+
+/// For how long a fault that is over at once counts as active: what comes of it comes later.
+pub const BRIEF: Duration = Duration::from_secs(1);
 
 impl Coverage {
-    /// The run reaches `point`.
-    pub fn reach(&mut self, point: CoveragePoint) {
-        let times = self.0.entry(point).or_default();
-        *times = times.saturating_add(1);
+    /// The run reaches `point` at `now`.
+    pub fn reach(&mut self, point: CoveragePoint, now: SimTime) {
+        let is_under_faults = self.active > 0 || self.brief.is_some_and(|until| now <= until);
+        let times = self.points.entry(point).or_default();
+        times.all = times.all.saturating_add(1);
+        times.under_faults = times.under_faults.saturating_add(u32::from(is_under_faults));
+    }
+
+    /// A fault begins at `now`. `lasts`: whether it ends later, and [`fault_ends`](Self::fault_ends) is called then.
+    pub fn fault_begins(&mut self, now: SimTime, lasts: bool) {
+        if lasts {
+            self.active += 1;
+        } else {
+            self.brief = Some(now + BRIEF);
+        }
+    }
+
+    /// A fault that lasted ends.
+    pub fn fault_ends(&mut self) {
+        self.active -= 1;
+    }
+
+    /// The points that it reached while a fault was active, sorted.
+    pub fn under_faults(&self) -> Vec<CoveragePoint> {
+        let reached = self.points.iter().filter(|(_, times)| times.under_faults > 0);
+        let mut points: Vec<CoveragePoint> = reached.map(|(point, _)| *point).collect();
+        points.sort_unstable();
+        points
     }
 
     /// All that it reached, sorted.
@@ -54,7 +97,7 @@ impl Coverage {
 
     /// All that it reached, sorted, and how often it came by.
     pub fn counts(&self) -> Vec<(CoveragePoint, u32)> {
-        let mut counts: Vec<(CoveragePoint, u32)> = self.0.iter().map(|(point, times)| (*point, *times)).collect();
+        let mut counts: Vec<(CoveragePoint, u32)> = self.points.iter().map(|(point, times)| (*point, times.all)).collect();
         counts.sort_unstable();
         counts
     }
@@ -68,10 +111,27 @@ mod tests {
     fn points_are_kept_once_and_sorted() {
         let mut coverage = Coverage::default();
         for (group, name) in [("tier", "namespace"), ("rule", "node-name"), ("tier", "namespace")] {
-            coverage.reach(CoveragePoint { group, name });
+            coverage.reach(CoveragePoint { group, name }, SimTime::ZERO);
         }
         let told: Vec<String> = coverage.sorted().iter().map(CoveragePoint::to_string).collect();
         assert_eq!(told, ["rule/node-name", "tier/namespace"]);
         assert_eq!(coverage.counts().iter().map(|(_, times)| *times).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn what_is_reached_while_a_fault_is_active_is_kept_apart() {
+        let point = |name| CoveragePoint { group: "tier", name };
+        let mut coverage = Coverage::default();
+        let reach = |coverage: &mut Coverage, name, at| coverage.reach(point(name), SimTime::from_secs(at));
+        reach(&mut coverage, "calm", 1);
+        coverage.fault_begins(SimTime::from_secs(2), true);
+        reach(&mut coverage, "while-it-lasts", 3);
+        coverage.fault_ends();
+        reach(&mut coverage, "calm", 4);
+        coverage.fault_begins(SimTime::from_secs(5), false);
+        reach(&mut coverage, "right-after", 6);
+        reach(&mut coverage, "calm", 7);
+        assert_eq!(coverage.under_faults(), [point("right-after"), point("while-it-lasts")]);
+        assert_eq!(coverage.sorted().len(), 3);
     }
 }

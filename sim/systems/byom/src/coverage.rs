@@ -5,10 +5,13 @@ use kube_sim::cluster::Cluster;
 use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
 
+use crate::workload::pods::NodeNameSource;
+
 const REFUSED: &str = "byom/refused";
 const RELEASE_FAILED: &str = "byom/release-failed";
 const RECOVER_FAILED: &str = "byom/recover-failed";
 const RELEASED: &str = "byom/released";
+const NODE_NAME: &str = "byom/node-name";
 
 names! {
     /// Why a call fails.
@@ -41,11 +44,20 @@ names! {
     }
 }
 
+names! {
+    /// What tells an adaptor that starts the name of its node.
+    source, SOURCES: NodeNameSource {
+        NodeNameSource::NodeName => "env",
+        NodeNameSource::Podinfo => "podinfo",
+        NodeNameSource::Hostname => "hostname",
+    }
+}
+
 /// All points that a run can reach.
 pub(crate) fn points() -> Vec<CoveragePoint> {
     let of = |group, names: &'static [&str]| names.iter().map(move |name| CoveragePoint { group, name });
     let mut points: Vec<_> = of(REFUSED, ERRORS).chain(of(RELEASE_FAILED, ERRORS)).chain(of(RECOVER_FAILED, ERRORS)).collect();
-    points.extend(of(RELEASED, RELEASERS));
+    points.extend(of(RELEASED, RELEASERS).chain(of(NODE_NAME, SOURCES)));
     points.sort_unstable();
     points
 }
@@ -53,6 +65,11 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
 /// What a call reaches that the pool refuses.
 pub(crate) fn of_refusal(cluster: &Cluster, error: &PoolError) {
     cluster.reach(CoveragePoint { group: REFUSED, name: failed(error) });
+}
+
+/// What an adaptor reaches that starts, and is told the name of its node in some way, or not at all.
+pub(crate) fn of_node_name(cluster: &Cluster, by: Option<NodeNameSource>) {
+    by.into_iter().for_each(|by| cluster.reach(CoveragePoint { group: NODE_NAME, name: source(&by) }));
 }
 
 /// What a step of an adaptor or a controller reaches.

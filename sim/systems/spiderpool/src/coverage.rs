@@ -1,14 +1,42 @@
-//! The coverage points of Spiderpool: rows of the tables of reclaim, tiers, reasons to leave a pool out, and how calls end.
+//! The coverage points of Spiderpool: rows of the tables of reclaim, tiers, reasons to leave a pool out, what decides between pools, and how
+//! calls end.
 
+use std::sync::Arc;
+
+use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::ipam::{self, Cause, How, IpamError, PoolError};
+use ipam_spiderpool::names::{ANNOTATION_SUBNET, ANNOTATION_SUBNETS};
 use ipam_spiderpool::reclaim::{self, Meaning, Row};
-use ipam_spiderpool::select::{Reason, SelectError, Tier};
+use ipam_spiderpool::select::{self, RULES, Rank, Reason, SelectError, Selection, Tier};
 use kube_sim::cluster::Cluster;
 use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
 
 const TIER: &str = "spiderpool/tier";
+/// Which annotation names pools, or a subnet, where a tier knows two.
+const ANNOTATION: &str = "spiderpool/annotation";
+const ANNOTATIONS: &[&str] = &["subnets", "subnet", "subnet-while-off", "namespace", "namespace-outdated"];
 const FILTER: &str = "spiderpool/filter";
+/// The rule that a pool has and that is not asked, as it names nodes, or namespaces (A §3).
+const OUTWEIGHED: &str = "spiderpool/outweighed";
+const OUTWEIGHED_RULES: &[&str] = &["node-affinity", "namespace-affinity"];
+/// What puts a pool before another one that could serve, too: the rule that only the first one has, or that they are equal and were named in
+/// this order (A §4).
+const ORDER: &str = "spiderpool/order";
+const ORDERS: &[&str] = &[
+    "pod-affinity",
+    "node-name",
+    "node-affinity",
+    "namespace-name",
+    "namespace-affinity",
+    "multus-name",
+    "node-name-before-affinity",
+    "namespace-name-before-affinity",
+    "as-named",
+    "example-1",
+    "example-2",
+    "example-3",
+];
 const ALLOCATED: &str = "spiderpool/allocated";
 const RELEASED: &str = "spiderpool/released";
 const REFUSED: &str = "spiderpool/refused";
@@ -112,6 +140,7 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
     let rows = Row::ALL.iter().map(|row| (RECLAIM, row.code()));
     let of = |group, names: &'static [&str]| names.iter().map(move |name| (group, *name));
     let named = of(ALLOCATED, HOWS).chain(of(RELEASED, CAUSES)).chain(of(REFUSED, REFUSALS)).chain(of(REFUSED, SELECT_ERRORS));
+    let named = named.chain(of(ANNOTATION, ANNOTATIONS)).chain(of(OUTWEIGHED, OUTWEIGHED_RULES)).chain(of(ORDER, ORDERS));
     let named = named.chain(of(POOL, POOL_ERRORS)).chain(tiers).chain(reasons).chain(rows);
     let mut points: Vec<CoveragePoint> = named.map(|(group, name)| CoveragePoint { group, name }).collect();
     points.sort_unstable();
@@ -122,11 +151,15 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
 pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
     let reach = |group, name| cluster.reach(CoveragePoint { group, name });
     match step {
-        ipam::Step::Selected { selection, .. } => {
+        ipam::Step::Selected { asked, selection, .. } => {
+            if let Some(name) = annotation_of(asked, selection) {
+                reach(ANNOTATION, name);
+            }
             if selection.tier != Tier::None {
                 reach(TIER, selection.tier.name());
             }
             let families = selection.nics.iter().flat_map(|nic| &nic.families);
+            families.clone().for_each(|family| of_order(&family.order, reach));
             families.flat_map(|family| &family.candidates).filter_map(|candidate| candidate.rejected).for_each(|reason| {
                 reach(FILTER, reason.code());
             });
@@ -150,6 +183,65 @@ pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
     }
 }
 
+/// The annotation that a selection goes by, or does not because the feature is off; `None` = its tier has but one.
+fn annotation_of(asked: &select::Request<'_>, selection: &Selection) -> Option<&'static str> {
+    let has = |name| asked.pod.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(name));
+    match selection.tier {
+        Tier::Subnet if has(ANNOTATION_SUBNETS) => Some("subnets"),
+        Tier::Subnet => Some("subnet"),
+        _ if !asked.settings.enable_spider_subnet && (has(ANNOTATION_SUBNETS) || has(ANNOTATION_SUBNET)) => Some("subnet-while-off"),
+        Tier::Namespace if selection.outdated.is_empty() => Some("namespace"),
+        Tier::Namespace => Some("namespace-outdated"),
+        _ => None,
+    }
+}
+
+/// Which of [`RULES`] a pool has.
+fn rules(pool: &SpiderIPPool) -> [bool; RULES.len()] {
+    let rank = Rank::of(&pool.spec);
+    RULES.map(|rule| rank.rules().any(|has| has == rule))
+}
+
+/// What the order of pools that can serve reaches, those of one rank together.
+fn of_order(order: &[Vec<Arc<SpiderIPPool>>], reach: impl Fn(&'static str, &'static str)) {
+    if order.iter().any(|equals| equals.len() > 1) {
+        reach(ORDER, "as-named");
+    }
+    let ranks: Vec<_> = order.iter().filter_map(|equals| equals.first()).map(|pool| rules(pool)).collect();
+    for (at, better) in ranks.iter().enumerate() {
+        let [_, node_name, node_affinity, namespace_name, namespace_affinity, _] = *better;
+        if node_name && node_affinity {
+            reach(OUTWEIGHED, "node-affinity");
+        }
+        if namespace_name && namespace_affinity {
+            reach(OUTWEIGHED, "namespace-affinity");
+        }
+        for worse in &ranks[at + 1..] {
+            let decides = better.iter().zip(worse).position(|(better, worse)| better != worse);
+            decides.into_iter().for_each(|rule| reach(ORDER, ORDERS[rule]));
+            match decides.map(|rule| RULES[rule]) {
+                Some("nodeName") if worse[2] => reach(ORDER, "node-name-before-affinity"),
+                Some("namespaceName") if worse[4] => reach(ORDER, "namespace-name-before-affinity"),
+                _ => {}
+            }
+            example_of(*better, *worse).into_iter().for_each(|example| reach(ORDER, example));
+        }
+    }
+}
+
+/// Which of the examples in the documents a pair of pools is, by their rules: affinity for pods, for nodes, for namespaces, and networks.
+fn example_of(better: [bool; RULES.len()], worse: [bool; RULES.len()]) -> Option<&'static str> {
+    let kinds = |[pod, node, node_affinity, namespace, namespace_affinity, multus]: [bool; RULES.len()]| {
+        [pod, node || node_affinity, namespace || namespace_affinity, multus]
+    };
+    match (kinds(better), kinds(worse)) {
+        ([true, true, false, false], [true, false, false, false]) => Some("example-1"),
+        ([true, false, false, false], [false, true, true, false]) => Some("example-2"),
+        ([true, true, false, false], [true, false, true, true]) => Some("example-3"),
+        _ => None,
+    }
+}
+
 /// What a step of a replica of the controller reaches: also where it leaves everything as it is.
 pub(crate) fn of_controller(cluster: &Cluster, step: &reclaim::Step<'_>) {
     let reach = |row: Row| cluster.reach(CoveragePoint { group: RECLAIM, name: row.code() });
@@ -170,7 +262,11 @@ pub(crate) fn of_controller(cluster: &Cluster, step: &reclaim::Step<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::collections::BTreeSet;
+
+    use ipam_spiderpool::IPPoolSpec;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
     use super::*;
 
@@ -182,5 +278,26 @@ mod tests {
         assert!(
             ["spiderpool/reclaim/S-8", "spiderpool/tier/namespace", "spiderpool/refused/no-pool"].iter().all(|name| names.contains(*name))
         );
+    }
+
+    #[test]
+    fn what_decides_between_pools_is_told_by_their_rules() {
+        let named = || Some(vec!["x".to_owned()]);
+        let pod = IPPoolSpec { pod_affinity: Some(LabelSelector::default()), ..IPPoolSpec::default() };
+        let pod_and_node = IPPoolSpec { node_name: named(), ..pod.clone() };
+        let of_two_kinds = IPPoolSpec { node_affinity: Some(LabelSelector::default()), namespace_name: named(), ..IPPoolSpec::default() };
+        let both_for_nodes = IPPoolSpec { node_affinity: Some(LabelSelector::default()), ..pod_and_node.clone() };
+        let reached = |specs: &[&IPPoolSpec]| {
+            let pools = specs.iter().map(|spec| Arc::new(SpiderIPPool::new("p", IPPoolSpec::clone(spec))));
+            let reached = RefCell::new(BTreeSet::new());
+            of_order(&select::by_rank(pools), |group, name| drop(reached.borrow_mut().insert((group, name))));
+            reached.into_inner().into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(reached(&[&pod, &pod_and_node]), ["example-1", "node-name"]);
+        assert_eq!(reached(&[&of_two_kinds, &pod]), ["example-2", "pod-affinity"]);
+        let third = IPPoolSpec { namespace_name: named(), multus_name: named(), ..pod.clone() };
+        assert_eq!(reached(&[&third, &pod_and_node]), ["example-3", "node-name"]);
+        assert_eq!(reached(&[&pod, &pod]), ["as-named"]);
+        assert_eq!(reached(&[&both_for_nodes]), ["node-affinity"]);
     }
 }

@@ -78,7 +78,7 @@ fn subnets(
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
 async fn reclaiming(site: &Site, cluster: &Arc<Cluster>, process: ProcessId, client: ApiClient, env: SimEnv) {
     let policy = site.policy(cluster, process);
-    let settings = site.plan.reclaim_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
+    let settings = site.reclaim_settings(&policy);
     let reclaim = ReclaimConfig { settings, policy };
     let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*cluster.rt.process_name(process)));
     let pools = ControllerSettings { election, ..self::settings(site, policy) };

@@ -185,7 +185,10 @@ impl Work for SpiderPlan {
             Operation::EditRecord(op) => plan::check_record(op),
             Operation::ApplyManifest(op) => manifests::check_manifest(op),
             Operation::GarbleRecords(_) => Ok(()),
-            Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
+            Operation::SetSettings(op) => {
+                plan::settings_of(&op.settings, &Policy::hardened())?;
+                plan::reclaim_settings_of(&op.settings, &Policy::hardened()).map(drop)
+            }
             Operation::ScaleApp(_)
             | Operation::RollOutApp(_)
             | Operation::EditStatefulSet(_)

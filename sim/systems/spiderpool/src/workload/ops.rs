@@ -286,7 +286,8 @@ pub struct DeletePool {
     pub force: bool,
 }
 
-/// An operator changes settings of Spiderpool, and restarts its agents, which read them when they start.
+/// An operator changes settings of Spiderpool, and restarts its agents, which read them when they start. Replicas of the controller read
+/// those of reclaim when they start next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSettings {

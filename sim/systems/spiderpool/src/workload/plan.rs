@@ -154,11 +154,7 @@ impl SpiderPlan {
     /// # Errors
     /// The setting that is none.
     pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
-        let mut settings = ReclaimSettings::new(policy);
-        for (name, value) in &self.settings {
-            settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
-        }
-        Ok(settings)
+        reclaim_settings_of(&self.settings, policy)
     }
 
     /// The settings of a replica of Spiderpool's controller, without an election.
@@ -270,6 +266,18 @@ pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
             let names: Vec<&str> = names.into_iter().collect();
             return Err(InvalidValue::value(name, format!("there is no setting `{name}`"), advice(name, &names, "setting")));
         }
+    }
+    Ok(settings)
+}
+
+/// What reclaim takes these settings for; those that are not named, and those of others, are as by default.
+///
+/// # Errors
+/// The value that its setting cannot have.
+pub(super) fn reclaim_settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
+    let mut settings = ReclaimSettings::new(policy);
+    for (name, value) in stated {
+        settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
     }
     Ok(settings)
 }

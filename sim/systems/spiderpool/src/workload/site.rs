@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::ipam::{AddAnswer, AddRequest, AgentSettings, BatchRequest, Call, Connection, DelRequest, Plugin, Probe, Unanswered};
+use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::select::IpamConfig;
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::Env;
@@ -24,7 +25,7 @@ use parking_lot::Mutex;
 use sim_harness::upgrade::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use super::plan::{SpiderPlan, agent_name};
+use super::plan::{SpiderPlan, agent_name, reclaim_settings_of};
 
 /// What an agent may send (A §10).
 const AGENT_LIMIT: RateLimit = RateLimit { qps: 50.0, burst: 100 };
@@ -99,6 +100,11 @@ impl Site {
     /// The policy of a process of Spiderpool now.
     pub(super) fn policy(&self, cluster: &Cluster, process: ProcessId) -> Policy {
         *self.versions[&*cluster.rt.process_name(process)].at(cluster.rt.now())
+    }
+
+    /// The settings of reclaim in a replica of the controller that starts now.
+    pub(super) fn reclaim_settings(&self, policy: &Policy) -> ReclaimSettings {
+        reclaim_settings_of(&self.settings.lock(), policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
     }
 
     /// The settings of an agent, or of what is like one, that starts now.

@@ -1,9 +1,8 @@
 //! The process of an adaptor (CAA): it recovers, then serves the shims of its node until it ends.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use ipam_byom::{Adaptor, AdaptorSettings, Address, AgentProxy, ProxyError, Sandbox};
+use ipam_byom::{Adaptor, AdaptorSettings, Address, AgentProxy, NodeSources, ProxyError, Sandbox};
 use kube_machinery::Env;
 use kube_sim::cluster::Cluster;
 use kube_sim::env::SimEnv;
@@ -13,8 +12,10 @@ use tokio::sync::mpsc;
 
 use super::super::PoolNote;
 use super::machines::Machines;
+use super::plan::NodeNameSource;
 use super::site::{ApiClient, BACK_OFF, ShimCall, Site};
 use super::trace_observer::TraceObserver;
+use crate::coverage;
 
 type SimAdaptor = Adaptor<ApiClient, SimEnv, Machines, Proxies, TraceObserver>;
 
@@ -52,10 +53,16 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, s
         env.sleep(BACK_OFF).await;
     };
     let machines = site.machines.seen_from(process);
+    let by = *site.named.lock();
+    let found = |source| (by == Some(source)).then_some(&*node.name);
+    let sources = NodeSources {
+        env: found(NodeNameSource::NodeName),
+        podinfo: found(NodeNameSource::Podinfo),
+        hostname: found(NodeNameSource::Hostname),
+    };
     let mut pool = site.pool_settings(config, &node.name, policy);
-    if !site.named.load(Ordering::Relaxed) {
-        pool.node = None;
-    }
+    pool.node = sources.resolve(&policy).ok().map(Arc::from);
+    coverage::of_node_name(&cluster, by);
     let settings = AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(pool) };
     let observer = TraceObserver { cluster: site.cluster.clone(), process };
     let client = site.client(&cluster, process, &env);

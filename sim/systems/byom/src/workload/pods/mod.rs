@@ -21,7 +21,6 @@ mod trace_observer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use ipam_byom::PeerPod;
 use k8s_openapi::api::core::v1::Pod;
@@ -41,7 +40,7 @@ use crate::Operation;
 
 pub use edit::Edit;
 pub use machines::{Breakage, VmDelays};
-pub use plan::{BreakVm, DeletePod, EditState, NameNodes, OPERATOR, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+pub use plan::{BreakVm, DeletePod, EditState, NameNodes, NodeNameSource, OPERATOR, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
 
 impl Work for PodsPlan {
     fn actor_names(&self) -> Vec<String> {
@@ -154,7 +153,7 @@ impl Work for PodsPlan {
             nodes,
             controllers,
             setting: Mutex::new(self.pool.as_str().into()),
-            named: AtomicBool::new(true),
+            named: Mutex::new(Some(NodeNameSource::default())),
             rolling: tokio::sync::Mutex::default(),
         });
         for (number, node) in site.nodes.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use ipam_byom::Address;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -56,7 +55,7 @@ impl Operator {
     async fn carry_out(&self, number: usize, op: &Operation) {
         match op {
             Operation::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),
-            Operation::NameNodes(name) => self.site.named.store(name.named, Ordering::Relaxed),
+            Operation::NameNodes(name) => *self.site.named.lock() = name.named.then_some(name.by),
             Operation::RollOut(roll_out) => self.roll_out(roll_out).await,
             Operation::BreakVm(broken) => self.site.machines.break_down(&Address::new(&*broken.address), broken.how, broken.lasts),
             _ => {

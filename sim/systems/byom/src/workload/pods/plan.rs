@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
-use sim_config::{Choice, Probability, Problems, Source, With, advice};
+use sim_config::{Choice, Open, Probability, Problems, Source, With, advice};
 use sim_harness::operation::{Op, Turn};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::misnamed::Known;
@@ -117,6 +117,8 @@ pub struct PodsDraft {
     pub broken_for: Choice<Span>,
     /// How often adaptors lose the name of their node for a while, each time with a rolling update before and after.
     pub unnamed: Choice<u32>,
+    /// What tells them the name again each time.
+    pub named_by: Choice<NodeNameSource>,
     /// How often an operator deletes the ConfigMap of the pool.
     pub deletions: Choice<u32>,
     /// How often an operator edits it by hand.
@@ -156,6 +158,7 @@ impl Default for PodsDraft {
             breakage: Choice::Is(Breakage::Dead),
             broken_for: Choice::Between(secs(30), secs(300)),
             unnamed: is(0),
+            named_by: Choice::Is(NodeNameSource::NodeName),
             deletions: is(0),
             edits: is(0),
             edit: Choice::Is(Edit::Touch),
@@ -219,12 +222,37 @@ pub struct SetPool {
     pub pool: String,
 }
 
+/// What tells an adaptor the name of its node (B §4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeNameSource {
+    /// The environment variable `NODE_NAME`.
+    #[default]
+    NodeName,
+    /// The file `/etc/podinfo/nodename` of the downward API.
+    Podinfo,
+    /// The file `/etc/hostname`: adaptors are on the network of their hosts, and have its name.
+    Hostname,
+}
+
+impl Open for NodeNameSource {}
+
+impl NodeNameSource {
+    /// The usual one: what plans leave out.
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// An operator changes what tells adaptors the name of their node (B §4.1); they read it when they start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NameNodes {
     /// Whether anything does: `NODE_NAME`, the file of the downward API or the name of the host.
     pub named: bool,
+    /// What does, if anything.
+    #[serde(default, skip_serializing_if = "NodeNameSource::is_usual")]
+    pub by: NodeNameSource,
 }
 
 /// Every adaptor is replaced, node by node, and then the PeerPod controllers.
@@ -478,8 +506,10 @@ impl Draft for PodsDraft {
         if *self.unnamed.bounds().1 > 0 {
             for _ in 0..self.unnamed.draw(draw) {
                 let (lost, lasts) = (self.events.draw(draw).0, draw.between(Duration::from_secs(20), Duration::from_secs(90)));
-                for (at, named) in [(lost, false), (lost + lasts, true)] {
-                    add(at, Operation::NameNodes(NameNodes { named }));
+                // Drawn for those only who ask for it: what others draw stays as it was.
+                let by = if let Choice::Is(by) = self.named_by { by } else { self.named_by.draw(draw) };
+                for (at, named, by) in [(lost, false, NodeNameSource::default()), (lost + lasts, true, by)] {
+                    add(at, Operation::NameNodes(NameNodes { named, by }));
                     let pause = Span(draw.between(Duration::from_secs(1), Duration::from_secs(10)));
                     add(at + Duration::from_secs(1), Operation::RollOut(RollOut { overlap: self.overlap.draw(draw), pause }));
                 }

@@ -1,7 +1,6 @@
 //! What the actors of a run share: nodes, sockets, the configured pool, the VMs.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::pool_key;
 use super::machines::Machines;
-use super::plan::PodsPlan;
+use super::plan::{NodeNameSource, PodsPlan};
 
 /// How long a process waits before it starts again after it refused its configuration: the first back-off of a kubelet.
 pub(super) const BACK_OFF: Duration = Duration::from_secs(10);
@@ -122,8 +121,8 @@ pub(super) struct Site {
     pub controllers: Vec<ProcessId>,
     /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
     pub setting: Mutex<Arc<str>>,
-    /// Whether an adaptor that starts now is told the name of its node.
-    pub named: AtomicBool,
+    /// What tells an adaptor that starts now the name of its node, if anything does.
+    pub named: Mutex<Option<NodeNameSource>>,
     /// Held by the roll-out that is under way.
     pub rolling: tokio::sync::Mutex<()>,
 }

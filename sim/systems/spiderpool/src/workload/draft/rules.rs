@@ -42,6 +42,8 @@ pub enum PoolRule {
     Excluded,
     /// All of its addresses are reserved.
     Reserved,
+    /// Some of the six rules by which pools are ranked, each as likely as not (A §4).
+    Several,
 }
 
 impl Open for PoolRule {}
@@ -95,6 +97,10 @@ fn zones() -> Vec<String> {
 }
 
 impl PoolRule {
+    /// Those by which pools are ranked.
+    const RANKED: [Self; 6] =
+        [Self::PodAffinity, Self::NodeName, Self::NodeAffinity, Self::NamespaceName, Self::NamespaceAffinity, Self::MultusName];
+
     /// Whether it looks at a label that people change.
     pub(super) fn looks_at_zone(self) -> bool {
         matches!(self, Self::NodeLabel | Self::NamespaceLabel | Self::PodLabel)
@@ -118,6 +124,13 @@ impl PoolRule {
                 spec.multus_name = Some(vec![if nic == 0 { CLUSTER_NETWORK.to_owned() } else { network_name(nic) }]);
             }
             Self::Excluded => spec.exclude_ips.clone_from(&spec.ips),
+            Self::Several => {
+                for rule in Self::RANKED {
+                    if draw.chance(0.5) {
+                        let _ = rule.put(draw, pool, spec, named);
+                    }
+                }
+            }
             Self::Reserved => return Some(Reserve { name: format!("all-of-{pool}"), ips: spec.ips.clone().unwrap_or_default() }),
         }
         None

@@ -77,7 +77,7 @@ impl Coverage {
         }
     }
 
-    /// A fault that lasted ends.
+    /// A fault ends that was said to last when it began.
     pub fn fault_ends(&mut self) {
         self.active -= 1;
     }

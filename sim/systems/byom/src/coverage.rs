@@ -1,17 +1,17 @@
 //! The coverage points of the BYOM pool: how calls end, and who gives addresses back.
 
-use ipam_byom::{PoolError, Releaser, StartError, Step};
+use ipam_byom::{NodeSources, PoolError, Releaser, StartError, Step};
 use kube_sim::cluster::Cluster;
 use kube_sim::coverage_names as names;
 use kube_sim::trace::coverage::CoveragePoint;
-
-use crate::workload::pods::NodeNameSource;
 
 const REFUSED: &str = "byom/refused";
 const RELEASE_FAILED: &str = "byom/release-failed";
 const RECOVER_FAILED: &str = "byom/recover-failed";
 const RELEASED: &str = "byom/released";
+/// What tells an adaptor that starts the name of its node (B §4.1).
 const NODE_NAME: &str = "byom/node-name";
+const SOURCES: &[&str] = &["env", "podinfo", "hostname"];
 
 names! {
     /// Why a call fails.
@@ -44,15 +44,6 @@ names! {
     }
 }
 
-names! {
-    /// What tells an adaptor that starts the name of its node.
-    source, SOURCES: NodeNameSource {
-        NodeNameSource::NodeName => "env",
-        NodeNameSource::Podinfo => "podinfo",
-        NodeNameSource::Hostname => "hostname",
-    }
-}
-
 /// All points that a run can reach.
 pub(crate) fn points() -> Vec<CoveragePoint> {
     let of = |group, names: &'static [&str]| names.iter().map(move |name| CoveragePoint { group, name });
@@ -67,9 +58,11 @@ pub(crate) fn of_refusal(cluster: &Cluster, error: &PoolError) {
     cluster.reach(CoveragePoint { group: REFUSED, name: failed(error) });
 }
 
-/// What an adaptor reaches that starts, and is told the name of its node in some way, or not at all.
-pub(crate) fn of_node_name(cluster: &Cluster, by: Option<NodeNameSource>) {
-    by.into_iter().for_each(|by| cluster.reach(CoveragePoint { group: NODE_NAME, name: source(&by) }));
+/// What an adaptor reaches that starts and finds this about the name of its node.
+pub(crate) fn of_node_name(cluster: &Cluster, sources: &NodeSources<'_>) {
+    let found = [sources.env, sources.podinfo, sources.hostname];
+    let named = SOURCES.iter().zip(found).find(|(_, found)| found.is_some());
+    named.into_iter().for_each(|(name, _)| cluster.reach(CoveragePoint { group: NODE_NAME, name }));
 }
 
 /// What a step of an adaptor or a controller reaches.

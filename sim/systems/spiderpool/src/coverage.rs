@@ -1,5 +1,5 @@
-//! The coverage points of Spiderpool: rows of the tables of reclaim, tiers, reasons to leave a pool out, what decides between pools, and how
-//! calls end.
+//! The coverage points of Spiderpool: rows of the tables of reclaim, tiers, reasons to leave a pool out, what decides between pools, and
+//! how calls end.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ const FILTER: &str = "spiderpool/filter";
 /// The rule that a pool has and that is not asked, as it names nodes, or namespaces (A §3).
 const OUTWEIGHED: &str = "spiderpool/outweighed";
 const OUTWEIGHED_RULES: &[&str] = &["node-affinity", "namespace-affinity"];
-/// What puts a pool before another one that could serve, too: the rule that only the first one has, or that they are equal and were named in
-/// this order (A §4).
+/// What puts a pool before another one that could serve, too: the rule that only the first one has, or that they are equal and were named
+/// in this order (A §4).
 const ORDER: &str = "spiderpool/order";
 const ORDERS: &[&str] = &[
     "pod-affinity",

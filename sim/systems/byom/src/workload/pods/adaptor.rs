@@ -62,7 +62,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, s
     };
     let mut pool = site.pool_settings(config, &node.name, policy);
     pool.node = sources.resolve(&policy).ok().map(Arc::from);
-    coverage::of_node_name(&cluster, by);
+    coverage::of_node_name(&cluster, &sources);
     let settings = AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(pool) };
     let observer = TraceObserver { cluster: site.cluster.clone(), process };
     let client = site.client(&cluster, process, &env);

@@ -238,7 +238,7 @@ pub enum NodeNameSource {
 impl Open for NodeNameSource {}
 
 impl NodeNameSource {
-    /// The usual one: what plans leave out.
+    /// Whether it is the usual one, which plans leave out.
     fn is_usual(&self) -> bool {
         *self == Self::default()
     }
@@ -250,7 +250,7 @@ impl NodeNameSource {
 pub struct NameNodes {
     /// Whether anything does: `NODE_NAME`, the file of the downward API or the name of the host.
     pub named: bool,
-    /// What does, if anything.
+    /// What does, if anything: of no account unless `named`.
     #[serde(default, skip_serializing_if = "NodeNameSource::is_usual")]
     pub by: NodeNameSource,
 }

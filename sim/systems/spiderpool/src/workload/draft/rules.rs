@@ -97,7 +97,7 @@ fn zones() -> Vec<String> {
 }
 
 impl PoolRule {
-    /// Those by which pools are ranked.
+    /// The rules by which pools are ranked, the weightiest first (A §4).
     const RANKED: [Self; 6] =
         [Self::PodAffinity, Self::NodeName, Self::NodeAffinity, Self::NamespaceName, Self::NamespaceAffinity, Self::MultusName];
 

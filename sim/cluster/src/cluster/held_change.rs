@@ -20,15 +20,15 @@ use crate::trace::{EventKind, FaultChange};
 /// A fault that waits for the n-th of some changes that are sent to the watches of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeHold {
-    /// The fault of the plan.
+    /// The number of the fault in its plan.
     pub fault: u32,
-    /// Whose watches.
+    /// The process to whose watches changes are counted.
     pub client: ProcessId,
-    /// The type; unset = all.
+    /// The type that changes are about to be counted; unset = all.
     pub kind: Option<KindId>,
     /// Which of them, counting from 1 over the whole run.
     pub nth: u32,
-    /// No longer than this.
+    /// How long it is held up at most, in model time from when its server had it to send.
     pub at_most: Duration,
     /// Until the client has sent so many writes; 0 = its writes do not end it.
     pub writes: u32,

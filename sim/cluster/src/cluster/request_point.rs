@@ -54,14 +54,14 @@ pub enum Disturbance {
     /// The caller stands still from the moment at which it sends it, or from its execution on. What a process sends as it stops gets to its
     /// server when it goes on.
     Pause {
-        /// From its execution on.
+        /// From its execution on instead of from its sending.
         after: bool,
-        /// How long it stands still.
+        /// How long it stands still, in model time.
         lasts: Duration,
     },
     /// The caller is cut off from all others before it sends it, or right after its execution, so that no answer gets back.
     Cut {
-        /// After its execution.
+        /// After its execution instead of before its sending.
         after: bool,
     },
     /// Something befalls the caller as it sends it; the request is as any other.
@@ -131,9 +131,9 @@ pub struct SentChange {
 /// What a client sends, or is sent, in the order in which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logged {
-    /// A request.
+    /// A request that a process sends to an API server.
     Request(SentRequest),
-    /// A change of an object.
+    /// A change of an object that an API server sends to a watch.
     Change(SentChange),
 }
 

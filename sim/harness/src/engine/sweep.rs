@@ -60,7 +60,8 @@ pub struct SweepOptions {
 /// Sweeps scenarios, one after the other.
 ///
 /// # Errors
-/// There are not so many seeds; nothing can be written in the folder of the tables; what is to be resumed is of other runs. Tables that cannot be finished are told in the report.
+/// There are not so many seeds; nothing can be written in the folder of the tables; what is to be resumed is of other runs.
+/// Tables that cannot be finished are told in the report.
 pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
     let deadline = options.budget.map(|budget| Instant::now() + budget);
     let mut explainer = Explainer::new(&options.out, progress, options.shrink);

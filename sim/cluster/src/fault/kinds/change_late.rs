@@ -18,7 +18,7 @@ parameters! {
         process: Target = target("one:*"),
         /// The plural of the type that they are about, or `*`.
         resource: String = every_resource() => served,
-        /// Which of the changes that are sent to its watches, counting from 1 over the whole run. What a new watch begins with is no change.
+        /// Which of the changes that are sent to its watches, counting from 1 over the whole run. What a watch begins with is no change.
         nth: u32 = Choice::Between(1, 40) => counted_from_1("changes"),
         /// How long it is late.
         by: Span = between(Span::millis(1), Span::secs(30)),

@@ -44,10 +44,10 @@ impl Whose {
     }
 }
 
-/// Any other line.
+/// Any other line: a part of a level.
 #[derive(Serialize, Deserialize)]
 struct Part {
-    /// By number.
+    /// What each placement gave, by its number in the search.
     tried: Vec<(usize, Tried)>,
     result: ScenarioResult,
 }
@@ -62,7 +62,7 @@ pub(super) struct Journal {
 /// What an earlier search left.
 #[derive(Default)]
 pub(super) struct Earlier {
-    /// By number.
+    /// What each placement gave, by its number in the search.
     pub tried: BTreeMap<usize, Tried>,
     /// Of each of its parts.
     pub results: Vec<ScenarioResult>,

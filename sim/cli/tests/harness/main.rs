@@ -12,6 +12,7 @@ mod pattern;
 mod phase_time;
 mod regressions;
 mod shrink;
+mod statements;
 mod swarm;
 mod sweep;
 mod upgrade;

@@ -5,8 +5,9 @@ use crate::Verdict;
 
 /// How many runs of the scenarios of its system a mutation is given.
 pub const SCORE_RUNS: u64 = crate::matrix::MUST_HOLD_MEDIAN;
-/// The least share of the mutations that are noticed within [`SCORE_RUNS`], in percent. `selftest --must-hold` asks the same of its median.
-const SCORE_AT_LEAST: u64 = 50;
+/// The least share of the mutations that are noticed within [`SCORE_RUNS`], in percent. It is below that of today, as any change of a
+/// scenario moves it a little; `selftest --must-hold` asks for half.
+const SCORE_AT_LEAST: u64 = 40;
 
 impl GateReport {
     /// How many mutations were noticed, and how many were tried: those that were noticed or had all their runs.
@@ -48,9 +49,9 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_mutations_must_be_noticed() {
-        let half = vec![mutation(7, true), mutation(SCORE_RUNS, false)];
-        assert_eq!(judged(half), (vec![Verdict::Found, Verdict::NotNoticed], exit::HELD));
+    fn two_of_five_mutations_must_be_noticed() {
+        let enough = vec![mutation(7, true), mutation(SCORE_RUNS, false)];
+        assert_eq!(judged(enough), (vec![Verdict::Found, Verdict::NotNoticed], exit::HELD));
         let less = vec![mutation(7, true), mutation(SCORE_RUNS, false), mutation(SCORE_RUNS, false)];
         assert_eq!(judged(less), (vec![Verdict::Found, Verdict::NotFound, Verdict::NotFound], exit::VIOLATED));
     }

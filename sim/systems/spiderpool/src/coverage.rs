@@ -290,7 +290,9 @@ mod tests {
         let reached = |specs: &[&IPPoolSpec]| {
             let pools = specs.iter().map(|spec| Arc::new(SpiderIPPool::new("p", IPPoolSpec::clone(spec))));
             let reached = RefCell::new(BTreeSet::new());
-            of_order(&select::by_rank(pools), |group, name| drop(reached.borrow_mut().insert((group, name))));
+            of_order(&select::by_rank(pools), |group, name| {
+                reached.borrow_mut().insert((group, name));
+            });
             reached.into_inner().into_iter().map(|(_, name)| name).collect::<Vec<_>>()
         };
         assert_eq!(reached(&[&pod, &pod_and_node]), ["example-1", "node-name"]);

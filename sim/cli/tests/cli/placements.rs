@@ -160,7 +160,7 @@ always = ["ex-leaders-stop"]
 fn only_who_stands_still_is_cut_off_or_loses_its_lease_at_a_request_shows_that_it_goes_on_without_it() {
     let folder = Folder::new("placements-leaders");
     // A part of the placements suffices: many requests of the leader will do.
-    let violated = violated(&folder, TRACED, "ex-leader-goes-on", &["--shard", "1/3"]);
+    let violated = violated(&folder, TRACED, "ex-leader-goes-on", &["--shard", "3/9"]);
     let kinds = ["cut-after", "cut-before", "lease-taken", "pause-after", "pause-before"];
     assert!(violated.keys().all(|effect| kinds.contains(&effect.as_str())), "{violated:?}");
     for kind in ["cut", "lease-taken", "pause"] {

@@ -48,8 +48,7 @@ fn contend(seed: u64, fault: Option<Priorities>) -> String {
         work(&bed, &a, 1, &story);
         work(&bed, &b, 3, &story);
         bed.wait(9 * SECOND).await;
-        let story = story.lock().clone();
-        story
+        story.lock().clone()
     })
 }
 

@@ -31,11 +31,14 @@ mod tests {
     use super::super::testing::on_stage;
     use ipam_byom::PoolConfigMap;
 
+    /// What somebody adds to the object.
+    type Add = fn(&mut PoolConfigMap);
+
     const CLAIM: &str = "other-data-of-the-config-map-stays";
 
     #[test]
     fn what_others_keep_in_the_config_map_stays() {
-        let parts: [(&str, fn(&mut PoolConfigMap)); 4] = [
+        let parts: [(&str, Add); 4] = [
             ("labels", |object| drop(object.metadata.labels.get_or_insert_default().insert("team".to_owned(), "net".to_owned()))),
             ("annotations", |object| drop(object.metadata.annotations.get_or_insert_default().insert("note".to_owned(), "x".to_owned()))),
             ("data", |object| drop(object.data.get_or_insert_default().others.insert("note".to_owned(), "x".to_owned()))),

@@ -225,7 +225,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Each deviation in the scenarios of its system that must hold, where nothing was written for it.
+    /// Each deviation in the scenarios of its system that must hold, without the negative ones about it.
     fn mutation_score(&mut self, must_hold: &[Arc<Ready>]) {
         let all: Vec<Ready> = must_hold.iter().map(|ready| (**ready).clone()).collect();
         let wanted: Vec<_> = systems().mutations().iter().collect();

@@ -1,4 +1,4 @@
-//! The part `mutation-score`: what sweeps notice of mistakes for which nobody wrote a scenario.
+//! The part `mutation-score`: what sweeps notice without the negative scenarios.
 
 use std::time::{Duration, Instant};
 

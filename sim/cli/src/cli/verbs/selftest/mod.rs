@@ -10,8 +10,8 @@
 //!  deviation ──► all smoke and chaos scenarios of its system, interleaved ──► the same
 //!  with --manifests, too: the scenarios that are named, on the cluster of the manifests
 //! ```
-//! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep would notice of a
-//! mistake that nobody thought of.
+//! The first says whether claims notice what somebody thought of and wrote a scenario for, the second what a sweep of the scenarios that
+//! must hold would notice of it.
 //!
 //! The seeds of a range are run in their order by one worker, so that the result does not depend on how many workers there are.
 

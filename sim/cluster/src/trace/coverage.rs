@@ -79,7 +79,8 @@ impl Coverage {
 
     /// A fault ends that was said to last when it began.
     pub fn fault_ends(&mut self) {
-        self.active -= 1;
+        // Who records in another one's place from then on has not seen it begin.
+        self.active = self.active.saturating_sub(1);
     }
 
     /// The points that it reached while a fault was active, sorted.

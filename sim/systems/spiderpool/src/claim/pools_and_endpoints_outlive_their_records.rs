@@ -10,13 +10,13 @@ use super::{Findings, IpamClaim, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
-/// An endpoint that Kubernetes' collector or a person marked although its pod lives, or that was being deleted before the run, can only be replaced:
-/// the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that answer. That is no
-/// end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes is what
-/// `records-equal-endpoints` says. It does the same with an endpoint that reclaim marked of a pod which runs, as a setting lets it (G EX3),
-/// also while reclaim is still about the records: that is excused as `empty-pod-ips-release`. Or it makes the records anew after reclaim
-/// removed them and before it lets go of the endpoint; when that is gone the agent makes another one. That is excused likewise, as far as
-/// what is recorded is newer than the mark, and by agents that are asked for the pod.
+/// An endpoint that Kubernetes' collector or a person marked although its pod lives, or that was being deleted before the run, can only
+/// be replaced: the agent that serves the pod lets it go and makes another one for the same records, which may be those of NICs that
+/// answer. That is no end of the endpoint, as long as the pod lives and the agent is asked for its addresses; whether the new one comes
+/// is what `records-equal-endpoints` says. It does the same with an endpoint that reclaim marked of a pod which runs, as a setting lets
+/// it (G EX3), also while reclaim is still about the records: that is excused as `empty-pod-ips-release`. Or it makes the records anew
+/// after reclaim removed them and before it lets go of the endpoint; when that is gone the agent makes another one. That is excused
+/// likewise, as far as what is recorded is newer than the mark, and by agents that are asked for the pod.
 ///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]

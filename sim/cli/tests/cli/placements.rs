@@ -62,7 +62,9 @@ fn violated(folder: &Folder, scenario: &str, mutation: &str, part: &[&str]) -> B
     let (code, report) = search(&["--mutation", mutation, "--force"]);
     assert_eq!(code, 1, "{report}");
     let covered = &report["scenarios"][0]["placements"];
-    assert_eq!(covered["levels"][0]["violated"], 0, "undisturbed it must hold: {report}");
+    // The run without a disturbance is in one of the parts.
+    let undisturbed = covered["levels"].as_array().unwrap().iter().find(|level| level["disturbances"] == 0);
+    assert!(undisturbed.is_none_or(|level| level["violated"] == 0), "undisturbed it must hold: {report}");
     let effects = covered["effects"].as_array().unwrap().iter();
     let counts = effects.map(|effect| (effect["effect"].as_str().unwrap().to_owned(), effect["violated"].as_u64().unwrap()));
     counts.filter(|(_, violated)| *violated > 0).collect()

@@ -20,8 +20,8 @@ impl GateReport {
         })
     }
 
-    /// Whether the mutations that were not noticed are few enough. Where nobody says what scenarios have to reach, as where somebody brings a
-    /// few of their own, nobody says what they have to notice either.
+    /// Whether the mutations that were not noticed are few enough. Where nobody says what scenarios have to reach, as where somebody
+    /// brings a few of their own, nobody says what they have to notice either.
     pub(super) fn notices_enough(&self) -> bool {
         let (noticed, tried) = self.mutation_score();
         self.expected.is_none() || noticed * 100 >= tried * SCORE_AT_LEAST

@@ -101,13 +101,13 @@ impl FailureCache {
     pub(super) fn settle(&self, uid: &str, pool: &str, is_left: impl Fn(&str) -> bool) {
         let memory = &mut *self.0.lock().unwrap();
         for suspects in [&mut memory.suspects, &mut memory.held, &mut memory.unseen] {
-            if let Some(of_pod) = suspects.get_mut(uid) {
-                of_pod.retain(|suspect| *suspect.pool != *pool || is_left(&suspect.nic));
-                if of_pod.is_empty() {
-                    suspects.remove(uid);
-                }
-            }
+            forget_pool(suspects, uid, pool, &is_left);
         }
+    }
+
+    /// Forgets that a pool was seen to hold records of NICs of the pod: none `is_left`. What was sent to it before may still be carried out.
+    pub(super) fn unhold(&self, uid: &str, pool: &str, is_left: impl Fn(&str) -> bool) {
+        forget_pool(&mut self.0.lock().unwrap().held, uid, pool, &is_left);
     }
 
     /// Remembers that this process has changed a pool: what an earlier one sent to it was sent against an older version, and comes
@@ -133,5 +133,14 @@ impl FailureCache {
     pub(super) fn holders(&self, uid: &str) -> Vec<Suspect> {
         let memory = self.0.lock().unwrap();
         [&memory.suspects, &memory.held, &memory.unseen].into_iter().filter_map(|suspects| suspects.get(uid)).flatten().cloned().collect()
+    }
+}
+
+fn forget_pool(suspects: &mut BTreeMap<Arc<str>, BTreeSet<Suspect>>, uid: &str, pool: &str, is_left: &impl Fn(&str) -> bool) {
+    if let Some(of_pod) = suspects.get_mut(uid) {
+        of_pod.retain(|suspect| *suspect.pool != *pool || is_left(&suspect.nic));
+        if of_pod.is_empty() {
+            suspects.remove(uid);
+        }
     }
 }

@@ -312,7 +312,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
     ///
     /// For a NIC that has no record left, a pool from which some were taken is in doubt no longer: it has another version since then, so no
-    /// earlier write can be carried out.
+    /// earlier write can be carried out. One that has none to take holds none any more, but an earlier write may still bring one.
     pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
         let (mut takes, mut left) = (false, Vec::new());
         let decide = |known: &SpiderIPPool| {
@@ -322,9 +322,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             release(known, uid, ips)
         };
         let result = self.change(pool, Timing::Any, decide).await.result;
-        if result.is_ok() && takes {
-            let is_left = |nic: &str| left.iter().any(|of| of.as_deref().is_none_or(|of| of == nic));
-            self.agent.failures.settle(uid, pool, is_left);
+        let is_left = |nic: &str| left.iter().any(|of| of.as_deref().is_none_or(|of| of == nic));
+        match result {
+            Ok(_) if takes => self.agent.failures.settle(uid, pool, is_left),
+            Ok(_) => self.agent.failures.unhold(uid, pool, is_left),
+            Err(_) => {}
         }
         match result {
             Err(PoolError::NotFound) if !self.policy().missing_pool_keeps_endpoint => Ok(()),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disturbance::Disturbance;
 use crate::engine::seeds::Shard;
-use crate::engine::{Error, build, output};
+use crate::engine::{Error, output};
 
 /// What a placement gave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,8 +39,8 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    pub(super) fn new(config: Option<String>, seeds: SeedRange, shard: Option<Shard>) -> Self {
-        Self { build: build().to_owned(), config, seeds, shard: shard.map(|shard| (shard.index, shard.total)) }
+    pub(super) fn new(build: &str, config: Option<String>, seeds: SeedRange, shard: Option<Shard>) -> Self {
+        Self { build: build.to_owned(), config, seeds, shard: shard.map(|shard| (shard.index, shard.total)) }
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn whose(config: &str) -> Whose {
-        Whose::new(Some(config.to_owned()), SeedRange { first: 0, last: 0 }, None)
+        Whose::new("a build", Some(config.to_owned()), SeedRange { first: 0, last: 0 }, None)
     }
 
     fn tried(number: usize) -> (usize, Tried) {

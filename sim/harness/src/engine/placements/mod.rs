@@ -24,12 +24,12 @@ use sim_config::time::SimTime;
 
 use self::disturbance::{Disturbance, disturbances};
 use self::journal::{Earlier, Journal, Tried, Whose};
-use super::Error;
 use super::disturbed::{Disturbed, on_workers};
 use super::load::Ready;
 use super::progress::{Progress, Unit};
 use super::run::{record_of, run_plan};
 use super::seeds::Shard;
+use super::{Error, build};
 use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 use crate::world::Outcome;
@@ -142,7 +142,7 @@ pub(super) fn sweep(
     let mut search = Search { ready, bases, placements };
     let mut summary = Placements { disturbances: limits.disturbances, complete: true, ..Placements::default() };
     summary.parts.extend(limits.shard.map(|shard| shard.index));
-    let whose = Whose::new(result.config.clone(), range, limits.shard);
+    let whose = Whose::new(build(), result.config.clone(), range, limits.shard);
     let opened = limits.journal.map(|(folder, resume)| Journal::open(folder, &ready.scenario.name, &whose, resume)).transpose()?;
     let (mut journal, Earlier { tried: mut earlier, results }) = match opened {
         Some((journal, earlier)) => (Some(journal), earlier),

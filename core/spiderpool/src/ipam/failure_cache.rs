@@ -105,7 +105,8 @@ impl FailureCache {
         }
     }
 
-    /// Forgets that a pool was seen to hold records of NICs of the pod: none `is_left`. What was sent to it before may still be carried out.
+    /// Forgets that a pool was seen to hold records of NICs of the pod: none `is_left`. What was sent to it before may still be carried
+    /// out.
     pub(super) fn unhold(&self, uid: &str, pool: &str, is_left: impl Fn(&str) -> bool) {
         forget_pool(&mut self.0.lock().unwrap().held, uid, pool, &is_left);
     }

@@ -200,13 +200,11 @@ impl<'a> Source<'a> {
 
     /// The same of the file that `root` is, and which of its tables are merged.
     fn settled(&self, root: &Node) -> Result<(Node, Vec<Both>), Problems> {
-        let (mut tree, mut both) = (root.clone(), Vec::new());
-        if let Some(row) = self.row(root) {
-            if let Some(entries) = tree.entries_mut() {
-                entries.retain(|entry| entry.key != VARIANT);
-            }
-            tree = merge(&tree, row, &mut both);
-        }
+        let mut both = Vec::new();
+        let mut tree = match self.row(root) {
+            Some(row) => merge(&shared_by_rows(root), row, &mut both),
+            None => root.clone(),
+        };
         for (number, setting) in (1..).zip(self.set) {
             let at = Position { line: OF_ARGUMENT, column: number };
             assign(&mut tree, setting, at).map_err(|wrong| Problem::of_file(&setting.argument(), wrong, ""))?;
@@ -222,6 +220,13 @@ impl<'a> Source<'a> {
             _ => None,
         }
     }
+}
+
+/// What the rows of `[[variant]]` are laid over. They are not copied only to be left out: a file may have a hundred of them.
+fn shared_by_rows(root: &Node) -> Node {
+    let Value::Table(entries) = &root.value else { return root.clone() };
+    let entries = entries.iter().filter(|entry| entry.key != VARIANT).cloned().collect();
+    Node::new(root.at, Value::Table(entries))
 }
 
 /// Replaces one value. What reads as a TOML value is one; everything else is text.

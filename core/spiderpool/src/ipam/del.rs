@@ -171,7 +171,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         // A D5 and D6.
         if keeper != Keeper::Nobody {
-            if !is_terminating(&endpoint) && self.keeps(keeper, &key).await? {
+            // The mark is the point of no return (D §1.3.1), but for a VM, whose next pod goes on with what a marked endpoint names.
+            if (!is_terminating(&endpoint) || keeper == Keeper::Vm) && self.keeps(keeper, &key).await? {
                 return Ok(DelOutcome::StillValid);
             }
             if self.migrates(keeper, &key, uid).await? {

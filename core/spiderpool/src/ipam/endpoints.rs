@@ -281,7 +281,9 @@ pub(super) fn ownership(
     if keeper == Keeper::Nobody {
         return if policy.adopt_stale_endpoint { EndpointOwnership::Inherited } else { EndpointOwnership::Foreign };
     }
-    let ends = is_terminating(endpoint) && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
+    // The pods of a VM have other names, and one of them may answer on the addresses while another asks for them: a live migration goes on
+    // with what the endpoint names, whoever marked it.
+    let ends = is_terminating(endpoint) && keeper != Keeper::Vm && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
     let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
     let of_another =
         owner != Some((controller.kind.as_str(), controller.name.as_str())) || goes_with_pod(endpoint) || !has_finalizer(endpoint);

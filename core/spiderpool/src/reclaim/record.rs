@@ -262,11 +262,12 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
             return Ok(Verdict::release(Row::NoPodNoEndpoint, false));
         }
     };
-    // The mark is the point of no return (D §1.3.1), where it comes first.
-    if !policy.records_before_endpoint && is_terminating(endpoint) && uid_of(endpoint) == record.uid {
+    let keeper = keeper_of_endpoint(endpoint, it);
+    // The mark is the point of no return (D §1.3.1), where it comes first. Not for a VM that is there: its pods have other names and UIDs,
+    // and the one that answers need not be the one that took the endpoint over last.
+    if !policy.records_before_endpoint && keeper != Keeper::Vm && is_terminating(endpoint) && uid_of(endpoint) == record.uid {
         return Ok(Verdict::release(Row::MarkedForRelease, true));
     }
-    let keeper = keeper_of_endpoint(endpoint, it);
     let (gone, keeps, unreadable) = match keeper {
         Keeper::Nobody => return Ok(Verdict::release(Row::NoPod, true)),
         Keeper::StatefulSet => (Row::SetOfEndpointGone, Row::SetOfEndpointKeeps, Row::SetOfEndpointUnreadable),

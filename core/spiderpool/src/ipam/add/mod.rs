@@ -313,12 +313,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Ends an endpoint that somebody has marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its
     /// records go first, with its DEL.
     async fn end_terminating(&mut self, known: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
-        let own = self.ownership(known) == EndpointOwnership::Own;
+        let keeps = self.ownership(known) != EndpointOwnership::Foreign;
         // Otherwise this pod may be the predecessor, and the endpoint that of a pod whose sandbox still runs.
         self.confirm().await?;
         self.end(known).await?;
         // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
-        if own && !static_reuse.untaken && !self.policy().unrecorded_answer {
+        if keeps && !static_reuse.untaken && !self.policy().unrecorded_answer {
             let lost = self.reown_all(&static_reuse.kept, uid_of(known), None).await?;
             static_reuse.lose(lost, entries(known));
         }
@@ -435,12 +435,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.
     ///
-    /// The mark of this very pod's endpoint came from outside: the new endpoint names the same addresses, and they stay recorded.
+    /// The mark of this very pod's endpoint came from outside: the new endpoint names the same addresses, and they stay recorded. So do
+    /// those of a VM, which the pod has taken over by now.
     /// One that outlives its pod was marked by a release, which is finished here. One that goes with its pod may have been
     /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
     /// which knows for how long.
     async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
-        if self.ownership(endpoint) != EndpointOwnership::Own {
+        if self.ownership(endpoint) == EndpointOwnership::Foreign {
             let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             if !goes_with_pod(endpoint) {
                 self.op.take_back(&self.key, uid_of(endpoint), Cause::Marked, &what).await?;

@@ -82,13 +82,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.op.observe(Step::Selected { request, pod, asked: &asked, cluster: caches, controller, selection: &selection });
     }
 
-    /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
-    /// one of them gave up would be taken from under the other (A S1, A S10, A W28).
+    /// Whether another pod runs the same VM as this one: then they are the two of a live migration, and what one of them gave up would be
+    /// taken from under the other (A S1, A S10, A W28). It need not be that of the endpoint, which may be left of a migration that failed.
     pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
         if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
             return Ok(false);
         }
-        self.op.has_pod_of_vm(&self.key, |uid| uid == uid_of(endpoint)).await
+        self.op.has_pod_of_vm(&self.key, |uid| *uid != *self.uid).await
     }
 
     /// What the pod is to give up of an endpoint (A A4).
@@ -186,7 +186,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             self.endpoint_is_live = true;
         }
         self.exchange_avoided(endpoint, static_reuse);
-        if !own && !self.answers(endpoint, static_reuse) {
+        if !own && !self.suffices(static_reuse) {
             static_reuse.untaken = true;
             return Ok(None);
         }
@@ -230,15 +230,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty())
     }
 
-    /// Whether what is kept of an endpoint answers the request. An entry that needs another address serves nobody yet; it gets one now if
-    /// this ADD is for all NICs (A §2.4).
+    /// Whether the request is answered with what is kept of an endpoint. One that somebody has marked makes way for another first.
     fn answers(&self, endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> bool {
+        let reborn = self.ownership(endpoint) != EndpointOwnership::Foreign && self.ends(endpoint);
+        !reborn && self.suffices(static_reuse)
+    }
+
+    /// Whether what is kept of an endpoint is what the request asks for. An entry that needs another address serves nobody yet; it gets one
+    /// now if this ADD is for all NICs (A §2.4).
+    fn suffices(&self, static_reuse: &StaticReuse) -> bool {
         let annotations = self.pod.metadata.annotations.as_ref();
         let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
-        let reborn = self.ownership(endpoint) == EndpointOwnership::Own && self.ends(endpoint);
         let whole = !for_all || static_reuse.incomplete.is_empty();
         let serving = |(place, entry): &(usize, IPAllocationDetail)| self.serves(entry) && !static_reuse.incomplete.contains(place);
-        whole && !reborn && static_reuse.kept.iter().any(serving)
+        whole && static_reuse.kept.iter().any(serving)
     }
 
     /// What is left of an unfinished entry was nobody's answer yet, and a pool that is being deleted by now gives it to nobody (A §3). But

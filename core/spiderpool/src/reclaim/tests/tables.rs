@@ -251,6 +251,10 @@ fn s_9_a_mark_is_the_point_of_no_return() {
     marked.metadata.deletion_timestamp = serde_json::from_value(json!(NOW)).unwrap();
     expect(of_record(hardened().answering(Valid), Nothing, There(&marked)), "S-9", BOTH);
     expect(of_record(upstream().answering(Valid), Nothing, There(&marked)), "S-4v", KEEP);
+    let mut of_vm = endpoint("u1", "VirtualMachineInstance");
+    of_vm.metadata.deletion_timestamp.clone_from(&marked.metadata.deletion_timestamp);
+    expect(of_record(hardened().answering(Valid), Nothing, There(&of_vm)), "S-5v", KEEP);
+    expect(of_record(hardened().answering(Invalid), Nothing, There(&of_vm)), "S-5i", BOTH);
     marked.status.as_mut().unwrap().current.uid = "u0".to_owned();
     expect(of_record(hardened().answering(Valid), Nothing, There(&marked)), "S-4v", KEEP);
 }

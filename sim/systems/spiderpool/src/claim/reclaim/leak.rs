@@ -173,9 +173,12 @@ fn nobodys_since(view: &View, address: IpAddr, record: &PoolIPAllocation) -> Opt
     let place = match endpoint {
         // Where nothing says whose the record was, the name alone does (S-3v).
         None => return kept_name_since(view, name).map(|since| since.max(emptied)),
-        // The mark is the point of no return (S-9).
-        Some(endpoint) if endpoint.metadata.deletion_timestamp.is_some() && uid_of(endpoint) == record.pod_uid => return Some(emptied),
-        Some(endpoint) => place_of(view, name, endpoint),
+        Some(endpoint) => match place_of(view, name, endpoint) {
+            Some(vm @ Place::Vm(_)) => Some(vm),
+            // The mark is the point of no return (S-9), but for a VM.
+            _ if endpoint.metadata.deletion_timestamp.is_some() && uid_of(endpoint) == record.pod_uid => return Some(emptied),
+            place => place,
+        },
     };
     // S-4v and S-5v; S-6.
     place.map_or(Some(emptied), |place| view.places.gone_since(&place).map(|since| since.max(emptied)))

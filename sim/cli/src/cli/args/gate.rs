@@ -24,6 +24,9 @@ pub struct GateArgs {
     /// Run this many times as many seeds as the scenarios that must hold say
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = 10)]
     pub times: u64,
+    /// The first seed of each scenario that must hold
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub from: u64,
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,

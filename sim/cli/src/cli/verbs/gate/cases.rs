@@ -91,8 +91,8 @@ pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
     for (part, scenarios) in [(Part::Smoke, &smoke), (Part::Chaos, &chaos), (Part::Negative, &negative)] {
         for ready in scenarios {
             // A negative scenario says itself within how many seeds it is found.
-            let times = if part == Part::Negative { 1 } else { args.times };
-            all.sweep(part, &ready.scenario.name, Arc::clone(ready), 0, ready.scenario.seeds.saturating_mul(times));
+            let (first, times) = if part == Part::Negative { (0, 1) } else { (args.from, args.times) };
+            all.sweep(part, &ready.scenario.name, Arc::clone(ready), first, ready.scenario.seeds.saturating_mul(times));
         }
     }
     for ready in negative.iter().filter(|ready| !ready.scenario.deviations.is_empty()) {

@@ -142,6 +142,18 @@ pub fn html(markup: &str) -> String {
     out + &markup[at..]
 }
 
+/// Text in which each citation is a Markdown link to where it can be read; `docs` is the way from the page to the folder `docs`.
+pub fn markdown(text: &str, docs: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for place in places(text) {
+        let file = place.document.file().trim_start_matches("docs/");
+        let _ = write!(out, "{}[{}]({docs}{file}#{})", &text[at..place.span.start], &text[place.span.clone()], place.anchor);
+        at = place.span.end;
+    }
+    out + &text[at..]
+}
+
 /// The places that a text cites, in its order.
 pub fn places(text: &str) -> Vec<Place> {
     let mut places = Vec::new();

@@ -86,7 +86,7 @@ fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
             id: format!("{panel}-time-to-allocate"),
             title: title("Time to allocate, p50 (dashed) and p99"),
             x: along.axis(points),
-            y: Axis { label: "time until an address is told".to_owned(), kind: Kind::Seconds, scale: Scale::Log },
+            y: Axis { label: "time until an address is allocated".to_owned(), kind: Kind::Seconds, scale: Scale::Log },
             curves: times(points, along),
             dotted: "",
         },

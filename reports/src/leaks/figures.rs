@@ -39,8 +39,8 @@ struct Kindred {
 const DRAWN: [Kindred; 3] = [
     Kindred {
         id: "delay",
-        title: "Time from the end of the right to the removal",
-        axis: ("time since the pod's right to the address ended", Kind::Seconds, Scale::Log),
+        title: "Time from the end of the entitlement to the removal",
+        axis: ("time since the pod's entitlement to the address ended", Kind::Seconds, Scale::Log),
         of: |one| group::delay(one).map(|seconds| seconds.max(LEAST_S)),
         limit: |runs| runs.values().flatten().filter_map(|one| one.bound).max().map(|bound| bound.as_f64()),
         dotted: "longest bound",

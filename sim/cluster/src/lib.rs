@@ -73,7 +73,7 @@
 
 #[cfg(not(madsim))]
 compile_error!(
-    "ipam-sim simulates only under `--cfg madsim`. The setting is in `.cargo/config.toml`; if the environment variable RUSTFLAGS is set it \
+    "kube-sim simulates only under `--cfg madsim`. The setting is in `.cargo/config.toml`; if the environment variable RUSTFLAGS is set it \
      replaces that setting: unset it, or add `--cfg madsim` to it."
 );
 

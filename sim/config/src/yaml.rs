@@ -211,7 +211,7 @@ impl Reader<'_> {
                     entries.push(Entry { key: text, at, node });
                 } else {
                     let first = entries.iter().find(|entry| entry.key == text).map_or(at, |entry| entry.at);
-                    self.problem(at, format!("the key `{text}` stands here a second time"), format!("the first is on line {}", first.line));
+                    self.problem(at, format!("duplicate key `{text}`"), format!("the first is on line {}", first.line));
                 }
             }
         }
@@ -375,7 +375,7 @@ mod tests {
         {"ok":true}
         {"h":1}
         x.yaml:1:4: not YAML: unclosed bracket '['
-        x.yaml:4:1: the key `b` stands here a second time; the first is on line 3
+        x.yaml:4:1: duplicate key `b`; the first is on line 3
         x.yaml:12:12: the tag `!secret` has no meaning in a manifest; remove it
         x.yaml:13:4: the alias `*none` has no anchor; put `&none` before the value that is meant, above
         x.yaml:14:3: a key that is no text; write the key in quotes

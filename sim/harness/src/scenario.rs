@@ -69,10 +69,9 @@ pub struct Scenario {
     pub cluster: ClusterDraft,
     /// Whose processes run in the cluster, how many, and what is asked of them: `kind` names a workload of a system under test.
     pub workload: WorkloadDraft,
-    /// A scripted workload: replaces the generated operations. The pools, subnets, reservations, applications, pods, namespaces and nodes
-    /// on which an operation works have to be such as there can be: those of the cluster that the settings can make or the manifests hold,
-    /// and those that any operation of the script makes. Not looked at are the names of pools that are made for applications (`auto4-…`,
-    /// `auto6-…`), what a record is edited to say, and what annotations and new pools name.
+    /// A scripted workload: replaces the generated operations. The objects on which an operation works have to be such as there can be:
+    /// those of the cluster that the settings can make or the manifests hold, and those that any operation of the script makes. Not looked
+    /// at are the names of objects that the system itself makes, and what annotations and edited fields name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
     /// Processes that begin in an older version of the system under test, and are replaced one after the other.

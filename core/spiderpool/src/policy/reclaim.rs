@@ -21,8 +21,8 @@ pub struct ReclaimPolicy {
     /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (G R5,
     /// S-3).
     pub vm_record_without_owner_check: bool,
-    /// `empty-pod-ips-means-gone`: a pod whose status names no address has lost its right to those it had, also within its grace and before
-    /// it ends (G R7, P-7, P-9, TD-4).
+    /// `empty-pod-ips-means-gone`: a pod whose status names no address is no longer entitled to those it had, also within its grace
+    /// and before it ends (G R7, P-7, P-9, TD-4).
     pub empty_pod_ips_means_gone: bool,
     /// `force-delete-frees-at-once`: addresses of a pod that vanished before its grace was over are free at once, though its containers may
     /// still run (G R9).

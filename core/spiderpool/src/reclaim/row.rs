@@ -41,7 +41,7 @@ rows! {
     Deleted "I-6" "the pod is gone";
     DeletedInGrace "I-6g" "the pod is gone before its grace was over, so that its containers may still run";
     StaticIgnored "I-4d" "pods of StatefulSets and VMs are never traced";
-    NothingNew "I-9" "nothing about the pod ends its right to its addresses";
+    NothingNew "I-9" "nothing about the pod ends its entitlement to its addresses";
     Terminating "I-11" "the pod is terminating";
     TerminatingNodeUnknown "I-11e" "the pod is terminating, and its node cannot be read";
     TerminatingNodeOff "I-11off" "the pod is terminating on a node whose pods are left alone";
@@ -77,12 +77,12 @@ rows! {
     EndedLeft "P-2" "the pod has ended, and is left to tracing";
     EndedOver "P-2d" "the pod has ended, and its grace after that is over";
     EndedWithin "P-2t" "the pod has ended, and its grace after that is not over yet";
-    Pending "P-4" "the pod has not begun";
+    Pending "P-4" "the pod is Pending";
     Lives "P-6" "the pod lives and has addresses";
     NoIpsNotKept "P-7i" "the pod has no address, and nothing keeps those it had";
     NoIpsKept "P-7v" "the pod has no address, and its StatefulSet or VM keeps those it had";
     NoIpsUnreadable "P-7e" "the pod has no address, and its StatefulSet or VM cannot be read";
-    RunningNoIpsOn "P-8on" "the pod runs without an address, and that is set to end its right to them";
+    RunningNoIpsOn "P-8on" "the pod runs without an address, and a setting says that this ends its entitlement";
     RunningNoIpsOff "P-8off" "the pod runs without an address, as after a reboot of its node";
     NoIps "P-9" "the pod neither runs nor has addresses";
     NoIpsLives "P-9k" "the pod has no address, and nothing says that it has ended";

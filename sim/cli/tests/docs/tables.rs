@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use ipam_reports::reference;
+use regex::Regex;
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;
@@ -33,17 +34,7 @@ fn listed(sandbox: &Sandbox, what: &str, key: &str) -> Vec<Value> {
 
 /// Text for a cell: one line, with links in place of places in the reference.
 fn cell(text: &str) -> String {
-    static PLACE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b([KABG]) (§\d+(?:\.\d+)*|[A-Z]{1,2}\d+)|\bK\d{3}\b").unwrap());
-    let linked = PLACE.replace_all(text, |found: &Captures<'_>| {
-        let page = match &found[0][..1] {
-            "K" => "kubernetes",
-            "A" => "allocation",
-            "G" => "reclaim",
-            _ => "byom",
-        };
-        let anchor = found[0].replace(' ', "-").replace('§', "").replace('.', "-").to_lowercase();
-        format!("[{}](../reference/{page}.md#{anchor})", &found[0])
-    });
+    let linked = reference::markdown(text, "../");
     // Links of the code's own documentation lead nowhere here.
     static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[(`[^`]+`)\]").unwrap());
     CODE.replace_all(&linked, "$1").split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")

@@ -169,17 +169,6 @@ fn names<S: AsRef<str>>(names: &[S]) -> String {
     names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// Citations as links into the reference.
-fn links(text: &str) -> String {
-    let mut linked = text.to_owned();
-    for place in reference::places(text).iter().rev() {
-        let page = place.document.file().trim_start_matches("docs/");
-        let link = format!("[{}](../{page}#{})", &text[place.span.clone()], place.anchor);
-        linked.replace_range(place.span.clone(), &link);
-    }
-    linked
-}
-
 /// What the page begins with.
 fn head() -> String {
     let about = [
@@ -204,7 +193,7 @@ fn row(statement: &Statement, runs: &BTreeMap<&String, Vec<Run>>) -> String {
     let of: Vec<&Run> = scenarios.iter().flat_map(|name| &runs[name]).collect();
     let count = |shown: fn(&Run) -> &Shown| of.iter().filter(|run| shown(run).shows(statement)).count();
     let (whole, active, all) = (count(|run| &run.whole), count(|run| &run.while_active), of.len());
-    format!("| {id} | {says} | {} | {} | {} | {whole} of {all} | {active} |\n", links(reference), names(judged), names(scenarios))
+    format!("| {id} | {says} | {} | {} | {} | {whole} of {all} | {active} |\n", reference::markdown(reference, "../"), names(judged), names(scenarios))
 }
 
 #[test]

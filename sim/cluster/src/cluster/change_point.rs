@@ -1,4 +1,4 @@
-//! Faults that begin when objects change: at the second update of a pool, after a pod was bound.
+//! Faults that begin when objects change: at the second update of a ConfigMap, after a pod was bound.
 //!
 //! ```text
 //!  a write is committed ── counted by the first step that its point waits for ──► the last step was reached ──► the fault begins

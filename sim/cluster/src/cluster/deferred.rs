@@ -4,7 +4,7 @@
 //!  commit ──► queue of the stream, each element with its arrival ──► a timer and a poll for each      (somebody listens)
 //!                                                               └──► taken when its process reads it  (nobody listens)
 //! ```
-//! Most caches of a cluster are only looked at now and then: the agent of each node keeps all pools and endpoints, of which it needs a few
+//! Most caches of a cluster are only looked at now and then: an agent on each node keeps all objects of a type, of which it needs a few
 //! when a pod comes. What such a cache knows at a moment is what has arrived by then, whether it was told at once or takes it when it is
 //! read. So arrivals are drawn as ever, when the change is committed, and nothing happens at the moment of arrival.
 //!

@@ -1,4 +1,4 @@
-//! The built-in types that address management meets (K §1.3).
+//! The built-in types that operators meet (K §1.3).
 
 use std::borrow::Cow;
 

@@ -23,8 +23,8 @@ pub const COMMON_SUITE: &str = "common";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Checks {
-    /// True at every step: claims by name, which must then judge something in a sweep, or all of a suite (`spiderpool/reclaim/*`) or system
-    /// (`spiderpool/*`), which judge what there is.
+    /// True at every step: claims by name, which must then judge something in a sweep, or all of a suite (`SYSTEM/SUBJECT/*`) or system
+    /// (`SYSTEM/*`), which judge what there is.
     pub always: Vec<ClaimPattern>,
     /// Of the claims of suites in `always`, those that this run leaves out.
     #[serde(skip_serializing_if = "Vec::is_empty")]

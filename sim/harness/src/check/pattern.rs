@@ -11,7 +11,7 @@ use sim_config::nearest;
 use super::COMMON_SUITE;
 use super::claim_name::{self, ClaimName, KnownClaim};
 
-/// A claim by its name, or the claims of a suite: `spiderpool/reclaim/*`, or of all suites of a system: `spiderpool/*`.
+/// A claim by its name, or the claims of a suite: `SYSTEM/SUBJECT/*`, or of all suites of a system: `SYSTEM/*`.
 ///
 /// A claim that has a name in the list must judge something in a sweep, or the sweep is vacuous. One that only a pattern brings judges what
 /// there is.

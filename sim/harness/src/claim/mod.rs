@@ -127,7 +127,7 @@ pub enum Make {
 /// Claims of one subject, which a scenario can name as a whole.
 #[derive(Clone, Copy)]
 pub struct ClaimSuite {
-    /// The name of the system, alone or with the subject after a slash: `counter`, `spiderpool/reclaim`.
+    /// The name of the system, alone or with the subject after a slash: `counter`, `counter/values`.
     pub name: &'static str,
     /// The claims, in the order in which they are listed.
     pub claims: &'static [ClaimDef],

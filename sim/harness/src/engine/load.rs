@@ -133,8 +133,9 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
         return Err(Error::usage(format!("no scenario of these files is called `{wanted}`; `{program} list scenarios` shows all")));
     }
     if homeless {
-        let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";
-        let right = "`--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints";
+        let wrong = "the manifests hold no node, no workload and no object of a system under test";
+        let right = "`--manifests` takes what `kubectl get ... -A -o yaml` prints of nodes, namespaces, workloads, pods, ConfigMaps and the \
+                     custom resources of the system";
         of_each(&manifests, wrong, right).into_iter().for_each(|problem| problems.push(problem));
     }
     let mut names = BTreeSet::new();

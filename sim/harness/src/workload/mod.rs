@@ -220,7 +220,7 @@ impl InvalidValue {
     /// An operation of another workload.
     pub fn of(op: &OpKind, right: &str) -> Self {
         let found = op.kind().to_owned();
-        Self { wrong: format!("the operation `{found}` is none of this workload"), found, right: right.to_owned() }
+        Self { wrong: format!("this workload has no operation `{found}`"), found, right: right.to_owned() }
     }
 
     /// A value of an operation.

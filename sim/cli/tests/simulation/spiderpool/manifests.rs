@@ -211,7 +211,7 @@ fn manifests_that_hold_no_cluster_are_refused() {
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         err.replace(&text(&folder), "dir")
     };
-    insta::assert_snapshot!(refused("empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), @"error: dir/empty.yaml:1:1: no node, no pool, no subnet, no application and no pod of a cluster is in there; `--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints");
+    insta::assert_snapshot!(refused("empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), @"error: dir/empty.yaml:1:1: the manifests hold no node, no workload and no object of a system under test; `--manifests` takes what `kubectl get ... -A -o yaml` prints of nodes, namespaces, workloads, pods, ConfigMaps and the custom resources of the system");
     let wrong = MINE.replace("enableIPv6: false", "enableIPv6: maybe\n      enableIPv66: true");
     insta::assert_snapshot!(refused("settings.yaml", &wrong), @r#"
     error: dir/settings.yaml:31:19: enableIPv6 cannot be the string "maybe"; expected true or false

@@ -178,7 +178,7 @@ mod tests {
         let parsed = |text: &str| parse_object(text, &types);
         assert_eq!(parsed("configmaps/default/blue"), Ok((kind("configmaps"), ObjectKey::namespaced("default", "blue"))));
         assert_eq!(parsed("nodes/blue"), Ok((kind("nodes"), ObjectKey::cluster("blue"))));
-        assert_eq!((prefix("blue"), prefix("auto4-web-*")), (None, Some("auto4-web-")));
+        assert_eq!((prefix("blue"), prefix("blue-web-*")), (None, Some("blue-web-")));
         for wrong in ["configmaps", "configmaps/blue", "configmaps/default/", "configmaps/a/b/c", "nodes/default/blue"] {
             assert!(parsed(wrong).unwrap_err().0.contains("does not name an object"), "{wrong}");
         }

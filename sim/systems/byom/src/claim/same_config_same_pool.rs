@@ -28,7 +28,7 @@ impl PoolClaim for SameConfigSamePool {
             findings.violated(|| {
                 let (name, other) = (view.name(*process), view.name(other));
                 let (size, other_size) = (config.pool().len(), known.config.pool().len());
-                vec![format!("VM_POOL_IPS={setting} means {size} addresses to {name} and {other_size} to {other}, and not the same")]
+                vec![format!("{name} reads {size} addresses in VM_POOL_IPS={setting}, and {other} reads {other_size}, not the same ones")]
             });
         }
     }

@@ -15,14 +15,14 @@ pub const ABOUT: &[(&str, &str)] = &[
         "deletes of endpoints are guarded by `metadata.uid` only, which a static pod's endpoint never changes",
     ),
     ("scan-trusts-cached-pod", "a scan releases what its caches show, without reading the record and the pod (G R3)"),
-    ("scan-trusts-cached-endpoint", "a cached endpoint of another pod ends the right to the address, even that of a live pod (G R4, E-4)"),
+    ("scan-trusts-cached-endpoint", "a cached endpoint of another pod ends the entitlement to the address, even that of a live pod (G R4, E-4)"),
     (
         "vm-record-without-owner-check",
         "a record without pod and endpoint is released without a check for a StatefulSet or a VM of its name (G R5, S-3)",
     ),
     (
         "empty-pod-ips-means-gone",
-        "a pod whose status names no address has lost its right to those it had, even within its grace and \
+        "a pod whose status names no address is no longer entitled to those it had, even within its grace and \
          before it ends (G R7, P-7, P-9, TD-4)",
     ),
     (
@@ -46,12 +46,12 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("static-uid-mismatch-frees", "the record of a static pod is released once its successor exists, before the successor inherits it"),
     ("half-written-endpoint-frees", "an address of a live pod is released if its endpoint does not name it (yet)"),
     ("standbys-scan-once", "a replica that does not lead scans only when it starts (G §1.6)"),
-    ("terminal-pods-not-scanned", "a scan ignores pods that have ended (P-2)"),
+    ("terminal-pods-not-scanned", "a scan ignores pods that have ended (G P-2)"),
     ("no-scan-on-takeover", "a new leader waits for its next turn to scan"),
     ("terminating-static-ignored", "pods of StatefulSets and VMs are never traced"),
     ("grace-counted-once", "the deadline of a terminating pod is its deletionTimestamp, which already includes the grace"),
     ("grace-floor-ignored", "a grace of 0 or 1 s counts as stated, although a kubelet gives containers at least 2 s (K §5.2)"),
-    ("stuck-static-kept", "a scan never gives up a terminating pod whose StatefulSet or VM no longer wants it (rule G)"),
+    ("stuck-static-kept", "a scan never gives up a terminating pod whose StatefulSet or VM no longer wants it (G §3.3)"),
     ("pending-pods-not-scanned", "a scan ignores pods that have not started, even terminating ones (P-4)"),
     ("ended-without-times-lost", "a pod that has ended without a finish time in its status is never traced (I-12)"),
     (
@@ -67,12 +67,12 @@ pub const ABOUT: &[(&str, &str)] = &[
     (
         "orphans-place-freed",
         "the addresses of a pod orphaned by its StatefulSet are released when its time is over, although \
-         the next set wants them (rule G, P-2)",
+         the next set wants them (G §3.3, P-2)",
     ),
-    ("namesake-frees", "a pod that only has the same name ends the right of a VM or a StatefulSet to the addresses (G §5.2)"),
+    ("namesake-frees", "a pod that only has the same name ends the entitlement of a VM or a StatefulSet to the addresses (G §5.2)"),
     (
         "ending-pool-keeps-places",
-        "a gone pod of a StatefulSet keeps its address in an auto pool in deletion, although the next pod gets no address from it (S-4)",
+        "a gone pod of a StatefulSet keeps its address in an auto pool in deletion, although the next pod gets no address from it (G S-4)",
     ),
     ("ending-vm-frees", "the addresses of a VM are released once it is being deleted, although its pod may still run (S-5)"),
     (
@@ -87,7 +87,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("ex-leader-goes-on", "addresses of traced pods are released even after leadership was lost (G §1.6)"),
     ("leader-flag-polled", "leadership is polled, so that a short loss goes unnoticed and costs events (G §8)"),
     ("owner-asked-for-every-event", "the StatefulSet or VM is read for every event of its pods, even for irrelevant ones (I-4)"),
-    ("returned-node-frees-at-once", "a pod whose grace is over loses its addresses as soon as its node is ready again (rule G)"),
+    ("returned-node-frees-at-once", "a pod whose grace is over loses its addresses as soon as its node is ready again (G §3.3)"),
     ("pools-without-version-skipped", "a scan skips pools that have no IP version yet (G §0.1)"),
 ];
 

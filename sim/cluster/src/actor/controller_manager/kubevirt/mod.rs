@@ -1,4 +1,4 @@
-//! KubeVirt, as far as addresses see it: a VM that runs has an instance of its name, and an instance has a pod (A §6).
+//! KubeVirt, as far as the networks of pods see it: a VM that runs has an instance of its name, and an instance has a pod (A §6).
 //!
 //! ```text
 //!   VM ─ run strategy ─► instance ─► pod virt-launcher-NAME-xxxxx ─ ends or goes ─► instance Succeeded or Failed ─► next instance

@@ -80,7 +80,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
         name: "leaks-are-found-by-scans",
         kind: Kind::Always,
-        about: "an address to which a pod has lost its right is reclaimed once a scan must have found it",
+        about: "an address to which a pod is no longer entitled is reclaimed once a scan must have found it",
         reference: Some("G GL4"),
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ReclaimedInTime::on(claim::ReclaimCase::LeaksAreFoundByScans))),
     },

@@ -61,7 +61,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
                 }
             }
         }
-        told(["thing does not fit the rest", "things do not fit together"], wrong)
+        told(["record or sandbox has no counterpart", "records or sandboxes have no counterpart"], wrong)
     }
 }
 
@@ -82,7 +82,7 @@ fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, record: &PoolIPAl
     let since = view.pools.holder(pool, address).and_then(|holder| holder.since);
     let is_over = leak_of_record(view, address, record).is_some_and(|leak| at_the_latest(view, leak.due) <= view.at);
     if is_over && since.is_none_or(|since| at_the_latest(view, since.at) <= view.at) {
-        return Some(format!("is recorded for {}, which has no right to it", view.pod_of(uid)));
+        return Some(format!("is recorded for {}, which is not entitled to it", view.pod_of(uid)));
     }
     let pod = view.pods.get(uid).filter(|pod| pod.is_alive() && pod.has_name(&record.pod))?;
     if view.began_unnamed(pool, address) {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn each_thing_that_does_not_fit_is_told() {
-        says("which has no right to it", |stage| stage.pod_gone("ns/a"), 1_000);
+        says("which is not entitled to it", |stage| stage.pod_gone("ns/a"), 1_000);
         says("endpoint ns/a is left of ns/a", |stage| stage.pod_gone("ns/a"), 1_000);
         says("of which 0 sandboxes answer on it", |stage| stage.node(PodNote::SandboxGone { sandbox: "a".into() }), 0);
         says(

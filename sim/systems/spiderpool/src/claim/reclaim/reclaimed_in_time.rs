@@ -114,7 +114,7 @@ impl IpamClaim for ReclaimedInTime {
             findings.violated(|| {
                 let mut lines = vec![
                     format!("{address} of pool {pool} is still recorded for {}", view.pod_of(&uid)),
-                    format!("it had no right to it from {} on, and was to be rid of it by {by}", leak.due),
+                    format!("its entitlement ended at {}, and the release was due by {by}", leak.due),
                     view.story_of(&pool, address),
                 ];
                 lines.extend(

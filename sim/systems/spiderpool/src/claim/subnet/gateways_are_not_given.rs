@@ -30,7 +30,7 @@ impl IpamClaim for GatewaysAreNotGiven {
             findings.exercised();
             if added.clone().any(|(address, _)| address == gateway.to_canonical()) {
                 findings.violated(|| {
-                    vec![format!("{gateway} is given away from {}, and is its gateway", change.pool), view.story_of_write(change)]
+                    vec![format!("{gateway} is allocated from {}, whose gateway it is", change.pool), view.story_of_write(change)]
                 });
                 return;
             }

@@ -34,7 +34,7 @@ impl IpamClaim for NoAddressIsServedFromTheYoungerPool {
             findings.exercised();
             if let Some(older) = view.pools.overlaps.older(&change.pool, address) {
                 findings.violated(|| {
-                    let line = format!("{address} is given away from {}, and {older} had it before", change.pool);
+                    let line = format!("{address} is allocated from {}, and {older} had it before", change.pool);
                     let story = told(["pool overlaps an older one", "pools overlap older ones"], view.pools.overlaps.pairs());
                     [vec![line, view.story_of_write(change)], story.into_iter().collect()].concat()
                 });
@@ -64,7 +64,7 @@ mod tests {
             stage.unrecord(stage.person, "young", "10.0.0.9");
             stage.record(stage.agent, "young", "10.0.0.9", "ns/d", "d");
             assert_eq!(stage.excuses(), [None]);
-            assert_eq!(stage.detail()[0], "10.0.0.9 is given away from young, and old had it before");
+            assert_eq!(stage.detail()[0], "10.0.0.9 is allocated from young, and old had it before");
         });
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::MutexGuard;
+
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::decide::{Answer, Command, Found, PodName, Refusal};
@@ -12,13 +14,12 @@ use super::error::{NotOwned, PoolError, ReadError};
 use super::observer::Releaser;
 use super::outcome::{Context, Effort, Outcome};
 use super::owners::Owners;
-use super::vm::{VmAccess, VmError};
+use super::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::retry::DEFAULT_BACKOFF;
 
 /// How long one try to reach a VM may take.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// An address for a pod under `id`; the same one each time until the ID is released. Safe to repeat.
@@ -54,7 +55,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         mut budget: Budget,
         effort: &mut Effort,
     ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
-        let policy = *self.policy();
+        let decides_once = self.policy().decide_once;
         let mut ready: Option<Address> = None;
         // The VMs that are not to be had: they do not answer, or serve another allocation.
         let (mut skip, mut held) = (BTreeSet::new(), None);
@@ -121,29 +122,20 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             let record = document.allocated.get(id).expect("the document to write has the record").clone();
             let chosen = &record.ip;
             if self.settings.probes && ready.as_ref().is_none_or(|ready| ready.key() != chosen.key()) {
-                if !policy.probe_in_critical_section {
-                    guard = None;
-                }
                 let chosen = chosen.clone();
-                match self.probe(&chosen, effort).await {
-                    Ok(()) => ready = Some(chosen),
-                    Err(error) if policy.dead_vm_not_skipped => return Err(PoolError::NotReady { address: chosen, error }),
-                    Err(_) => {
-                        skip.insert(AddressKey::clone(chosen.key()));
-                        continue;
-                    }
+                let answers = self.answers(&chosen, &mut guard, effort).await?;
+                if !answers {
+                    skip.insert(AddressKey::clone(chosen.key()));
+                    continue;
                 }
-                if !policy.decide_once {
+                ready = Some(chosen);
+                if !decides_once {
                     continue;
                 }
             }
-            if policy.decide_once {
-                if guard.is_none() {
-                    guard = Some(self.lock(effort).await);
-                }
-                let written = self.overwrite(document, &mut budget, effort).await;
-                drop(guard);
-                return written.map_err(PoolError::Allocating).and(answer).map(|address| (address, record));
+            if decides_once {
+                self.write_decided(document, guard, &mut budget, effort).await?;
+                return answer.map(|address| (address, record));
             }
             // The mutex orders this with the release of a StopVM: whoever comes second sees the other.
             if !self.owners.wants(id) {
@@ -189,19 +181,15 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         lost.min_by_key(|of| of.allocated_at).map(|of| (of.allocation_id, Some(of.ip)))
     }
 
-    /// Whether a VM answers: one try, because there are others; upstream makes four, whatever time is left (B A7).
-    async fn probe(&self, address: &Address, effort: &mut Effort) -> Result<(), VmError> {
-        effort.probes += 1;
-        let mut sleeps = DEFAULT_BACKOFF.sleeps(|| self.env.random_unit());
-        loop {
-            match self.vms.probe(address, PROBE_TIMEOUT).await {
-                Ok(()) => return Ok(()),
-                Err(error) if !self.policy().dead_vm_not_skipped => return Err(error),
-                Err(error) => match sleeps.next() {
-                    Some(sleep) => self.env.sleep(sleep).await,
-                    None => return Err(error),
-                },
-            }
+    /// Whether a VM answers: one try, because there are others, and without the mutex, for which others wait.
+    async fn answers(&self, address: &Address, guard: &mut Option<MutexGuard<'_, ()>>, effort: &mut Effort) -> Result<bool, PoolError> {
+        if !self.policy().probe_in_critical_section {
+            *guard = None;
         }
+        effort.probes += 1;
+        if self.policy().dead_vm_not_skipped {
+            return self.reach(address).await.map(|()| true);
+        }
+        Ok(self.vms.probe(address, PROBE_TIMEOUT).await.is_ok())
     }
 }

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::address::{Address, AddressKey};
 use super::available::Available;
+use super::config_upstream;
 use super::policy::Policy;
 use super::pool_ips::{BadEntry, LongRange, Mapped, PoolIps};
 
@@ -52,17 +53,18 @@ impl PoolConfig {
     /// No address, and in the hardened form bad entries and ranges over the limit. With `byom-lenient-settings` a bad
     /// entry makes the whole setting count as empty, and ranges are cut.
     pub fn read(setting: &str, range_limit: u32, policy: &Policy) -> Result<Self, PoolConfigError> {
-        let range_limit = if policy.range_limit_zero { 0 } else { range_limit };
-        let mapped = if policy.textual_addresses { Mapped::Apart } else { Mapped::AsIpv4 };
-        let ips = PoolIps::parse(setting, range_limit, mapped);
-        if !policy.lenient_settings && !ips.bad.is_empty() {
+        let ips = if config_upstream::is_parsed_so(policy) {
+            config_upstream::parse(setting, range_limit, policy)
+        } else {
+            PoolIps::parse(setting, range_limit, Mapped::AsIpv4)
+        };
+        if !ips.bad.is_empty() {
             return Err(PoolConfigError::BadEntries(ips.bad));
         }
-        // With a limit of zero every range would be over it, and then it is the limit that is wrong.
-        if !policy.lenient_settings && !policy.range_limit_zero && !ips.cut.is_empty() {
+        if !ips.cut.is_empty() {
             return Err(PoolConfigError::LongRanges(ips.cut));
         }
-        if !ips.bad.is_empty() || ips.addresses.is_empty() {
+        if ips.addresses.is_empty() {
             return Err(PoolConfigError::Empty);
         }
         Ok(Self::new(ips.addresses))

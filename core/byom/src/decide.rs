@@ -209,16 +209,7 @@ impl Setting<'_> {
         if document.allocated.is_null() {
             return Refusal::Panic.into();
         }
-        let taken = document.available.remove(index);
-        let parsed = self.parsed(&taken);
-        if !self.policy.textual_addresses {
-            // A damaged list may name it again.
-            remove_all(&mut document.available, taken.key(), |_| true);
-        }
-        let ip = match &parsed {
-            Ok(address) if !self.policy.textual_addresses => address.clone(),
-            _ => taken,
-        };
+        let (ip, parsed) = self.take(&mut document.available, index);
         let record = IpAllocation {
             allocation_id: id.clone(),
             ip,
@@ -231,15 +222,26 @@ impl Setting<'_> {
         Decision { answer: parsed.map(Answer::Allocated), write: self.written(document) }
     }
 
+    /// Takes an address from the list: as it is to be recorded, and as the caller gets it.
+    fn take(self, list: &mut Available, index: usize) -> (Address, Result<Address, Refusal>) {
+        let taken = list.remove(index);
+        let parsed = self.parsed(&taken);
+        if self.policy.textual_addresses {
+            return (taken, parsed);
+        }
+        // A damaged list may name it again.
+        remove_all(list, taken.key(), |_| true);
+        let ip = parsed.as_ref().map_or(taken, Address::clone);
+        (ip, parsed)
+    }
+
     /// The index of the address to take: that of the hash, or the next one that can be taken.
     fn choose(self, document: &PoolDocument, id: &str, ready: Option<&Address>, skip: &BTreeSet<AddressKey>) -> Option<usize> {
         let list = &document.available;
         let len = list.len();
-        let can_be_taken = |address: &Address| {
-            (self.policy.textual_addresses || (address.key().is_address() && !document.allocated.holds(address, false)))
-                && (self.policy.foreign_address_returned || self.config.contains(address.key()))
-                && !skip.contains(address.key())
-        };
+        let is_recorded = |address: &Address| !address.key().is_address() || document.allocated.holds(address, false);
+        let is_free = |address: &Address| self.policy.textual_addresses || !is_recorded(address);
+        let can_be_taken = |address: &Address| is_free(address) && self.may_offer(address) && !skip.contains(address.key());
         if let Some(ready) = ready.filter(|ready| can_be_taken(ready))
             && let Some(index) = list.positions(ready.key()).next()
         {
@@ -299,17 +301,12 @@ impl Setting<'_> {
     /// The spelling in which a released address is offered again; `None` = it is not.
     fn offered(self, document: &PoolDocument, released: &Address) -> Option<Address> {
         if self.policy.textual_addresses {
-            let configured = self.config.get(released.key()).is_some_and(|address| address.text() == released.text());
-            return (self.policy.foreign_address_returned || configured).then(|| released.clone());
+            return self.offered_as_text(released);
         }
         if document.allocated.holds(released, false) || document.available.contains(released.key()) {
             return None;
         }
-        match self.config.get(released.key()) {
-            Some(address) => Some(address.clone()),
-            None if self.policy.foreign_address_returned => released.canonical(),
-            None => None,
-        }
+        self.config.get(released.key()).cloned().or_else(|| self.offered_unconfigured(released))
     }
 
     fn recover(self, found: Found<'_>, owners: Option<&[IpAllocation]>) -> Decision {

@@ -48,6 +48,7 @@
 
 mod address;
 mod allocate;
+mod allocate_upstream;
 mod allocation;
 mod allocations;
 mod attempts;
@@ -55,7 +56,9 @@ mod available;
 mod cloud;
 mod config;
 mod config_map;
+mod config_upstream;
 mod decide;
+mod decide_upstream;
 mod decode;
 mod document;
 mod driver;

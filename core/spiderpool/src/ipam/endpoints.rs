@@ -256,6 +256,11 @@ pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
     entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
+/// Whether an endpoint that somebody has marked for deletion serves no pod any more; upstream uses it again.
+pub(super) fn is_ended(endpoint: &SpiderEndpoint, policy: &Policy) -> bool {
+    is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint
+}
+
 /// Whose an endpoint is, seen from a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointOwnership {
@@ -283,7 +288,7 @@ pub(super) fn ownership(
     }
     // The pods of a VM have other names, and one of them may answer on the addresses while another asks for them: a live migration goes on
     // with what the endpoint names, whoever marked it.
-    let ends = is_terminating(endpoint) && keeper != Keeper::Vm && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
+    let ends = keeper != Keeper::Vm && is_ended(endpoint, policy);
     let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
     let of_another =
         owner != Some((controller.kind.as_str(), controller.name.as_str())) || goes_with_pod(endpoint) || !has_finalizer(endpoint);

@@ -227,11 +227,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     pub(super) async fn wait_for_pools(&self) -> Result<(), IpamError> {
         let agent = self.op.agent;
         agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
-        let ends = |pod: &Pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(pod);
-        if !self.policy().pod_operations_overlap && agent.caches.pod(&self.request.pod).is_some_and(|pod| ends(&pod)) {
+        if !self.policy().pod_operations_overlap && self.is_shown_ending() {
             return Err(SelectError::DeadPod.into());
         }
         Ok(())
+    }
+
+    /// Whether the cache shows that the pod ends.
+    pub(super) fn is_shown_ending(&self) -> bool {
+        let cached = self.op.agent.caches.pod(&self.request.pod);
+        cached.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(&pod))
     }
 
     /// Reads the pod: it is alive, and this one.

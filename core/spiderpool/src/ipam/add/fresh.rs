@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::attempt::{Add, Ledger, Setback};
 use super::reuse::given_up;
-use super::static_reuse::{StaticReuse, name_entry, permits};
-use crate::ipam::allocated_ip::{AllocatedIp, add_routes, complete, details, first_is_eth0, stored, told_of_allocated};
+use super::static_reuse::{Entries, StaticReuse, name_entry, permits};
+use crate::ipam::allocated_ip::{AllocatedIp, add_routes, complete, details, stored, told_of_allocated};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, uid_of};
@@ -19,7 +19,7 @@ use crate::ipam::op::{by_pool, distinct, recorded};
 use crate::ipam::pool_decide::Ask;
 use crate::join::join_all;
 use crate::ranges::IpVersion;
-use crate::select::{self, FamilySelection, NicSelection, SelectError, Selection, is_alive, permitted_pools, select_for, tries};
+use crate::select::{self, FamilySelection, NicSelection, SelectError, Selection, permitted_pools, select_for, tries};
 use crate::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -43,6 +43,9 @@ pub(super) struct Candidate {
     /// Whether it holds a record of this pod and NIC already, as far as this process knows: from an earlier round or try, or by the cache.
     pub(super) held: bool,
 }
+
+/// The entries of NICs that were given addresses, each under the name by which the NIC allocated.
+pub(super) type NewEntries = Vec<(String, IPAllocationDetail)>;
 
 /// How an allocation ended.
 enum AllocationResult {
@@ -194,6 +197,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
     /// process before it was restarted.
     fn may_be_withdrawn(&self, pool: &Arc<str>) -> bool {
+        if self.trusts_own_records() {
+            return false;
+        }
         let agent = self.op.agent;
         let young = agent.env.monotonic().saturating_sub(agent.began) < agent.config.settings.late_commit;
         (young && !agent.failures.is_fenced(pool)) || agent.failures.of(&self.uid).iter().any(|allocated| allocated.pool == *pool)
@@ -212,20 +218,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         refused: &[IpAddr],
         finds_strays: &(impl Fn(&[Arc<SpiderIPPool>]) -> bool + Sync),
     ) -> AllocationResult {
-        let policy = self.policy();
         let nic = allocation.nic;
-        if policy.failure_cache_unchecked
-            && let Some(allocated) = self.remembered(allocation)
-        {
+        if let Some(allocated) = self.remembered(allocation) {
             return AllocationResult::Address { allocated, recorded: true };
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let mut failure = Failure { nic: nic.to_owned(), family: allocation.family, pools: Vec::new() };
         for (at, Candidate { name: pool, held, .. }) in allocation.pools.iter().enumerate() {
             allocation.current.store(at, Ordering::Relaxed);
-            let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
+            let is_sure = !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
-            let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, refused, sure, named, policy };
+            let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, refused, sure, named, policy: self.policy() };
             let tried = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway, finds_strays).await;
             let (uid, family, attempts) = (&*self.uid, allocation.family, tried.attempts);
             let result = tried.result.as_ref().map(|(allocated, _)| allocated.address);
@@ -239,7 +242,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     }
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
                     // What an earlier life of this process recorded the caches need not show yet.
-                    let is_suspect = (*held || !is_sure) && !policy.lost_reply_takes_next_pool;
+                    let is_suspect = (*held || !is_sure) && !self.policy().lost_reply_takes_next_pool;
                     let ends = unsettled.is_some()
                         || matches!(error, PoolError::OutOfTime | PoolError::EndpointUnknown)
                         || (is_suspect && tried.holds != Some(false) && error != PoolError::NotFound);
@@ -351,16 +354,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         refused.into_iter().map(|(_, ip)| ip).collect()
     }
 
-    /// Upstream takes nothing back before it draws. Those of its forms that leave records behind are to do so here, too.
-    pub(super) fn keeps_strays(&self) -> bool {
-        let policy = self.policy();
-        policy.strays_go_afterwards
-            || policy.partial_failure_keeps_records
-            || policy.lost_reply_takes_next_pool
-            || policy.answer_not_as_stored
-            || (self.nameless && policy.nameless_entry_lost)
-    }
-
     /// Takes back what no endpoint names. So it has to be known as it is.
     async fn take_back_strays(&self, strays: &[(Arc<str>, IpAddr)]) -> Result<(), Setback> {
         if strays.is_empty() {
@@ -380,7 +373,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         strict: bool,
         ledger: &mut Ledger,
     ) -> Result<AddAnswer, Setback> {
-        let policy = *self.policy();
         let has = |place: usize, nic: &str, family: IpVersion| self.has(&static_reuse, place, nic, family);
         let selection = self.selection(&has).await?;
         self.confirm().await?;
@@ -395,15 +387,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Ok(written) => written,
             Err(setback) => {
                 self.given_up = given_up;
-                // Nothing allocated is nothing new to remember; nameless, everything is forgotten (A §5.5).
-                if policy.partial_failure_keeps_records && (self.nameless || !allocated.is_empty()) {
-                    self.remember(allocated);
-                }
+                self.keep_unwritten(allocated);
                 return Err(setback);
             }
         };
         self.release_given_up(given_up, entries(&written)).await;
-        if policy.answer_not_as_stored {
+        if self.policy().answer_not_as_stored {
             let (ips, routes) = told_of_allocated(&allocated, self.nameless);
             return Ok(AddAnswer { ips, routes, how: How::Fresh });
         }
@@ -460,24 +449,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         base: Option<&SpiderEndpoint>,
         static_reuse: &StaticReuse,
     ) -> (Vec<IPAllocationDetail>, Vec<String>) {
-        let policy = *self.policy();
-        let agent = self.op.agent;
-        let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
         let allocates_for = |place: usize, entry: &IPAllocationDetail| {
             let nic = self.nic_of(place, entry);
             selection.nics.iter().any(|selected| selected.nic == nic)
         };
         let (kept, unfinished) = static_reuse.entries(self.nameless, allocates_for);
-        let mut new = details(allocated, self.nameless, clean);
-        if self.nameless && policy.nameless_entry_lost {
-            first_is_eth0(&mut new);
+        let new = details(allocated, self.nameless, |_| self.leaves_out_gateway());
+        if self.assembles_otherwise() {
+            return (self.assemble_otherwise(base, kept, new), unfinished);
         }
         let mut ips = match base {
             None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
-            _ if self.nameless && !policy.nameless_entry_lost => by_place(kept, new),
-            _ => by_name(kept, new, !policy.answer_not_as_stored),
+            _ if self.nameless => by_place(kept, new),
+            _ => by_name(kept, new),
         };
-        if self.nameless && !policy.answer_not_as_stored {
+        if self.nameless {
             // A predecessor may have had its NICs in another order, and more of them.
             name_entry(&mut ips, &self.request.nic, select::nics(&self.pod).as_deref());
         }
@@ -502,10 +488,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if self.op.is_late() {
             return Err(IpamError::OutOfTime.into());
         }
-        let cached = self.op.agent.caches.pod(&self.request.pod);
-        if !self.policy().uid_from_cached_pod
-            && cached.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(&pod))
-        {
+        if !self.policy().uid_from_cached_pod && self.is_shown_ending() {
             return Err(SelectError::DeadPod.into());
         }
         self.order_again(allocations);
@@ -517,39 +500,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let results = if self.policy().nics_race {
             join_all(allocations.iter().map(one).collect()).await
         } else {
-            // Those that begin with one pool come one after the other: side by side all but one of them would meet a conflict (A §5.4).
-            let first_pool = |allocation: &Allocation<'_>| allocation.pools.first().map(|pool| pool.name.clone()).unwrap_or_default();
-            let queues = by_pool(allocations.iter().enumerate().map(|(place, allocation)| (first_pool(allocation), (place, allocation))));
-            let in_turn = queues.into_iter().map(|(_, queue)| async {
-                let mut results = Vec::with_capacity(queue.len());
-                for (place, allocation) in queue {
-                    results.push((place, one(allocation).await));
-                }
-                results
-            });
-            let mut results: Vec<_> = join_all(in_turn.collect()).await.into_iter().flatten().collect();
-            results.sort_by_key(|(place, _)| *place);
-            results.into_iter().map(|(_, result)| result).collect()
+            pool_by_pool(allocations, one).await
         };
         drop(tickets);
-        let (mut allocated, mut failures) = (Vec::new(), Vec::new());
-        for (result, allocation) in results.into_iter().zip(allocations) {
-            match result {
-                AllocationResult::Address { allocated: one, recorded } => {
-                    let known = ledger.recorded.iter().any(|other| (&other.pool, other.address) == (&one.pool, one.address));
-                    if recorded {
-                        ledger.found.push(one.clone());
-                    } else if !known {
-                        ledger.recorded.push(one.clone());
-                    }
-                    allocated.push(one);
-                }
-                AllocationResult::Nothing { failure, unsettled } => {
-                    ledger.unsettled.extend(unsettled.map(|pool| Suspect { nic: allocation.nic.into(), pool }));
-                    failures.push(failure);
-                }
-            }
-        }
+        let (allocated, failures) = booked(results, allocations, ledger);
         if failures.is_empty() {
             return Ok(allocated);
         }
@@ -557,15 +511,56 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if failures.iter().any(is_unknown) {
             return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
         }
-        if self.policy().partial_failure_keeps_records {
-            self.keep_part(allocated);
-        }
+        self.keep_part(allocated);
         Err(IpamError::NotAllocated(Failures(failures)).into())
     }
 }
 
+/// What `one` makes of each of these. Those that begin with one pool come one after the other: side by side all but one of them would meet
+/// a conflict (A §5.4).
+async fn pool_by_pool<'a, F: Future<Output = AllocationResult> + Send>(
+    allocations: &'a [Allocation<'a>],
+    one: impl Fn(&'a Allocation<'a>) -> F + Sync,
+) -> Vec<AllocationResult> {
+    let first_pool = |allocation: &Allocation<'_>| allocation.pools.first().map(|pool| pool.name.clone()).unwrap_or_default();
+    let queues = by_pool(allocations.iter().enumerate().map(|(place, allocation)| (first_pool(allocation), (place, allocation))));
+    let in_turn = queues.into_iter().map(|(_, queue)| async {
+        let mut results = Vec::with_capacity(queue.len());
+        for (place, allocation) in queue {
+            results.push((place, one(allocation).await));
+        }
+        results
+    });
+    let mut results: Vec<_> = join_all(in_turn.collect()).await.into_iter().flatten().collect();
+    results.sort_by_key(|(place, _)| *place);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The addresses and the failures among these results, of which the ledger knows from now on.
+fn booked(results: Vec<AllocationResult>, allocations: &[Allocation<'_>], ledger: &mut Ledger) -> (Vec<AllocatedIp>, Vec<Failure>) {
+    let (mut allocated, mut failures) = (Vec::new(), Vec::new());
+    for (result, allocation) in results.into_iter().zip(allocations) {
+        match result {
+            AllocationResult::Address { allocated: one, recorded } => {
+                let known = ledger.recorded.iter().any(|other| (&other.pool, other.address) == (&one.pool, one.address));
+                if recorded {
+                    ledger.found.push(one.clone());
+                } else if !known {
+                    ledger.recorded.push(one.clone());
+                }
+                allocated.push(one);
+            }
+            AllocationResult::Nothing { failure, unsettled } => {
+                ledger.unsettled.extend(unsettled.map(|pool| Suspect { nic: allocation.nic.into(), pool }));
+                failures.push(failure);
+            }
+        }
+    }
+    (allocated, failures)
+}
+
 /// The entries of an endpoint: those that are kept, completed by the new ones. NICs without a name are known by their places.
-fn by_place(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<(String, IPAllocationDetail)>) -> Vec<IPAllocationDetail> {
+pub(super) fn by_place(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
     let mut all: BTreeMap<usize, IPAllocationDetail> = kept.into_iter().collect();
     for (nic, entry) in new {
         let place = nic.parse().unwrap_or(usize::MAX);
@@ -577,14 +572,12 @@ fn by_place(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<(String, IPAllocati
     all.into_values().collect()
 }
 
-/// The entries of an endpoint: those that are kept, and the new ones of NICs that have none. Upstream never `completes` an entry, and
-/// no name counts as a name.
-fn by_name(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<(String, IPAllocationDetail)>, completes: bool) -> Vec<IPAllocationDetail> {
+/// The same where NICs are known by their names.
+pub(super) fn by_name(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
     let mut all: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
     for (_, entry) in new {
         match all.iter_mut().find(|other| other.interface == entry.interface) {
-            Some(known) if completes => complete(known, entry),
-            Some(_) => {}
+            Some(known) => complete(known, entry),
             None => all.push(entry),
         }
     }

@@ -26,9 +26,9 @@ use static_reuse::StaticReuse;
 
 use crate::ipam::agent::Agent;
 use crate::ipam::allocated_ip::{AllocatedIp, stored};
-use crate::ipam::answer::{AddAnswer, How};
+use crate::ipam::answer::AddAnswer;
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_terminating, uid_of, without_addresses};
+use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_ended, is_terminating, uid_of, without_addresses};
 use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
@@ -195,12 +195,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Whether the pod has an endpoint of its own, though the cache may not show it yet, or not with this NIC: the ADD of its first NIC
-    /// wrote one, or that of an earlier sandbox. The first request for a pod pays for no read in vain. (Upstream's other forms are about
-    /// what the cache shows, too.)
+    /// wrote one, or that of an earlier sandbox. The first request for a pod pays for no read in vain.
     fn has_surely_an_endpoint(&self) -> bool {
-        let policy = self.policy();
-        let by_cache = policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails;
-        (*self.request.nic != *FIRST_NIC || self.op.agent.failures.is_served(&self.uid)) && !by_cache
+        (*self.request.nic != *FIRST_NIC || self.op.agent.failures.is_served(&self.uid)) && !self.goes_by_cache()
     }
 
     /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod
@@ -272,11 +269,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or
     /// an earlier one did whose agent crashed, and the pool is none of those that the pod takes addresses from by now (A W1).
     async fn tidy(&self, answer: &AddAnswer, ledger: &Ledger) {
-        let policy = self.policy();
-        let forgets = answer.how == How::Fresh || !policy.failure_cache_kept_by_reuse;
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let mut complete = true;
-        if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
+        if !self.leaves_leftovers() {
             let answered: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
             // What is recorded for a NIC that is not answered yet is found by its own ADD. Of a NIC that its predecessor had and the pod
             // has not there will be none: a round took that over, and nobody acknowledged its write of the endpoint, or another came first.
@@ -292,22 +287,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         }
         what.retain(|(pool, ip)| !answer.ips.iter().any(|answered| answered.address.addr() == *ip && answered.pool == *pool));
-        if !what.is_empty() && !policy.answer_not_as_stored {
+        if !what.is_empty() && !self.policy().answer_not_as_stored {
             let (avoided, others): (Vec<_>, Vec<_>) = distinct(what).into_iter().partition(|(_, ip)| ledger.avoided.contains(ip));
             for (cause, what) in [(Cause::Conflict, avoided), (Cause::Superseded, others)] {
                 // What is not taken back now is left to DEL.
                 complete &= self.op.take_back(&self.key, &self.uid, cause, &what).await.is_ok();
             }
         }
-        if forgets && (complete || policy.partial_failure_keeps_records) {
+        if self.forgets(answer.how, complete) {
             self.op.agent.failures.forget(&self.uid);
         }
     }
 
     /// Whether an endpoint that somebody has marked for deletion is ended, and made anew if the pod needs one.
     pub(super) fn ends(&self, endpoint: &SpiderEndpoint) -> bool {
-        let policy = self.policy();
-        is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint
+        is_ended(endpoint, self.policy())
     }
 
     /// Ends an endpoint that somebody has marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its
@@ -348,18 +342,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 static_reuse = StaticReuse::default();
             }
             if !static_reuse.given_up.is_empty() && policy.partial_pool_change_recreates {
-                let left = self.release_outdated(known, &static_reuse.given_up).await?;
-                static_reuse = StaticReuse::default();
-                static_reuse.kept = entries(&left).iter().cloned().enumerate().collect();
-                endpoint = Some(left);
+                endpoint = Some(self.recreate(known, &mut static_reuse).await?);
                 (reuses, forgets) = (false, true);
             }
         }
         // A A5, of a namesake's endpoint.
-        if let Some(known) = endpoint.as_deref().filter(|_| self.keeper == Keeper::Nobody && policy.endpoint_delete_by_name)
-            && self.ownership(known) == EndpointOwnership::Foreign
-        {
-            self.remove_by_name(known).await?;
+        if let Some(namesakes) = endpoint.as_deref().filter(|known| self.removes_by_name(known)) {
+            self.remove_by_name(namesakes).await?;
             endpoint = None;
         }
         // A A5 and A6.

@@ -21,7 +21,7 @@ use crate::ipam::op::by_pool;
 use crate::ipam::pool_decide::{Fate, NewOwner, ReusedIp};
 use crate::join::join_all;
 use crate::ranges::{IpVersion, parse_range};
-use crate::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
+use crate::select::{self, PermittedPools, SelectError, permitted_pools};
 use crate::validity::Keeper;
 use crate::{IPAllocationDetail, Policy, SpiderEndpoint, SpiderIPPool, names};
 use kube_machinery::client::Client;
@@ -93,16 +93,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// What the pod is to give up of an endpoint (A A4).
     fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
-        let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
-        let gate = !policy.static_reuse_before_gating;
-        let entry_wise = policy.static_reuse_skips_filter || (policy.nameless_nic_always_changed && self.nameless);
-        let permitted = if policy.static_reuse_skips_filter {
-            PermittedPools { all_nics: false, pools: named_pools(caches, &asked, &self.controller, gate)? }
+        let (caches, asked) = (&self.op.agent.caches, self.asked());
+        let static_reuse = if self.compares_otherwise() {
+            self.compare_otherwise(endpoint)?
         } else {
-            self.permitted(endpoint, gate)?
+            self.compare_addresses(entries(endpoint), &self.permitted(endpoint, true)?)
         };
-        let known = entries(endpoint);
-        let static_reuse = if entry_wise { self.compare_entries(known, &permitted) } else { self.compare_addresses(known, &permitted) };
         let mut places: Vec<usize> = static_reuse.given_up.iter().map(|(place, _)| *place).collect();
         places.dedup();
         let (request, pod, controller) = (self.request, &self.pod, &self.controller);
@@ -110,8 +106,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(static_reuse)
     }
 
-    /// The pools that the pod may take addresses from on each NIC that the endpoint names.
-    fn permitted(&self, endpoint: &SpiderEndpoint, gate: bool) -> Result<PermittedPools, SelectError> {
+    /// The pools that the pod may take addresses from on each NIC that the endpoint names; those of the families that are on, if there is a
+    /// `gate`.
+    pub(super) fn permitted(&self, endpoint: &SpiderEndpoint, gate: bool) -> Result<PermittedPools, SelectError> {
         let (caches, asked) = (&self.op.agent.caches, self.asked());
         let mut permitted = permitted_pools(caches, &asked, &self.controller, gate)?;
         let mut more = Vec::new();
@@ -127,7 +124,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Gives up each address that is of none of the permitted pools, or that its pool may not give away any more.
-    fn compare_addresses(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
+    pub(super) fn compare_addresses(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
         let mut static_reuse = StaticReuse::default();
         let frees_all = self.policy().dropped_nic_frees_all && self.has_dropped_a_nic(known);
         for (place, entry) in known.iter().enumerate() {
@@ -170,18 +167,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.
     pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Option<AddAnswer>, Setback> {
-        let policy = *self.policy();
+        let verifies = !self.policy().unrecorded_answer;
         let own = self.ownership(endpoint) == EndpointOwnership::Own;
         let known = entries(endpoint);
         self.leave_unfinished(endpoint, static_reuse);
         static_reuse.keep(known);
-        if !policy.one_record_per_pod {
+        if !self.policy().one_record_per_pod {
             static_reuse.part(known);
         }
-        if !known.iter().any(|entry| self.serves(entry)) && (own || policy.late_endpoint_create_fails) {
+        if !known.iter().any(|entry| self.serves(entry)) && (own || self.policy().late_endpoint_create_fails) {
             return Ok(None);
         }
-        if !self.endpoint_is_live && !policy.unrecorded_answer {
+        if verifies && !self.endpoint_is_live {
             self.check_endpoint(endpoint).await?;
             self.endpoint_is_live = true;
         }
@@ -190,16 +187,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             static_reuse.untaken = true;
             return Ok(None);
         }
-        if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
-            // Its own endpoint without the finalizer is what a DEL of this very pod has left. Another sandbox may be that of a pod that
-            // only caches show: a kubelet that starts again beside a server that is behind begins it anew (K §5.5).
-            if !own || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint) {
-                self.confirm().await?;
-            }
-            let beside = self.stays_beside(endpoint, &[]);
-            self.leave_strays_of_kept(&static_reuse.kept, beside.as_deref()).await?;
-            let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint), beside.as_deref()).await?;
-            static_reuse.lose(lost, known);
+        if verifies || self.keeper != Keeper::Nobody || !own {
+            self.take_over(endpoint, static_reuse).await?;
         }
         if !self.answers(endpoint, static_reuse) {
             return Ok(None);
@@ -217,10 +206,25 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.release_given_up(given_up, entries(&written)).await;
         // The two pods of a VM's live migration may ask at the same time, and each takes over what the other one has just made its own.
         // Whoever changes something looks once more, so that endpoint and records are left to the same pod.
-        if self.keeper == Keeper::Vm && (!own || self.takes_over) && !policy.unrecorded_answer {
+        if verifies && self.keeper == Keeper::Vm && (!own || self.takes_over) {
             return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
         }
         Ok(Some(self.answer_of(&written, how)))
+    }
+
+    /// Makes the records of what is kept of an endpoint the pod's own.
+    async fn take_over(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
+        let own = self.ownership(endpoint) == EndpointOwnership::Own;
+        // Its own endpoint without the finalizer is what a DEL of this very pod has left. Another sandbox may be that of a pod that only
+        // caches show: a kubelet that starts again beside a server that is behind begins it anew (K §5.5).
+        if !own || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint) {
+            self.confirm().await?;
+        }
+        let beside = self.stays_beside(endpoint, &[]);
+        self.leave_strays_of_kept(&static_reuse.kept, beside.as_deref()).await?;
+        let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint), beside.as_deref()).await?;
+        static_reuse.lose(lost, entries(endpoint));
+        Ok(())
     }
 
     /// Whether an entry is for the NIC of the request. Only in nameless mode an entry gets its name from who asks (A §2.4): any other
@@ -330,7 +334,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         gone: &str,
         beside: Option<&[IpAddr]>,
     ) -> Result<Vec<(usize, IpVersion)>, Setback> {
-        let policy = *self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));
             let reused_ip = |at: Stored<'_>| (Arc::from(at.pool), (place, ReusedIp { ip: at.address.addr(), nic: nic.clone() }));
@@ -346,9 +349,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Err(IpamError::OutOfTime.into());
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
-        let gone = (!policy.uid_from_cached_pod).then_some(gone);
-        let makes = policy.liveness_from_cache || policy.uid_from_cached_pod;
-        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, beside, makes, max_records, policy: &policy };
+        let (key, uid, policy) = (self.key.as_str(), &*self.uid, self.policy());
+        let new_owner = self.loosened(NewOwner { key, uid, gone: Some(gone), beside, makes: false, max_records, policy });
         let results = join_all(pools.iter().map(|(pool, reused)| self.reown_of(pool, new_owner, reused)).collect()).await;
         let mut lost = Vec::new();
         let (mut failed, mut strayed) = (None, false);
@@ -356,18 +358,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
             match result {
                 Ok(fates) => {
-                    self.takes_over |= fates.contains(&Fate::TakenOver);
-                    self.made_records |= fates.contains(&Fate::Made);
-                    let is_kept = |(_, fate): &(&(usize, ReusedIp), &Fate)| fate.is_kept();
-                    let kept = reused.iter().zip(&fates).filter(is_kept).map(|((_, reused_ip), _)| (pool.clone(), reused_ip.clone()));
-                    self.taken_over.extend(kept);
-                    // What nobody has may be permitted again tomorrow.
-                    let is_taken = |(_, fate): &(&(usize, ReusedIp), &Fate)| **fate == Fate::OfAnotherPod;
-                    let taken = reused.iter().zip(&fates).filter(is_taken);
-                    self.taken.extend(taken.map(|((_, reused_ip), _)| (pool.clone(), reused_ip.ip)));
+                    self.note_fates(pool, reused, &fates);
                     lost.extend(places.zip(fates).filter(|(_, fate)| !fate.is_kept()).map(|(place, _)| place));
                 }
-                Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
+                Err(PoolError::NotFound) if !self.policy().foreign_record_blocks => lost.extend(places),
                 Err(PoolError::EndpointUnknown) => {
                     strayed = true;
                     // The next round reads the pool itself, whatever the cache shows.
@@ -383,6 +377,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             None if strayed => Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone()))),
             None => Ok(lost),
         }
+    }
+
+    /// Notes what has become of addresses of a pool.
+    fn note_fates(&mut self, pool: &Arc<str>, reused: &[(usize, ReusedIp)], fates: &[Fate]) {
+        self.takes_over |= fates.contains(&Fate::TakenOver);
+        self.made_records |= fates.contains(&Fate::Made);
+        let all = || reused.iter().zip(fates).map(|((_, reused_ip), fate)| (reused_ip, fate));
+        let kept = all().filter(|(_, fate)| fate.is_kept());
+        self.taken_over.extend(kept.map(|(reused_ip, _)| (pool.clone(), reused_ip.clone())));
+        // What nobody has may be permitted again tomorrow.
+        let taken = all().filter(|(_, fate)| **fate == Fate::OfAnotherPod);
+        self.taken.extend(taken.map(|(reused_ip, _)| (pool.clone(), reused_ip.ip)));
     }
 
     async fn reown_of(&self, pool: &Arc<str>, new_owner: NewOwner<'_>, reused: &[(usize, ReusedIp)]) -> Result<Vec<Fate>, PoolError> {

@@ -1,28 +1,53 @@
-//! Upstream's forms of some steps of an ADD: what it gives up after a change of pools, and how; and what it keeps in
-//! its memory and takes from it.
+//! Upstream's forms of some steps of an ADD: what it gives up after a change of pools, and how; what it leaves recorded; what it keeps in
+//! its memory and takes from it; and what it writes. Each is asked for at the step of which it is another form.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::attempt::{Add, Setback};
-use super::fresh::Allocation;
-use super::static_reuse::{StaticReuse, permits};
-use crate::ipam::allocated_ip::{AllocatedIp, stored};
+use super::fresh::{Allocation, NewEntries, by_name, by_place};
+use super::static_reuse::{Entries, StaticReuse, name_entry, permits};
+use crate::ipam::allocated_ip::{AllocatedIp, first_is_eth0, stored};
+use crate::ipam::answer::How;
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{entries, has_finalizer, is_terminating, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, entries, has_finalizer, is_terminating, uid_of};
 use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
+use crate::ipam::pool_decide::NewOwner;
 use crate::ranges::IpVersion;
-use crate::select::PermittedPools;
+use crate::select::{self, PermittedPools, named_pools};
+use crate::validity::Keeper;
 use crate::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
+    /// Whether the pools of an endpoint are compared in one of upstream's ways.
+    pub(super) fn compares_otherwise(&self) -> bool {
+        let policy = self.policy();
+        policy.static_reuse_skips_filter || policy.static_reuse_before_gating || (policy.nameless_nic_always_changed && self.nameless)
+    }
+
+    /// What the pod is to give up of an endpoint: by what the tiers name, whatever became of those pools (`static-reuse-skips-filter`);
+    /// with pools of a family that is off (`static-reuse-before-gating`).
+    pub(super) fn compare_otherwise(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
+        let policy = self.policy();
+        let gate = !policy.static_reuse_before_gating;
+        let permitted = if policy.static_reuse_skips_filter {
+            let pools = named_pools(&self.op.agent.caches, &self.asked(), &self.controller, gate)?;
+            PermittedPools { all_nics: false, pools }
+        } else {
+            self.permitted(endpoint, gate)?
+        };
+        let known = entries(endpoint);
+        let entry_wise = policy.static_reuse_skips_filter || (policy.nameless_nic_always_changed && self.nameless);
+        Ok(if entry_wise { self.compare_entries(known, &permitted) } else { self.compare_addresses(known, &permitted) })
+    }
+
     /// Gives up entries, not addresses: there is one set of pools for both families of a NIC (A §6.3). Only the NIC of the request is
     /// compared (`static-reuse-skips-filter`), and a NIC without a name under its own name, too (`nameless-nic-always-changed`).
-    pub(super) fn compare_entries(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
+    fn compare_entries(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
         let mut static_reuse = StaticReuse::default();
         for (place, entry) in known.iter().enumerate() {
             let nic = self.nic_of(place, entry);
@@ -42,8 +67,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         static_reuse
     }
 
-    /// Upstream's way after a change of pools (A §6.3): the endpoint first, then the records. What is left of the endpoint.
-    pub(super) async fn release_outdated(
+    /// Upstream's way after a change of pools (`partial-pool-change-recreates`): everything that is left of the endpoint is kept, and
+    /// written once more.
+    pub(super) async fn recreate(
+        &self,
+        endpoint: Arc<SpiderEndpoint>,
+        static_reuse: &mut StaticReuse,
+    ) -> Result<Arc<SpiderEndpoint>, Setback> {
+        let left = self.release_outdated(endpoint, &static_reuse.given_up).await?;
+        *static_reuse = StaticReuse { kept: entries(&left).iter().cloned().enumerate().collect(), ..StaticReuse::default() };
+        Ok(left)
+    }
+
+    /// The endpoint first, then the records (A §6.3). What is left of the endpoint.
+    async fn release_outdated(
         &self,
         endpoint: Arc<SpiderEndpoint>,
         given_up: &BTreeSet<(usize, IpVersion)>,
@@ -81,6 +118,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(left)
     }
 
+    /// Whether an endpoint of somebody else who had the name is removed before anything else (`endpoint-delete-by-name`).
+    pub(super) fn removes_by_name(&self, endpoint: &SpiderEndpoint) -> bool {
+        let removes = self.policy().endpoint_delete_by_name && self.keeper == Keeper::Nobody;
+        removes && self.ownership(endpoint) == EndpointOwnership::Foreign
+    }
+
     /// Upstream's way with a namesake's endpoint (A §5.3): by name, whatever is there by now.
     pub(super) async fn remove_by_name(&self, endpoint: &SpiderEndpoint) -> Result<(), IpamError> {
         if !is_terminating(endpoint) {
@@ -94,6 +137,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// An address of an earlier try, whatever became of its record since (`failure-cache-unchecked`).
     pub(super) fn remembered(&self, allocation: &Allocation<'_>) -> Option<AllocatedIp> {
+        if !self.policy().failure_cache_unchecked {
+            return None;
+        }
         let nic = allocation.nic;
         let known = self.op.agent.failures.of(&self.uid);
         let candidate = |known: &AllocatedIp| allocation.pools.iter().find(|candidate| known.nic == nic && candidate.name == known.pool);
@@ -107,10 +153,103 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// What a failure of some NICs leaves of the others (`partial-failure-keeps-records`): the next try finds it in the memory. Nameless,
     /// everything is forgotten (A §5.5).
     pub(super) fn keep_part(&self, allocated: Vec<AllocatedIp>) {
+        if !self.policy().partial_failure_keeps_records {
+            return;
+        }
         if self.nameless {
             self.op.agent.failures.forget(&self.uid);
         } else if !allocated.is_empty() {
             self.remember(allocated);
         }
     }
+
+    /// The same if the endpoint could not be written. Nothing allocated is nothing new to remember.
+    pub(super) fn keep_unwritten(&self, allocated: Vec<AllocatedIp>) {
+        if self.policy().partial_failure_keeps_records && (self.nameless || !allocated.is_empty()) {
+            self.remember(allocated);
+        }
+    }
+
+    /// Whether an answer leaves recorded what it does not name (`partial-failure-keeps-records`, `lost-reply-takes-next-pool`).
+    pub(super) fn leaves_leftovers(&self) -> bool {
+        let policy = self.policy();
+        policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool
+    }
+
+    /// Whether what is remembered of a pod's ADDs is forgotten with an answer: if nothing is left that is to go back. Upstream forgets it
+    /// in any case (`partial-failure-keeps-records`), but not with an answer from an endpoint (`failure-cache-kept-by-reuse`).
+    pub(super) fn forgets(&self, how: How, complete: bool) -> bool {
+        let policy = self.policy();
+        (complete || policy.partial_failure_keeps_records) && (how == How::Fresh || !policy.failure_cache_kept_by_reuse)
+    }
+
+    /// Upstream takes nothing back before it draws. Those of its forms that leave records behind are to do so here, too.
+    pub(super) fn keeps_strays(&self) -> bool {
+        let policy = self.policy();
+        policy.strays_go_afterwards
+            || policy.partial_failure_keeps_records
+            || policy.lost_reply_takes_next_pool
+            || policy.answer_not_as_stored
+            || (self.nameless && policy.nameless_entry_lost)
+    }
+
+    /// Whether no endpoint is looked for that the cache does not show: those of upstream's forms that are about it are to meet it.
+    pub(super) fn goes_by_cache(&self) -> bool {
+        let policy = self.policy();
+        policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails
+    }
+
+    /// Whether a record of the pod is answered as it is, whatever may still take it away (`unfenced-own-record`, `one-record-per-pod`).
+    pub(super) fn trusts_own_records(&self) -> bool {
+        let policy = self.policy();
+        policy.unfenced_own_record || policy.one_record_per_pod
+    }
+
+    /// Takes for gone whoever had an address (`uid-from-cached-pod`), and for alive whoever asks (`liveness-from-cache`).
+    pub(super) fn loosened<'n>(&self, exact: NewOwner<'n>) -> NewOwner<'n> {
+        let policy = self.policy();
+        let gone = exact.gone.filter(|_| !policy.uid_from_cached_pod);
+        NewOwner { gone, makes: exact.makes || policy.liveness_from_cache || policy.uid_from_cached_pod, ..exact }
+    }
+
+    /// Whether a pool's `cleanGateway` is heeded: always, or by chance (`random-clean-gateway`).
+    pub(super) fn leaves_out_gateway(&self) -> bool {
+        !self.policy().random_clean_gateway || self.op.agent.env.random().is_multiple_of(2)
+    }
+
+    /// Whether the entries of an endpoint are put together in one of upstream's ways.
+    pub(super) fn assembles_otherwise(&self) -> bool {
+        let policy = self.policy();
+        policy.nameless_entry_lost || policy.answer_not_as_stored
+    }
+
+    /// The entries of an endpoint: NICs without a name are one NIC (`nameless-entry-lost`), and an entry that is kept stays as it is
+    /// (`answer-not-as-stored`).
+    pub(super) fn assemble_otherwise(&self, base: Option<&SpiderEndpoint>, kept: Entries, mut new: NewEntries) -> Vec<IPAllocationDetail> {
+        let policy = self.policy();
+        if self.nameless && policy.nameless_entry_lost {
+            first_is_eth0(&mut new);
+        }
+        let mut ips = match base {
+            None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
+            _ if self.nameless && !policy.nameless_entry_lost => by_place(kept, new),
+            _ if policy.answer_not_as_stored => by_first_name(kept, new),
+            _ => by_name(kept, new),
+        };
+        if self.nameless && !policy.answer_not_as_stored {
+            name_entry(&mut ips, &self.request.nic, select::nics(&self.pod).as_deref());
+        }
+        ips
+    }
+}
+
+/// The first entry of each name. No name counts as a name.
+fn by_first_name(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
+    let mut all: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
+    for (_, entry) in new {
+        if !all.iter().any(|other| other.interface == entry.interface) {
+            all.push(entry);
+        }
+    }
+    all
 }

@@ -44,7 +44,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a batch release.
     pub(super) async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
-        let policy = self.policy();
         let mut uid = request.pod_uid.clone();
         if uid.is_empty() {
             match self.live_pod(&request.pod).await? {
@@ -52,12 +51,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 None => return Ok(()),
             }
         }
-        // The plugin asks only after a conflict, so the hardened form does not wait for it to say so.
-        // In nameless mode entries are told apart by their places: without one of them the next ADD could not.
-        let mut of_all = policy.conflict_releases_all_nics || request.conflicting.is_empty();
-        if request.conflict || !policy.stateful_conflict_released {
-            of_all |= is_nameless(&*self.may_release_conflicts(request).await?);
-        }
+        let of_all = self.is_about_all_nics(request).await?;
+        let avoids = !self.policy().conflict_returns_same_address;
         let key = &request.pod;
         let mut tries = 0;
         loop {
@@ -68,7 +63,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 let found = uid_of(&endpoint).to_owned();
                 return Err(IpamError::EndpointOfAnother { endpoint: key.clone(), wanted: uid, found });
             }
-            if !policy.sandbox_not_asked && replaced_sandboxes(&endpoint).next().is_some() {
+            if !self.policy().sandbox_not_asked && replaced_sandboxes(&endpoint).next().is_some() {
                 return Err(IpamError::InAnotherSandbox(key.clone()));
             }
             // Other NICs may answer on theirs: they are not asked to give up anything.
@@ -81,13 +76,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 if let Some(status) = &mut cleared.status {
                     status.current.ips = kept;
                 }
-                if !policy.conflict_returns_same_address {
+                if avoids {
                     let all: Vec<_> = what.iter().map(|(_, ip)| *ip).collect();
                     avoid(&mut cleared, if request.conflicting.is_empty() { &all } else { &request.conflicting });
                 }
                 match self.update(cleared).await {
                     Ok(_) => {}
-                    Err(error) if error.is_conflict() && !policy.conflict_returns_same_address && !self.is_late() && tries < 10 => {
+                    Err(error) if error.is_conflict() && avoids && !self.is_late() && tries < 10 => {
                         tries += 1;
                         self.pause(tries).await;
                         continue;
@@ -98,6 +93,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             // B2.
             return self.take_back(key, &uid, Cause::Conflict, &what).await;
         }
+    }
+
+    /// Whether a release is about all NICs of the pod.
+    ///
+    /// # Errors
+    /// The pod's addresses may not be released. The plugin asks only after a conflict, so the hardened form does not wait for it to say so.
+    async fn is_about_all_nics(&self, request: &BatchRequest) -> Result<bool, IpamError> {
+        let of_all = self.policy().conflict_releases_all_nics || request.conflicting.is_empty();
+        if !request.conflict && self.policy().stateful_conflict_released {
+            return Ok(of_all);
+        }
+        // In nameless mode entries are told apart by their places: without one of them the next ADD could not.
+        Ok(is_nameless(&*self.may_release_conflicts(request).await?) || of_all)
     }
 
     /// The pod, if its addresses may be released because somebody else answers on them (521 and 522).

@@ -67,30 +67,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a DEL whose turn at the pod has come.
     pub(super) async fn del(&mut self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
-        let policy = *self.policy();
         // A D1.
         let pod = self.live_pod(&request.pod).await?;
         let pod_uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref()).unwrap_or_default();
-        let is_of_pod = request.pod_uid.is_empty() || *request.pod_uid == *pod_uid;
+        let names_pod = *request.pod_uid == *pod_uid;
+        let found = pod.as_ref().filter(|_| names_pod || request.pod_uid.is_empty() || self.policy().del_adopts_current_uid);
         // A D2.
-        if let Some(pod) = pod.as_ref().filter(|pod| is_alive(pod) && (is_of_pod || policy.del_adopts_current_uid)) {
-            if !policy.sandbox_not_asked {
-                let (key, _) = self.endpoint_key(request, Some(pod));
-                // To look into the cache costs no request.
-                let known = self.agent.caches.endpoint(&key);
-                if *request.nic == *FIRST_NIC || known.is_some_and(|endpoint| is_last_to_go(&endpoint, &request.nic)) {
-                    // Should that fail, the pod's addresses go with reclaim, not with the last DEL.
-                    let _ = self.leave_sandbox(&key, &request.container_id).await;
-                }
-            }
+        if let Some(pod) = found.filter(|pod| is_alive(pod)) {
+            self.leave_sandbox_of(request, pod).await;
             return Ok(DelOutcome::Alive);
         }
         // A D3.
-        let uid: Arc<str> = match &pod {
-            Some(_) if policy.del_adopts_current_uid || request.pod_uid.is_empty() => pod_uid.into(),
-            _ => request.pod_uid.clone(),
-        };
-        if let Some(pod) = pod.as_ref().filter(|_| is_of_pod || policy.del_adopts_current_uid) {
+        let uid: Arc<str> = if found.is_none() || names_pod { request.pod_uid.clone() } else { pod_uid.into() };
+        if let Some(pod) = found {
             let grace = pod.metadata.deletion_grace_period_seconds.map_or(5, |grace| grace.saturating_sub(5).max(5));
             let end = self.agent.env.monotonic() + Duration::from_secs(grace.unsigned_abs());
             self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
@@ -101,7 +90,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let result = self.release_pod(request, &uid, pod.as_deref()).await;
         // Hardened, what may still be recorded stays remembered for the next DEL.
         let is_over = |outcome: &DelOutcome| !matches!(outcome, DelOutcome::ReleasedNic | DelOutcome::Shared);
-        if policy.finalizer_left_behind || result.as_ref().is_ok_and(is_over) {
+        if self.policy().finalizer_left_behind || result.as_ref().is_ok_and(is_over) {
             self.agent.failures.forget_pod(&uid);
         }
         result
@@ -114,6 +103,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         match (&controller, keeper) {
             (Some(controller), Some(keeper)) => (keeper.endpoint_of(&request.pod, controller), Some(keeper)),
             _ => (request.pod.clone(), keeper),
+        }
+    }
+
+    /// The sandbox of a DEL for a pod that lives is not its last one.
+    async fn leave_sandbox_of(&self, request: &DelRequest, pod: &Pod) {
+        if self.policy().sandbox_not_asked {
+            return;
+        }
+        let (key, _) = self.endpoint_key(request, Some(pod));
+        // To look into the cache costs no request.
+        let known = self.agent.caches.endpoint(&key);
+        if *request.nic == *FIRST_NIC || known.is_some_and(|endpoint| is_last_to_go(&endpoint, &request.nic)) {
+            // Should that fail, the pod's addresses go with reclaim, not with the last DEL.
+            let _ = self.leave_sandbox(&key, &request.container_id).await;
         }
     }
 
@@ -134,8 +137,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     async fn release_pod(&self, request: &DelRequest, uid: &Arc<str>, pod: Option<&Pod>) -> Result<DelOutcome, IpamError> {
-        let policy = *self.policy();
-        let settings = &self.agent.config.settings;
         // A D4.
         let (key, by_pod) = self.endpoint_key(request, pod);
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
@@ -144,24 +145,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let is_over = self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody), &request.nic).await?;
             return Ok(if is_over { DelOutcome::NoEndpoint } else { DelOutcome::ReleasedNic });
         };
-        // An endpoint that goes with its pod keeps nothing for another, whatever the kind of its owner is called.
-        let keeper = match Keeper::of_endpoint(&endpoint, settings.kept()) {
-            _ if goes_with_pod(&endpoint) && !policy.static_by_kind_only => Keeper::Nobody,
-            keeper => keeper,
-        };
+        let keeper = self.keeper_of(&endpoint);
         let is_ours = uid_of(&endpoint) == &**uid;
-        // The sandboxes of a pod have the same addresses, which go with the last of them (K §5.1, §5.4).
-        let sandbox = &*request.container_id;
-        if !policy.sandbox_not_asked && is_ours && sandboxes_of(&endpoint).any(|other| other != sandbox) {
-            if sandboxes_of(&endpoint).all(|named| named != sandbox) {
-                return Ok(DelOutcome::NotOurs);
-            }
-            if is_last_to_go(&endpoint, &request.nic) {
-                self.leave_sandbox(&key, sandbox).await.map_err(failed)?;
-            }
-            return Ok(DelOutcome::Shared);
+        if is_ours && let Some(outcome) = self.of_shared(request, &key, &endpoint).await? {
+            return Ok(outcome);
         }
-        if policy.mark_before_uid_check {
+        if self.policy().mark_before_uid_check {
             return self.release_marked_first(request, &key, uid, keeper, endpoint).await;
         }
         // A D7 before A D5: whatever the endpoint of another pod says, this DEL is not about it.
@@ -182,17 +171,40 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 match self.mark_surely(&endpoint).await.map_err(failed)? {
                     Some(marked) => endpoint = marked,
                     None => {
-                        let mut what = entries_of(&endpoint);
-                        if !policy.partial_failure_keeps_records {
-                            what.extend(self.leftovers(&key, uid).await?);
-                        }
-                        let is_over = self.take_back_for(&request.nic, &key, uid, distinct(what)).await?;
+                        let what = distinct(self.all_of(&endpoint, &key, uid).await?);
+                        let is_over = self.take_back_for(&request.nic, &key, uid, what).await?;
                         return Ok(if is_over { DelOutcome::Released } else { DelOutcome::ReleasedNic });
                     }
                 }
             }
         }
         self.release_endpoint(request, &key, uid, pod, endpoint).await
+    }
+
+    /// What keeps the addresses of an endpoint. One that goes with its pod keeps nothing for another, whatever the kind of its owner is
+    /// called.
+    fn keeper_of(&self, endpoint: &SpiderEndpoint) -> Keeper {
+        if goes_with_pod(endpoint) && !self.policy().static_by_kind_only {
+            return Keeper::Nobody;
+        }
+        Keeper::of_endpoint(endpoint, self.agent.config.settings.kept())
+    }
+
+    /// The end of a DEL while the pod has other sandboxes, if it has: they have the same addresses, which go with the last of them (K §5.1,
+    /// §5.4).
+    async fn of_shared(&self, request: &DelRequest, key: &ObjectKey, endpoint: &SpiderEndpoint) -> Result<Option<DelOutcome>, IpamError> {
+        let sandbox = &*request.container_id;
+        if self.policy().sandbox_not_asked || sandboxes_of(endpoint).all(|other| other == sandbox) {
+            return Ok(None);
+        }
+        if sandboxes_of(endpoint).all(|named| named != sandbox) {
+            return Ok(Some(DelOutcome::NotOurs));
+        }
+        if is_last_to_go(endpoint, &request.nic) {
+            let left = self.leave_sandbox(key, sandbox).await;
+            left.map_err(|error| IpamError::Endpoint { endpoint: key.clone(), error })?;
+        }
+        Ok(Some(DelOutcome::Shared))
     }
 
     /// A D9 and A D10: the records of this NIC and, if no other one has any, of the pod; then the finalizer of its endpoint.
@@ -204,8 +216,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         pod: Option<&Pod>,
         endpoint: Arc<SpiderEndpoint>,
     ) -> Result<DelOutcome, IpamError> {
-        let policy = self.policy();
-        if !policy.first_del_releases_all {
+        if !self.policy().first_del_releases_all {
             let others = of_other_nics(&endpoint, &request.nic, pod.and_then(nics));
             if !others.is_empty() && self.is_any_recorded(uid, &others).await? {
                 let mut own = of_nic(&endpoint, &request.nic);
@@ -216,11 +227,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 return Ok(DelOutcome::ReleasedNic);
             }
         }
-        let mut what = entries_of(&endpoint);
-        if !policy.partial_failure_keeps_records {
-            what.extend(self.leftovers(key, uid).await?);
-            what = distinct(what);
-        }
+        let what = self.all_of(&endpoint, key, uid).await?;
         self.take_back(key, uid, Cause::Del, &what).await?;
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         self.finish(endpoint).await.map_err(failed)?;
@@ -258,6 +265,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The addresses that an endpoint names, and what else is recorded for its pod.
+    async fn all_of(&self, endpoint: &SpiderEndpoint, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+        let mut what = entries_of(endpoint);
+        if self.policy().partial_failure_keeps_records {
+            return Ok(what);
+        }
+        what.extend(self.leftovers(key, uid).await?);
+        Ok(distinct(what))
     }
 
     /// Records of a pod that its endpoint may not name, as far as they are known here. Those of a VM are under the name of its

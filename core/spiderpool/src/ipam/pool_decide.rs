@@ -50,6 +50,49 @@ impl Ask<'_> {
     }
 }
 
+/// What a pool has recorded for who asks.
+struct Own {
+    /// The address of the record that serves the NIC, and whether it names the NIC.
+    record: Option<(IpAddr, bool)>,
+    /// Addresses whose records make way.
+    bad: Vec<IpAddr>,
+}
+
+impl Own {
+    /// The records of the NIC.
+    ///
+    /// # Errors
+    /// One of them is to change, and it is not known what the endpoint names.
+    fn of_nic(records: &PoolIPAllocations, ask: &Ask<'_>) -> Result<Self, PoolError> {
+        let is_of_nic = |record: &PoolIPAllocation| record.interface.as_deref().is_none_or(|interface| interface == ask.nic);
+        let mut bad = Vec::new();
+        // A record that names the NIC goes before one that names none.
+        let mut own: Option<(IpAddr, bool)> = None;
+        for (key, record) in records.of_pod_uid(ask.uid).filter(|(_, record)| is_of_nic(record)) {
+            let Some(ip) = key.address() else { continue };
+            let named = record.interface.is_some();
+            if ask.named.is_some_and(|named| named.contains(&ip)) {
+                continue;
+            }
+            if ask.avoided.contains(&ip) || ask.refused.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
+                bad.push(ip);
+            } else if own.is_none_or(|(_, known)| named && !known) {
+                own = Some((ip, named));
+            }
+        }
+        if ask.named.is_none() && (!bad.is_empty() || own.is_some_and(|(_, named)| !named)) {
+            return Err(PoolError::EndpointUnknown);
+        }
+        Ok(Self { record: own, bad })
+    }
+
+    /// Upstream's form (`one-record-per-pod`): the pod's first record serves any NIC.
+    fn of_pod(records: &PoolIPAllocations, ask: &Ask<'_>) -> Self {
+        let first = records.of_pod_uid(ask.uid).find_map(|(key, _)| key.address());
+        Self { record: first.map(|ip| (ip, true)), bad: Vec::new() }
+    }
+}
+
 /// What a pool gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
@@ -108,29 +151,7 @@ pub(super) fn allocate(
     let mut records = records(pool)?;
     let prefix = Cidr::parse(&pool.spec.subnet, ask.policy).map_err(Unavailable::from)?.net().prefix_len();
     let network = |ip: IpAddr| IpNet::new(ip, prefix).map_err(|_| Unavailable::from(RangeError::Cidr(pool.spec.subnet.clone())));
-    let is_of_nic = |record: &PoolIPAllocation| record.interface.as_deref().is_none_or(|interface| interface == ask.nic);
-    let mut bad = Vec::new();
-    // A record that names the NIC goes before one that names none.
-    let mut own: Option<(IpAddr, bool)> = None;
-    for (key, record) in records.of_pod_uid(ask.uid) {
-        let Some(ip) = key.address() else { continue };
-        if ask.policy.one_record_per_pod {
-            own = own.or(Some((ip, true)));
-        } else if is_of_nic(record) {
-            let named = record.interface.is_some();
-            if ask.named.is_some_and(|named| named.contains(&ip)) {
-                continue;
-            }
-            if ask.avoided.contains(&ip) || ask.refused.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
-                bad.push(ip);
-            } else if own.is_none_or(|(_, known)| named && !known) {
-                own = Some((ip, named));
-            }
-        }
-    }
-    if !ask.policy.one_record_per_pod && ask.named.is_none() && (!bad.is_empty() || own.is_some_and(|(_, named)| !named)) {
-        return Err(PoolError::EndpointUnknown);
-    }
+    let Own { record: own, bad } = if ask.policy.one_record_per_pod { Own::of_pod(&records, ask) } else { Own::of_nic(&records, ask)? };
     if let Some((ip, named)) = own {
         let address = network(ip)?;
         // Upstream writes back what it found, which changes nothing.
@@ -196,6 +217,13 @@ pub(super) struct NewOwner<'a> {
     pub(super) policy: &'a Policy,
 }
 
+impl NewOwner<'_> {
+    /// Whether a record is that of a pod of another name.
+    fn is_kept_from(&self, known: &PoolIPAllocation) -> bool {
+        known.pod != self.key && !self.policy.reown_ignores_owner
+    }
+}
+
 /// One address that is taken over, and its NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReusedIp {
@@ -247,17 +275,8 @@ pub(super) fn reown(
     let mut records = records(pool)?;
     let policy = new_owner.policy;
     let by_nic = !policy.one_record_per_pod;
-    if let Some(beside) = new_owner.beside {
-        let is_taken_over = |ip: IpAddr| reused.iter().any(|reused_ip| reused_ip.ip == ip);
-        let has_another =
-            |ip: IpAddr, nic: &str| reused.iter().any(|reused_ip| reused_ip.nic == nic && reused_ip.ip.is_ipv4() == ip.is_ipv4());
-        let is_stray = |(key, record): (&RecordKey, &PoolIPAllocation)| {
-            let of_nic = key.address().zip(record.interface.as_deref()).filter(|_| record.pod == new_owner.key);
-            of_nic.is_some_and(|(ip, nic)| !beside.contains(&ip) && !is_taken_over(ip) && has_another(ip, nic))
-        };
-        if records.of_pod_uid(new_owner.uid).any(is_stray) {
-            return Err(PoolError::EndpointUnknown);
-        }
+    if has_stray(&records, new_owner, reused) {
+        return Err(PoolError::EndpointUnknown);
     }
     let mut addresses = Some(addresses);
     let mut usable = None;
@@ -266,7 +285,7 @@ pub(super) fn reown(
         let interface = by_nic.then(|| nic.clone());
         let new = PoolIPAllocation { interface, pod: new_owner.key.to_owned(), pod_uid: new_owner.uid.to_owned() };
         match records.get(*ip) {
-            Some(known) if known.pod != new_owner.key && !policy.reown_ignores_owner => {
+            Some(known) if new_owner.is_kept_from(known) => {
                 if policy.foreign_record_blocks {
                     return Err(PoolError::DataBroken { ip: *ip, holder: known.pod.clone() });
                 }
@@ -305,6 +324,18 @@ pub(super) fn reown(
     // Upstream leaves the count alone; it has not changed there.
     let count = added.then(|| count_of(&records)).flatten();
     Ok(Decision { outcome: kept, write: changed.then(|| status(pool, records, count)) })
+}
+
+/// Whether a NIC of the new pod has a record of another address than those that it takes over, or may have beside them.
+fn has_stray(records: &PoolIPAllocations, new_owner: &NewOwner<'_>, reused: &[ReusedIp]) -> bool {
+    let Some(beside) = new_owner.beside else { return false };
+    let is_taken_over = |ip: IpAddr| reused.iter().any(|reused_ip| reused_ip.ip == ip);
+    let has_another = |ip: IpAddr, nic: &str| reused.iter().any(|reused_ip| reused_ip.nic == nic && reused_ip.ip.is_ipv4() == ip.is_ipv4());
+    let is_stray = |(key, record): (&RecordKey, &PoolIPAllocation)| {
+        let of_nic = key.address().zip(record.interface.as_deref()).filter(|_| record.pod == new_owner.key);
+        of_nic.is_some_and(|(ip, nic)| !beside.contains(&ip) && !is_taken_over(ip) && has_another(ip, nic))
+    };
+    records.of_pod_uid(new_owner.uid).any(is_stray)
 }
 
 fn is_of_another_nic(record: &PoolIPAllocation, nic: &str) -> bool {

@@ -23,6 +23,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use attempt::{Add, GivenUp, Ledger, Setback};
 use static_reuse::StaticReuse;
+use upstream::shown;
 
 use crate::ipam::agent::Agent;
 use crate::ipam::allocated_ip::{AllocatedIp, stored};
@@ -80,18 +81,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// The pod that an ADD is for (A A1), and whether it was read from the API server.
     pub(super) async fn pod_of(&self, request: &AddRequest) -> Result<(Arc<Pod>, bool), IpamError> {
         let cached = self.agent.caches.pod(&request.pod);
+        if self.policy().uid_from_cached_pod {
+            return shown(cached, &request.pod).map(|pod| (pod, false));
+        }
         let wanted = &*request.pod_uid;
         let is_wanted = |pod: &Pod| wanted.is_empty() || pod.metadata.uid.as_deref() == Some(wanted);
-        let (pod, live) = if self.policy().uid_from_cached_pod {
-            (cached, false)
-        } else {
-            match cached.filter(|pod| is_wanted(pod) && is_alive(pod)) {
-                Some(pod) => (Some(pod), false),
-                None => (self.live_pod(&request.pod).await?, true),
-            }
+        let (pod, live) = match cached.filter(|pod| is_wanted(pod) && is_alive(pod)) {
+            Some(pod) => (Some(pod), false),
+            None => (self.live_pod(&request.pod).await?, true),
         };
         let pod = pod.ok_or_else(|| IpamError::MissingPod(request.pod.clone()))?;
-        if !self.policy().uid_from_cached_pod && !is_wanted(&pod) {
+        if !is_wanted(&pod) {
             let found = pod.metadata.uid.clone().unwrap_or_default();
             return Err(IpamError::Replaced { pod: request.pod.clone(), wanted: request.pod_uid.clone(), found });
         }

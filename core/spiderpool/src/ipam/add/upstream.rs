@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
+
 use super::attempt::{Add, Setback};
 use super::fresh::{Allocation, NewEntries, by_name, by_place};
 use super::static_reuse::{Entries, StaticReuse, name_entry, permits};
@@ -16,9 +18,10 @@ use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::pool_decide::NewOwner;
 use crate::ranges::IpVersion;
-use crate::select::{self, PermittedPools, named_pools};
+use crate::select::{self, PermittedPools, SelectError, is_alive, named_pools};
 use crate::validity::Keeper;
 use crate::{IPAllocationDetail, SpiderEndpoint};
+use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
@@ -252,4 +255,13 @@ fn by_first_name(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
         }
     }
     all
+}
+
+/// The pod that the cache shows under a name, whichever it is (`uid-from-cached-pod`).
+///
+/// # Errors
+/// There is none, or it is not alive.
+pub(super) fn shown(cached: Option<Arc<Pod>>, key: &ObjectKey) -> Result<Arc<Pod>, IpamError> {
+    let pod = cached.ok_or_else(|| IpamError::MissingPod(key.clone()))?;
+    if is_alive(&pod) { Ok(pod) } else { Err(SelectError::DeadPod.into()) }
 }

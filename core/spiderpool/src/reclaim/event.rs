@@ -172,22 +172,17 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
     let key = key_of(pod, keeper);
     let is_there = !matches!(event, Event::Deleted(_) | Event::Tombstone(_)) && !policy.vm_pod_sought_by_record;
     let there = pod.metadata.uid.as_deref().filter(|_| is_there);
-    if policy.owner_asked_for_every_event
-        && let Some(meaning) = kept(keeper, &key, there, it, answers)?
-    {
+    let candidate = candidate(event, it.policy);
+    // Upstream reads the owner before it looks at the event.
+    let asks = matches!(candidate, Ok(Some(_))) || policy.owner_asked_for_every_event;
+    if asks && let Some(meaning) = kept(keeper, &key, there, it, answers)? {
         return Ok(meaning);
     }
-    let candidate = match candidate(event, it.policy) {
-        Err(row) => return Ok(Meaning::Crash(row)),
-        Ok(None) => return Ok(Meaning::Ignore(Row::NothingNew)),
-        Ok(Some(candidate)) => candidate,
-    };
-    if !policy.owner_asked_for_every_event
-        && let Some(meaning) = kept(keeper, &key, there, it, answers)?
-    {
-        return Ok(meaning);
-    }
-    Ok(meaning(candidate, pod, keeper, key, it))
+    Ok(match candidate {
+        Err(row) => Meaning::Crash(row),
+        Ok(None) => Meaning::Ignore(Row::NothingNew),
+        Ok(Some(candidate)) => meaning(candidate, pod, keeper, key, it),
+    })
 }
 
 /// What is to be done about a pod that may have lost its right, and whose addresses nobody keeps.

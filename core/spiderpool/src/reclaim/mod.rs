@@ -26,6 +26,7 @@ mod observer;
 mod outdated;
 mod pod_events;
 mod pod_state;
+mod pod_state_upstream;
 mod process;
 mod question;
 mod record;

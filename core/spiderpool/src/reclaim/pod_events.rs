@@ -53,25 +53,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// Has an informer whenever this replica leads, and a scan at the beginning of each term; never ends.
     pub(super) async fn pod_events(&self, leadership: &Leadership, signal: &mpsc::Sender<ScanCause>) {
         let policy = &self.config.policy.reclaim;
-        let poll = self.config.settings.leader_poll;
+        let polls = policy.leader_flag_polled;
         loop {
-            if policy.leader_flag_polled {
-                while !leadership.is_leading() {
-                    self.env.sleep(poll).await;
-                }
+            if polls {
+                self.poll_until(leadership, true).await;
             }
             let term = leadership.gained().await;
             self.observer.observe(Step::LeadershipGained { term });
             let options = InformerOptions { patience: self.config.settings.list_timeout, ..InformerOptions::default() };
             let informer = Informer::<Pod, V>::start(self.raw.clone(), self.env.clone(), options);
-            let lost = async {
-                if !policy.leader_flag_polled {
-                    return leadership.lost(term).await;
-                }
-                while leadership.is_leading() {
-                    self.env.sleep(poll).await;
-                }
-            };
+            let lost = async { if polls { self.poll_until(leadership, false).await } else { leadership.lost(term).await } };
             let work = async {
                 if !policy.no_scan_on_takeover {
                     let _ = signal.send(ScanCause::Takeover).await;

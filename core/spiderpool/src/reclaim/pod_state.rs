@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::entry::{DEFAULT_GRACE, Term, in_truth};
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
+use super::pod_state_upstream::{ended_not_scanned, gone_without_ips};
 use super::question::{Answer, Answers, Question, key_of};
 use super::record::keeper_of_endpoint;
 use super::row::Row;
@@ -77,11 +78,11 @@ pub(super) struct State {
 }
 
 impl State {
-    fn lives(row: Row) -> Self {
+    pub(super) fn lives(row: Row) -> Self {
         Self { ends: false, track: false, row, at: None }
     }
 
-    fn ended(row: Row) -> Self {
+    pub(super) fn ended(row: Row) -> Self {
         Self { ends: true, ..Self::lives(row) }
     }
 
@@ -112,23 +113,10 @@ pub(super) fn state(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Res
 fn state_of_pod(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
     let (pod, it) = (owner.pod, owner.it);
     let policy = &it.policy.reclaim;
-    let is_static = owner.keeper != Keeper::Nobody;
     let is_terminating = pod.metadata.deletion_timestamp.is_some();
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     if ended(pod).is_some() {
-        if is_static {
-            return Ok(match owner.ask(answers)? {
-                // Upstream then finds out that nothing is to be traced, mostly.
-                Answer::Valid if policy.static_by_first_owner => Ok(State::traced(Row::EndedKept, None)),
-                Answer::Valid => Ok(State::lives(Row::EndedKept)),
-                Answer::Invalid => Ok(State::ended(Row::EndedNotKept)),
-                Answer::Failed => Err(Row::EndedUnreadable),
-            });
-        }
-        if policy.terminal_pods_not_scanned {
-            return ended_not_scanned(owner, answers);
-        }
-        return Ok(Ok(after_the_end(owner)));
+        return state_of_ended(owner, answers);
     }
     if phase == "Pending" && (!is_terminating || policy.pending_pods_not_scanned) {
         return Ok(Ok(State::lives(Row::Pending)));
@@ -139,7 +127,7 @@ fn state_of_pod(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<
     if has_ips(pod) {
         return Ok(Ok(State::lives(Row::Lives)));
     }
-    if !is_static && phase == "Running" {
+    if owner.keeper == Keeper::Nobody && phase == "Running" {
         let ends = it.settings.running_without_ips;
         return Ok(Ok(if ends { State::ended(Row::RunningNoIpsOn) } else { State::lives(Row::RunningNoIpsOff) }));
     }
@@ -149,24 +137,19 @@ fn state_of_pod(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<
     Ok(Ok(State::lives(Row::NoIpsLives)))
 }
 
-/// Upstream's form for a pod that has no address (`empty-pod-ips-means-gone`): it is gone, unless its place is kept.
-fn gone_without_ips(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+/// Stage 2 of a pod that has ended.
+fn state_of_ended(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+    let policy = &owner.it.policy.reclaim;
     if owner.keeper == Keeper::Nobody {
-        return Ok(Ok(State::ended(Row::NoIps)));
+        return if policy.terminal_pods_not_scanned { ended_not_scanned(owner, answers) } else { Ok(Ok(after_the_end(owner))) };
     }
     Ok(match owner.ask(answers)? {
-        Answer::Invalid => Ok(State::ended(Row::NoIpsNotKept)),
-        Answer::Valid => Ok(State::lives(Row::NoIpsKept)),
-        Answer::Failed => Err(Row::NoIpsUnreadable),
+        // Upstream then finds out that nothing is to be traced, mostly.
+        Answer::Valid if policy.static_by_first_owner => Ok(State::traced(Row::EndedKept, None)),
+        Answer::Valid => Ok(State::lives(Row::EndedKept)),
+        Answer::Invalid => Ok(State::ended(Row::EndedNotKept)),
+        Answer::Failed => Err(Row::EndedUnreadable),
     })
-}
-
-/// Upstream's form for a pod that has ended (`terminal-pods-not-scanned`): scans leave it alone until it is deleted.
-fn ended_not_scanned(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
-    if owner.pod.metadata.deletion_timestamp.is_none() {
-        return Ok(Ok(State::lives(Row::EndedLeft)));
-    }
-    rule_g(owner, answers)
 }
 
 /// The end of a pod without an owner that keeps its addresses (D §0: both paths).
@@ -209,7 +192,7 @@ fn back_too_late(owner: &Owner<'_, '_>, term: &Term) -> Option<Timestamp> {
 }
 
 /// Rule G: a terminating pod.
-fn rule_g(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+pub(super) fn rule_g(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
     let it = owner.it;
     let policy = &it.policy.reclaim;
     let Some(term) = Term::of_terminating(owner.pod, it.settings, it.policy) else { return Err(Stop::Crash(Row::NilDeletionGrace)) };

@@ -82,6 +82,11 @@ fn answers_on(pod: &Pod, ip: IpAddr) -> bool {
     ips.into_iter().flatten().any(|shown| shown.ip.parse::<IpAddr>().is_ok_and(|shown| shown == ip))
 }
 
+/// Whether the pod that has the name says that it answers on one of these addresses.
+fn is_in_use(pod: &Pod, ips: impl IntoIterator<Item = IpAddr>, it: &Circumstances<'_>) -> bool {
+    !it.policy.reclaim.address_in_use_freed && ips.into_iter().any(|ip| answers_on(pod, ip))
+}
+
 /// What keeps the addresses of an endpoint whose pod is gone.
 pub(super) fn keeper_of_endpoint(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> Keeper {
     if goes_with_pod(endpoint) && !it.policy.static_by_kind_only {
@@ -98,7 +103,6 @@ fn addresses(endpoint: &SpiderEndpoint) -> impl Iterator<Item = IpAddr> {
 }
 
 fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
-    let policy = &it.policy.reclaim;
     if record.key.bytes().filter(|byte| *byte == b'/').count() > 1 {
         return Ok(Verdict::keep(Row::BadKey));
     }
@@ -108,17 +112,10 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         Seen::There(pod) => pod,
     };
     let keeper = keeper_of(pod, it.settings.kept());
-    let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
-    if !policy.namesake_frees
-        && record.uid != pod_uid
-        && let Seen::There(endpoint) = record.endpoint
-        && keeper_of_endpoint(endpoint, it) != Keeper::Nobody
-        && uid_of(endpoint) != pod_uid
-        && (keeper == Keeper::Nobody || key_of(pod, keeper).as_str() != record.key)
-    {
+    if is_namesake(pod, keeper, record, it) {
         return without_pod(record, it, answers);
     }
-    if policy.node_asked_first && keeper == Keeper::Nobody && it.node_of(pod).permits(it.settings).is_none() {
+    if it.policy.reclaim.node_asked_first && keeper == Keeper::Nobody && it.node_of(pod).permits(it.settings).is_none() {
         return Ok(Verdict::keep(Row::NodeUnreadable));
     }
     let mut owner = Owner { pod, keeper, record, it };
@@ -133,18 +130,28 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
     Ok(verdict.unwrap_or_else(|row| Verdict { track: state.track, ..Verdict::keep(row) }))
 }
 
+/// Whether a pod only has the name of one whose place in a StatefulSet or a VM the record and the endpoint are about.
+fn is_namesake(pod: &Pod, keeper: Keeper, record: &RecordView<'_>, it: &Circumstances<'_>) -> bool {
+    let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    if it.policy.reclaim.namesake_frees || record.uid == pod_uid {
+        return false;
+    }
+    let Seen::There(endpoint) = record.endpoint else { return false };
+    let has_place = keeper_of_endpoint(endpoint, it) != Keeper::Nobody && uid_of(endpoint) != pod_uid;
+    has_place && (keeper == Keeper::Nobody || key_of(pod, keeper).as_str() != record.key)
+}
+
 /// Stage 3: what is to be done about the record. An error is a row by which everything stays.
 fn of_record(owner: &mut Owner<'_, '_>, state: &State, answers: &mut Answers<'_>) -> Result<Result<Verdict, Row>, Stop> {
     let Owner { pod, keeper, record, it } = *owner;
-    let policy = &it.policy.reclaim;
     let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let mut verdict = Verdict { track: state.track, at: state.at, ..Verdict::keep(state.row) };
     if record.uid == pod_uid {
         verdict.release = state.ends;
-        if policy.half_written_endpoint_frees && is_half_written(record, pod_uid) {
+        if is_half_written(record, pod_uid, it) {
             (verdict.release, verdict.row) = (true, Row::HalfWritten);
         }
-    } else if record.ip.is_some_and(|ip| answers_on(pod, ip)) && !policy.address_in_use_freed {
+    } else if is_in_use(pod, record.ip, it) {
         verdict.row = Row::InUse;
     } else if let Some(until) = it.may_run_until(record.uid) {
         (verdict.row, verdict.at) = (Row::MayStillRun, Some(until));
@@ -152,7 +159,7 @@ fn of_record(owner: &mut Owner<'_, '_>, state: &State, answers: &mut Answers<'_>
         (verdict.release, verdict.row) = (true, Row::OtherPod);
     } else if has_ips(pod) {
         (verdict.release, verdict.row) = (true, Row::OtherPodServes);
-    } else if policy.static_uid_mismatch_frees
+    } else if it.policy.reclaim.static_uid_mismatch_frees
         || matches!(record.endpoint, Seen::There(endpoint) if uid_of(endpoint) == record.uid && was_nobodys(endpoint, it))
     {
         (verdict.release, verdict.row) = (true, Row::OtherPodNotKept);
@@ -174,7 +181,6 @@ fn of_endpoint(
     answers: &mut Answers<'_>,
 ) -> Result<Result<Verdict, Row>, Stop> {
     let Owner { pod, keeper, record, it } = *owner;
-    let policy = &it.policy.reclaim;
     let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let Seen::There(endpoint) = record.endpoint else { return Ok(Ok(verdict)) };
     if uid_of(endpoint) == pod_uid {
@@ -182,20 +188,12 @@ fn of_endpoint(
         verdict.endpoint_row = state.ends.then_some(Row::EndpointGoes);
         return Ok(Ok(verdict));
     }
-    if it.may_run_until(uid_of(endpoint)).is_some() || (!policy.address_in_use_freed && addresses(endpoint).any(|ip| answers_on(pod, ip))) {
+    if it.may_run_until(uid_of(endpoint)).is_some() || is_in_use(pod, addresses(endpoint), it) {
         return Ok(Ok(verdict));
     }
     let (goes, row) = if keeper == Keeper::Nobody {
-        verdict.release |= policy.scan_trusts_cached_endpoint;
-        match keeper_of_endpoint(endpoint, it) {
-            Keeper::Nobody => (true, Row::EndpointOfOther),
-            _ if policy.namesake_frees => (true, Row::EndpointOfOther),
-            keeper => match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"), None)? {
-                Answer::Invalid => (true, Row::EndpointOfOther),
-                Answer::Valid => (false, Row::EndpointInherited),
-                Answer::Failed => (false, Row::EndpointOwnerUnreadable),
-            },
-        }
+        verdict.release |= it.policy.reclaim.scan_trusts_cached_endpoint;
+        of_namesakes_endpoint(endpoint, record, it, answers)?
     } else if has_ips(pod) {
         (true, Row::EndpointOfStaticPredecessor)
     } else if was_nobodys(endpoint, it) {
@@ -215,6 +213,24 @@ fn of_endpoint(
     Ok(Ok(verdict))
 }
 
+/// The same where the pod that has the name now is nobody's: the endpoint may have been that of one whose place is kept.
+fn of_namesakes_endpoint(
+    endpoint: &SpiderEndpoint,
+    record: &RecordView<'_>,
+    it: &Circumstances<'_>,
+    answers: &mut Answers<'_>,
+) -> Result<(bool, Row), Stop> {
+    let keeper = keeper_of_endpoint(endpoint, it);
+    if keeper == Keeper::Nobody || it.policy.reclaim.namesake_frees {
+        return Ok((true, Row::EndpointOfOther));
+    }
+    Ok(match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"), None)? {
+        Answer::Invalid => (true, Row::EndpointOfOther),
+        Answer::Valid => (false, Row::EndpointInherited),
+        Answer::Failed => (false, Row::EndpointOwnerUnreadable),
+    })
+}
+
 /// Whether an endpoint is of a pod that had no place of a StatefulSet or VM, by all it says, and goes with that pod: whatever has the name
 /// now, no ADD takes its addresses over.
 fn was_nobodys(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> bool {
@@ -222,8 +238,11 @@ fn was_nobodys(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> bool {
     !it.policy.reclaim.orphans_record_kept && is_the_pods()
 }
 
-/// Whether the endpoint of the pod is there and does not name the address.
-fn is_half_written(record: &RecordView<'_>, pod_uid: &str) -> bool {
+/// Whether the endpoint of the pod is there and does not name the address; nobody asks but `half-written-endpoint-frees`.
+fn is_half_written(record: &RecordView<'_>, pod_uid: &str, it: &Circumstances<'_>) -> bool {
+    if !it.policy.reclaim.half_written_endpoint_frees {
+        return false;
+    }
     let (Seen::There(endpoint), Some(ip)) = (record.endpoint, record.ip) else { return false };
     uid_of(endpoint) == pod_uid && !addresses(endpoint).any(|named| named == ip)
 }
@@ -237,35 +256,20 @@ fn is_no_place(record: &RecordView<'_>, keeper: Keeper, it: &Circumstances<'_>) 
 
 /// Stage 1, without a pod.
 fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
-    let policy = &it.policy.reclaim;
     let of_endpoint = record.endpoint.there().map(uid_of).unwrap_or(record.uid);
     if let Some(until) = [record.uid, of_endpoint].into_iter().filter_map(|uid| it.may_run_until(uid)).max() {
         return Ok(Verdict { at: Some(until), ..Verdict::keep(Row::MayStillRun) });
     }
-    let key = key_of_record(record.key).expect("it is a key");
     let endpoint = match record.endpoint {
         Seen::There(endpoint) => endpoint,
         Seen::Unreadable => return Ok(Verdict::keep(Row::EndpointUnreadable)),
-        Seen::Nothing => {
-            let kept = it.settings.kept();
-            for keeper in [(kept.stateful_sets, Keeper::StatefulSet), (kept.vms, Keeper::Vm)] {
-                let (true, keeper) = keeper else { continue };
-                if policy.vm_record_without_owner_check || is_no_place(record, keeper, it) {
-                    continue;
-                }
-                match answers.ask(keeper, &key, None)? {
-                    Answer::Valid => return Ok(Verdict::keep(Row::NameKept)),
-                    Answer::Failed => return Ok(Verdict::keep(Row::NameUnreadable)),
-                    Answer::Invalid => {}
-                }
-            }
-            return Ok(Verdict::release(Row::NoPodNoEndpoint, false));
-        }
+        Seen::Nothing => return without_pod_and_endpoint(record, it, answers),
     };
     let keeper = keeper_of_endpoint(endpoint, it);
     // The mark is the point of no return (D §1.3.1), where it comes first. Not for a VM that is there: its pods have other names and UIDs,
     // and the one that answers need not be the one that took the endpoint over last.
-    if !policy.records_before_endpoint && keeper != Keeper::Vm && is_terminating(endpoint) && uid_of(endpoint) == record.uid {
+    let is_marked = is_terminating(endpoint) && uid_of(endpoint) == record.uid;
+    if is_marked && keeper != Keeper::Vm && !it.policy.reclaim.records_before_endpoint {
         return Ok(Verdict::release(Row::MarkedForRelease, true));
     }
     let (gone, keeps, unreadable) = match keeper {
@@ -273,11 +277,29 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
         Keeper::StatefulSet => (Row::SetOfEndpointGone, Row::SetOfEndpointKeeps, Row::SetOfEndpointUnreadable),
         Keeper::Vm => (Row::VmOfEndpointGone, Row::VmOfEndpointKeeps, Row::VmOfEndpointUnreadable),
     };
-    Ok(match answers.ask(keeper, &key, None)? {
+    Ok(match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"), None)? {
         Answer::Invalid => Verdict::release(gone, true),
         // What the endpoint names beside this address may be kept.
         Answer::Valid | Answer::Failed if is_no_place(record, keeper, it) => Verdict::release(Row::PlaceInEndingPool, false),
         Answer::Valid => Verdict::keep(keeps),
         Answer::Failed => Verdict::keep(unreadable),
     })
+}
+
+/// The same without an endpoint: whatever keeps places under this name is asked.
+fn without_pod_and_endpoint(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
+    let key = key_of_record(record.key).expect("it is a key");
+    let kept = it.settings.kept();
+    for keeper in [(kept.stateful_sets, Keeper::StatefulSet), (kept.vms, Keeper::Vm)] {
+        let (true, keeper) = keeper else { continue };
+        if it.policy.reclaim.vm_record_without_owner_check || is_no_place(record, keeper, it) {
+            continue;
+        }
+        match answers.ask(keeper, &key, None)? {
+            Answer::Valid => return Ok(Verdict::keep(Row::NameKept)),
+            Answer::Failed => return Ok(Verdict::keep(Row::NameUnreadable)),
+            Answer::Invalid => {}
+        }
+    }
+    Ok(Verdict::release(Row::NoPodNoEndpoint, false))
 }

@@ -13,7 +13,6 @@ use super::row::Row;
 use super::settle::{Facts, Suspect};
 use super::view::{RecordView, is_ending, key_of_record};
 use crate::ipam::{has_finalizer, is_terminating, uid_of};
-use crate::join::join_all;
 use crate::leadership::Leadership;
 use crate::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::FxHashSet;
@@ -95,17 +94,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
         let all_known = pools.is_ok();
         let pools: Vec<Arc<SpiderIPPool>> = pools.unwrap_or_default();
-        let skipped = |pool: &&Arc<SpiderIPPool>| policy.pools_without_version_skipped && !matches!(pool.spec.ip_version, Some(4 | 6));
-        let walked: Vec<&Arc<SpiderIPPool>> = pools.iter().filter(|pool| !skipped(pool)).collect();
+        let walked: Vec<&Arc<SpiderIPPool>> = pools.iter().filter(|pool| !self.skips(pool)).collect();
         scan.count(|counts| counts.pools = walked.len() as u64);
         if policy.families_race_on_endpoint {
-            let (of_v6, others) = walked.into_iter().partition::<Vec<_>, _>(|pool| pool.spec.ip_version == Some(6));
-            join_all(vec![self.walk_one_by_one(scan, others), self.walk_one_by_one(scan, of_v6)]).await;
+            self.walk_families(scan, walked).await;
         } else {
             self.walk(scan, &walked).await;
         }
+        let led = std::mem::take(&mut *scan.led.lock().unwrap());
         if !keeps_orphans {
-            let led = std::mem::take(&mut *scan.led.lock().unwrap());
             if census == Some((led.len(), 0)) {
                 return;
             }
@@ -113,13 +110,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             // Without the pools nothing is known of what records lead to; what is marked is known to go.
             self.sweep(scan, &endpoints.unwrap_or_default(), all_known.then_some(&led)).await;
         } else if cleans {
-            let led = std::mem::take(&mut *scan.led.lock().unwrap());
-            let endpoints = endpoints.unwrap_or_default();
-            let is_led =
-                |endpoint: &Arc<SpiderEndpoint>| led.contains(&Digest::<SpiderEndpoint>::hash_of(ObjectKey::of(&**endpoint).as_str()));
-            let mut counts = ScanCounts::default();
-            self.sweep_outdated(endpoints.iter().filter(|endpoint| !is_led(endpoint)), &mut counts).await;
-            scan.count(|all| (all.swept, all.failed) = (counts.swept, all.failed + counts.failed));
+            self.sweep_outdated(scan, &endpoints.unwrap_or_default(), &led).await;
         }
     }
 

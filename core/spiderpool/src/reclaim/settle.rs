@@ -240,22 +240,25 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    async fn decide(&self, suspect: &Suspect, leading: bool) -> Result<(Verdict, Option<Order>), ReclaimError> {
-        let policy = &self.config.policy.reclaim;
-        let Suspect { by, key, uid, due, .. } = suspect;
-        let trusts = policy.scan_trusts_cached_pod && *by != Releaser::Trace;
+    /// What a suspect is judged on: what the API server says, or the caches (`scan-trusts-cached-pod`).
+    async fn look_again(&self, suspect: &Suspect) -> Result<(Vec<Recorded>, Facts, Sight), ReclaimError> {
+        let Suspect { by, key, uid, .. } = suspect;
         let mut known = suspect.records.clone();
         if suspect.whole {
             known.extend(self.strays(key, uid));
             known.sort();
             known.dedup();
         }
-        let (records, mut facts, sight) = if trusts {
+        if self.config.policy.reclaim.scan_trusts_cached_pod && *by != Releaser::Trace {
             let known = known.into_iter().map(|(pool, ip)| Recorded { pool, ip, pool_ends: false });
-            (known.collect(), self.cached_facts(without_bare_slash(key), uid), Sight::Cached)
-        } else {
-            (self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key, uid).await?, Sight::Confirmed)
-        };
+            return Ok((known.collect(), self.cached_facts(without_bare_slash(key), uid), Sight::Cached));
+        }
+        Ok((self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key, uid).await?, Sight::Confirmed))
+    }
+
+    async fn decide(&self, suspect: &Suspect, leading: bool) -> Result<(Verdict, Option<Order>), ReclaimError> {
+        let Suspect { by, key, uid, due, .. } = suspect;
+        let (records, mut facts, sight) = self.look_again(suspect).await?;
         facts.over = suspect.over.then(|| uid.clone());
         let about_endpoint = records.is_empty().then_some(None);
         let cases = records.iter().map(Some).chain(about_endpoint);
@@ -284,13 +287,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             return Ok((kept, None));
         }
         let verdict = decisive.expect("there is at least one case");
-        let endpoint = if !endpoint_goes {
-            None
-        } else if policy.scan_trusts_cached_endpoint && !policy.finalizer_patch_by_name {
-            self.endpoint_by_name(key).await?
-        } else {
-            facts.endpoint.clone().there()
-        };
+        let endpoint = if endpoint_goes { self.endpoint_to_go(key, facts.endpoint.there()).await? } else { None };
         if suspect.whole {
             if let Some(endpoint) = &endpoint {
                 let uid: Arc<str> = uid_of(endpoint).into();

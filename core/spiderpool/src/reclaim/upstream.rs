@@ -18,18 +18,40 @@ use super::scan::Scan;
 use super::settle::Suspect;
 use super::view::key_of_record;
 use crate::ipam::{entries_of, uid_of};
+use crate::join::join_all;
+use crate::leadership::Leadership;
 use crate::validity::Kept;
 use crate::{Keeper, PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool};
+use kube_machinery::FxHashSet;
 use kube_machinery::api::{ObjectKey, Preconditions};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
+use kube_machinery::informer::Digest;
 
 /// Whatever the settings say.
 const ANY: Kept = Kept { stateful_sets: true, vms: true };
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
+    /// Looks at the flag of the leader now and then, until it says so (`leader-flag-polled`).
+    pub(super) async fn poll_until(&self, leadership: &Leadership, leading: bool) {
+        while leadership.is_leading() != leading {
+            self.env.sleep(self.config.settings.leader_poll).await;
+        }
+    }
+
+    /// Whether a scan leaves out a pool: it has no IP version yet (`pools-without-version-skipped`).
+    pub(super) fn skips(&self, pool: &SpiderIPPool) -> bool {
+        self.config.policy.reclaim.pools_without_version_skipped && !matches!(pool.spec.ip_version, Some(4 | 6))
+    }
+
+    /// The walk of both families, side by side (`families-race-on-endpoint`).
+    pub(super) async fn walk_families(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
+        let (of_v6, others) = pools.into_iter().partition::<Vec<_>, _>(|pool| pool.spec.ip_version == Some(6));
+        join_all(vec![self.walk_one_by_one(scan, others), self.walk_one_by_one(scan, of_v6)]).await;
+    }
+
     /// The walk: one record after the other, each read, decided and carried out before the next.
-    pub(super) async fn walk_one_by_one(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
+    async fn walk_one_by_one(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
         for pool in pools {
             let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
             let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
@@ -99,10 +121,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         self.carry_out(&order, &|| true).await
     }
 
-    /// G C8: of the endpoints that no record led to, those go of which one pool has no record.
-    pub(super) async fn sweep_outdated(&self, endpoints: impl Iterator<Item = &Arc<SpiderEndpoint>> + Send, counts: &mut ScanCounts) {
+    /// G C8: of the endpoints that no record led to, those go of which one pool has no record (`orphan-endpoint-kept`).
+    pub(super) async fn sweep_outdated(&self, scan: &Scan<'_>, endpoints: &[Arc<SpiderEndpoint>], led: &FxHashSet<u64>) {
+        let mut counts = ScanCounts::default();
         for endpoint in endpoints {
             let key = ObjectKey::of(&**endpoint);
+            if led.contains(&Digest::<SpiderEndpoint>::hash_of(key.as_str())) {
+                continue;
+            }
             for pool in pools_of(endpoint) {
                 let Ok(Some(pool)) = self.get::<SpiderIPPool>(&ObjectKey::cluster(pool)).await else { continue };
                 if !is_outdated(&key, &pool) {
@@ -117,6 +143,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 }
             }
         }
+        scan.count(|all| (all.swept, all.failed) = (counts.swept, all.failed + counts.failed));
     }
 
     /// A release with its records first (`records-before-endpoint`).
@@ -162,8 +189,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// What is under the name of a judged endpoint by now, whosever it is (`scan-trusts-cached-endpoint`).
-    pub(super) async fn endpoint_by_name(&self, key: &ObjectKey) -> Result<Option<Arc<SpiderEndpoint>>, ReclaimError> {
+    /// The endpoint that goes: the one that was judged, or what is under its name by now, whosever it is (`scan-trusts-cached-endpoint`).
+    pub(super) async fn endpoint_to_go(
+        &self,
+        key: &ObjectKey,
+        judged: Option<Arc<SpiderEndpoint>>,
+    ) -> Result<Option<Arc<SpiderEndpoint>>, ReclaimError> {
+        let policy = &self.config.policy.reclaim;
+        if !policy.scan_trusts_cached_endpoint || policy.finalizer_patch_by_name {
+            return Ok(judged);
+        }
         let read = self.get::<SpiderEndpoint>(key).await;
         read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })
     }

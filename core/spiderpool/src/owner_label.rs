@@ -11,7 +11,7 @@ use kube_machinery::controller_of;
 use kube_machinery::label_selector::VALUE_MAX;
 
 use crate::auto_pool::{application_label_gv, parse_application_gv};
-use crate::{SpiderIPPool, names};
+use crate::{Policy, SpiderIPPool, names};
 
 /// The value of a label that stands for a name: the name if it fits, else its beginning, a dash and 16 digits of its hash, together
 /// [`VALUE_MAX`] characters.
@@ -22,6 +22,11 @@ pub fn owner_label(name: &str) -> Cow<'_, str> {
     }
     let head = &name[..name.floor_char_boundary(VALUE_MAX - DIGITS - 1)];
     Cow::Owned(format!("{head}-{:016x}", WordHash::new().text(name).finish()))
+}
+
+/// The same as it is written: upstream writes names as they are, whatever their length.
+pub(crate) fn label_for<'a>(name: &'a str, policy: &Policy) -> Cow<'a, str> {
+    if policy.long_names_unshortened { Cow::Borrowed(name) } else { owner_label(name) }
 }
 
 /// The name for which a label stands, if it is `named` in full where it may be cut.

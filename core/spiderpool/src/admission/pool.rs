@@ -1,6 +1,5 @@
 //! Admission of pools (A §9.1).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -14,11 +13,11 @@ use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
 use crate::address_set::AddressSet;
 use crate::finalizer;
 use crate::names::{GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
-use crate::owner_label::owner_label;
+use crate::owner_label::label_for;
 use crate::ranges::{Cidr, RangeError};
 use crate::select::is_auto_pool;
 use crate::subnet::owner;
-use crate::{Policy, SpiderIPPool, SpiderSubnet};
+use crate::{SpiderIPPool, SpiderSubnet};
 use kube_machinery::controller_of;
 
 impl Admitted for SpiderIPPool {
@@ -75,7 +74,7 @@ impl SpiderIPPool {
     fn join_subnet(&mut self, cidr: &str, rules: &Rules<'_>) -> bool {
         let controller = controller_of(&self.metadata);
         let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_OWNER_SUBNET));
-        if controller.is_some_and(|controller| label.is_some_and(|label| **label == *as_label(&controller.name, rules.policy))) {
+        if controller.is_some_and(|controller| label.is_some_and(|label| **label == *label_for(&controller.name, rules.policy))) {
             return true;
         }
         let is_of_cidr = |subnet: &&Arc<SpiderSubnet>| {
@@ -87,17 +86,12 @@ impl SpiderIPPool {
         if controller.is_some_and(|controller| !is_same(controller, &reference)) {
             return false;
         }
-        set_label(&mut self.metadata, LABEL_OWNER_SUBNET, as_label(&reference.name, rules.policy).into_owned());
+        set_label(&mut self.metadata, LABEL_OWNER_SUBNET, label_for(&reference.name, rules.policy).into_owned());
         own(&mut self.metadata, reference);
         self.spec.gateway = self.spec.gateway.take().or_else(|| subnet.spec.gateway.clone());
         self.spec.routes = self.spec.routes.take().or_else(|| subnet.spec.routes.clone());
         true
     }
-}
-
-/// The value of the label that names the subnet.
-fn as_label<'a>(name: &'a str, policy: &Policy) -> Cow<'a, str> {
-    if policy.long_names_unshortened { Cow::Borrowed(name) } else { owner_label(name) }
 }
 
 /// Makes a subnet the owner that controls an object; a reference to an earlier one of its name is replaced.

@@ -9,7 +9,7 @@ use kube::Resource;
 use super::want::Want;
 use crate::SpiderSubnet;
 use crate::auto_pool::application_label_gv;
-use crate::owner_label::{application_name_of, application_version_of, owner_label, subnet_of};
+use crate::owner_label::{application_name_of, application_version_of, label_for, subnet_of};
 use crate::ranges::{IpSet, cidr_label};
 use crate::{IPPoolSpec, Policy, SpiderIPPool, names};
 
@@ -20,7 +20,7 @@ const GIVEN_BACK: &str = "ipam.spidernet.io/given-back-at";
 /// length.
 fn identity(want: &Want<'_>, policy: &Policy) -> [(&'static str, String); 7] {
     let name = &want.application.name;
-    let value = |name: &str| if policy.long_names_unshortened { name.to_owned() } else { owner_label(name).into_owned() };
+    let value = |name: &str| label_for(name, policy).into_owned();
     [
         (names::LABEL_OWNER_SUBNET, value(&want.demand.subnet)),
         (names::LABEL_OWNER_APPLICATION_GV, value(&application_label_gv(&name.api_version))),

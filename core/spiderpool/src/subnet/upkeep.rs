@@ -11,7 +11,7 @@ use super::shares::set_of;
 use super::want::Want;
 use crate::address_set::AddressSet;
 use crate::finalizer;
-use crate::owner_label::{application_name_of, application_version_of, owner_label};
+use crate::owner_label::{application_name_of, application_version_of, label_for};
 use crate::ranges::{IpSet, cidr_label};
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};
@@ -127,7 +127,7 @@ fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet, policy: &Policy) -> Optio
     }
     let mut pool = Box::new(pool.clone());
     pool.metadata.owner_references.get_or_insert_default().retain(|other| !is_predecessor(other));
-    let label = if policy.long_names_unshortened { owner.name.clone() } else { owner_label(&owner.name).into_owned() };
+    let label = label_for(&owner.name, policy).into_owned();
     pool.metadata.labels.get_or_insert_default().insert(names::LABEL_OWNER_SUBNET.to_owned(), label);
     pool.metadata.owner_references.get_or_insert_default().push(owner);
     Some(pool)
@@ -307,12 +307,14 @@ fn add_auto_pools<'a>(
 ) {
     let auto = || by_name.iter().filter(|(_, pool)| is_auto_pool(pool));
     // Almost always they all are, and nobody has to look who has what.
-    let lacks = |name: &str, pool: &SpiderIPPool| match entries.get(name) {
-        Some(entry) => !policy.lost_preallocation_not_restored && !entry.ips.contains_all(&AddressSet::of_pool(&pool.spec, policy).0),
-        None if known.get(&name.to_owned()).is_some() => !policy.unreadable_preallocation_dropped,
-        None => !policy.lost_preallocation_not_restored,
+    let has_all = |name: &str, pool: &SpiderIPPool| {
+        entries.get(name).is_some_and(|entry| entry.ips.contains_all(&AddressSet::of_pool(&pool.spec, policy).0))
     };
-    let lacking: Vec<_> = auto().filter(|(name, pool)| lacks(name, pool)).collect();
+    let is_left_out = |name: &str| {
+        let is_unreadable = !entries.contains_key(name) && known.get(&name.to_owned()).is_some();
+        if is_unreadable { policy.unreadable_preallocation_dropped } else { policy.lost_preallocation_not_restored }
+    };
+    let lacking: Vec<_> = auto().filter(|(name, pool)| !has_all(name, pool) && !is_left_out(name)).collect();
     for (name, pool) in lacking {
         let others = entries.iter().filter(|(other, _)| *other != name);
         let others: IpSet = others.flat_map(|(_, entry)| entry.ips.ranges()).collect();

@@ -15,7 +15,7 @@
 //! | [`length`] | a long file has a reason | `long-files.toml` |
 //! | [`short_docs`] | documentation comments of three words or fewer become fewer | `short-docs.toml` |
 //! | [`leftovers`] | no path of one machine, no note to oneself, no test that is switched off | |
-//! | [`switches`] | no function of `core` reads more than five switches between hardened and upstream's behaviour | |
+//! | [`switches`] | no function of `core` reads more than three switches to upstream's behaviour, or five if it is a form of upstream's | |
 //! | [`selects`] | every `select!` is `biased`, so that it draws no random numbers | |
 
 pub mod circles;

@@ -140,7 +140,8 @@ pub struct FaultCount {
     pub fired_in: u64,
 }
 
-/// An `always` claim: how often it looked at something that could have been false.
+/// An `always` claim: how often it looked at something that could have been false. An `eventually` claim: how often it had something to
+/// wait for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JudgedCount {
     /// The name of the claim, as `list claims` has it.

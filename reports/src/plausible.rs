@@ -107,7 +107,8 @@ impl ScenarioResult {
         let claims = self.claims.iter().map(|one| more(format!("`seeds` of {}", one.claim), one.seeds, self.violated, "violated"));
         let excuses = self.excuses.iter().map(|one| more(format!("`seeds` of {}", one.excuse), one.seeds, self.excused, "excused"));
         let seen = self.sometimes.iter().map(|one| more(format!("`held_in` of {}", one.claim), one.held_in, seeds, "seeds"));
-        let judged = self.always.iter().map(|one| more(format!("`judged_in` of {}", one.claim), one.judged_in, seeds, "seeds"));
+        let judged = self.always.iter().chain(&self.eventually);
+        let judged = judged.map(|one| more(format!("`judged_in` of {}", one.claim), one.judged_in, seeds, "seeds"));
         let faults = self.faults.iter().flat_map(|one| {
             let name = &one.fault;
             [
@@ -148,9 +149,10 @@ mod tests {
         let mut scenario = ScenarioResult::new("s", "s.toml", [("seen".to_owned(), Kind::Sometimes)]);
         for seed in 0..4 {
             let claim = (seed == 2).then_some(("a", Kind::Always));
-            let (faults, judged, held) = ([("crash", true)], [("a", true)], ["seen".to_owned()]);
+            let (faults, judged, awaited, held) = ([("crash", true)], [("a", true)], [("b", true)], ["seen".to_owned()]);
             let allocations = Allocations { attempted: 1, succeeded: 1, failed: 0 };
-            scenario.add(SeedRecord { allocations, faults: &faults, judged: &judged, held: &held, ..record(seed, claim) });
+            let record = record(seed, claim);
+            scenario.add(SeedRecord { allocations, faults: &faults, judged: &judged, awaited: &awaited, held: &held, ..record });
         }
         scenario
     }
@@ -186,6 +188,7 @@ mod tests {
             ("failures/0/seed", json!(9), "a is violated in seed 9, which did not run"),
             ("claims/0/seeds", json!(2), "`seeds` of a is 2, but `violated` is 1"),
             ("always/0/judged_in", json!(5), "`judged_in` of a is 5, but `seeds` is 4"),
+            ("eventually/0/judged_in", json!(5), "`judged_in` of b is 5, but `seeds` is 4"),
             ("sometimes/0/held_in", json!(5), "`held_in` of seen is 5, but `seeds` is 4"),
             ("faults/0/drawn_in", json!(5), "`drawn_in` of crash is 5, but `seeds` is 4"),
             ("faults/0/fired_in", json!(5), "`fired_in` of crash is 5, but `drawn_in` is 4"),

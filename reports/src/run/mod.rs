@@ -172,6 +172,10 @@ pub struct ScenarioResult {
     /// Every `always` claim with the number of seeds in which it judged something; by name.
     #[serde(default)]
     pub always: Vec<JudgedCount>,
+    /// Every `eventually` claim with the number of seeds in which it had something to wait for at one of the looks that a run takes now and
+    /// then; by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub eventually: Vec<JudgedCount>,
     /// Which points of the system under test its runs reached; sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coverage: Vec<PointCount>,
@@ -206,7 +210,7 @@ impl ScenarioResult {
     /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
     pub fn add(&mut self, record: SeedRecord<'_>) {
         let SeedRecord { seed, digest, simulated, api, allocations, pool, reclaim, metrics, events, .. } = record;
-        let SeedRecord { mut violations, held, faults, judged, coverage, problems, .. } = record;
+        let SeedRecord { mut violations, held, faults, judged, awaited, coverage, problems, .. } = record;
         self.seeds += 1;
         seeds::insert(&mut self.seed_ranges, seed);
         self.simulated += simulated;
@@ -236,11 +240,13 @@ impl ScenarioResult {
                 None => join_counts(&mut self.faults, [FaultCount { fault: fault.to_owned(), drawn_in: 1, fired_in }]),
             }
         }
-        for &(claim, judged) in judged {
-            let judged_in = u64::from(judged);
-            match self.always.iter_mut().find(|known| known.claim == claim) {
-                Some(known) => known.judged_in += judged_in,
-                None => join_counts(&mut self.always, [JudgedCount { claim: claim.to_owned(), judged_in }]),
+        for (counts, claims) in [(&mut self.always, judged), (&mut self.eventually, awaited)] {
+            for &(claim, judged) in claims {
+                let judged_in = u64::from(judged);
+                match counts.iter_mut().find(|known| known.claim == claim) {
+                    Some(known) => known.judged_in += judged_in,
+                    None => join_counts(counts, [JudgedCount { claim: claim.to_owned(), judged_in }]),
+                }
             }
         }
         coverage::add(&mut self.coverage, coverage);
@@ -312,6 +318,7 @@ impl ScenarioResult {
         join_counts(&mut self.sometimes, other.sometimes);
         join_counts(&mut self.faults, other.faults);
         join_counts(&mut self.always, other.always);
+        join_counts(&mut self.eventually, other.eventually);
         coverage::join(&mut self.coverage, &other.coverage);
         Placements::join_parts(&mut self.placements, other.placements);
         tally(&mut self.nondeterministic, other.nondeterministic);
@@ -418,6 +425,8 @@ pub struct SeedRecord<'a> {
     pub faults: &'a [(&'a str, bool)],
     /// The `always` claims of the run, and whether each looked at something that could have been false.
     pub judged: &'a [(&'a str, bool)],
+    /// The `eventually` claims of the run, and whether each had something to wait for.
+    pub awaited: &'a [(&'a str, bool)],
     /// The points of the system under test that the run reached, each with its group; sorted.
     pub coverage: &'a [(&'a str, &'a str)],
     /// What went wrong outside the model.
@@ -568,5 +577,19 @@ pub(crate) mod tests {
         assert_eq!(brought.verdict(), Verdict::Held, "the user's cluster need not show it");
         assert_eq!(blind.never_judged().count(), 1);
         assert_eq!(sweep(ENOUGH - 1, None, None).verdict(), Verdict::Held, "a handful of seeds proves nothing");
+    }
+
+    #[test]
+    fn what_eventually_claims_waited_for_is_counted_and_makes_no_sweep_vacuous() {
+        let mut shards = [ScenarioResult::new("s", "f", []), ScenarioResult::new("s", "f", [])];
+        for seed in 0..ENOUGH {
+            let awaited = [("b", seed < 3), ("a", false)];
+            shards[(seed % 2) as usize].add(SeedRecord { awaited: &awaited, ..record(seed, None) });
+        }
+        let [mut whole, other] = shards;
+        whole.join(other);
+        let count = |claim: &str, judged_in| JudgedCount { claim: claim.to_owned(), judged_in };
+        assert_eq!((&*whole.eventually, whole.verdict()), (&[count("a", 0), count("b", 3)][..], Verdict::Held));
+        assert!(whole.always.is_empty());
     }
 }

@@ -63,6 +63,8 @@ pub struct Outcome {
     pub held: Vec<String>,
     /// The `always` claims, and whether each looked at something that could have been false.
     pub judged: Vec<(&'static str, bool)>,
+    /// The `eventually` claims, and whether each had something to wait for at one of the looks that are taken now and then.
+    pub awaited: Vec<(&'static str, bool)>,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
     /// The points of the system under test that it reached, sorted.
@@ -282,7 +284,7 @@ impl<'a> World<'a> {
             claims.end(ended_at);
             let (mut violations, held) = claims.verdict(&self.plan.excuses);
             violations.extend(spent);
-            let judged = claims.exercised();
+            let (judged, awaited) = (claims.exercised(), claims.awaited());
             let mut figures = Figures::default();
             let end = RunEnd { at: ended_at, rt: &self.rt, options };
             metrics.iter_mut().for_each(|(_, metric)| metric.finish(&end, &mut figures));
@@ -300,6 +302,7 @@ impl<'a> World<'a> {
                 violations,
                 held,
                 judged,
+                awaited,
                 fired: std::mem::take(&mut recorder.fired),
                 coverage: recorder.coverage.sorted(),
                 coverage_under_faults: if options.features { recorder.coverage.under_faults() } else { Vec::new() },

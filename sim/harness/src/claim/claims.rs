@@ -32,11 +32,17 @@ fn told(outcome: Outcome) -> String {
     }
 }
 
+/// How many events lie between two looks at what `eventually` claims wait for, at first; later an eighth of those that were seen, so that
+/// long runs pay for few looks.
+const LOOK_AFTER: u64 = 16;
+
 struct Watching {
     def: &'static ClaimDef,
     /// Whether it has to judge something in a sweep.
     required: bool,
     bound: Option<SimTime>,
+    /// Only for `eventually`: whether there was something to wait for at a look.
+    waited: bool,
     judge: Judge,
 }
 
@@ -66,6 +72,8 @@ pub struct Claims {
     seen: u64,
     /// What they have reported.
     pub findings: Findings,
+    /// After how many events the `eventually` claims are looked at next; those that have waited already are not.
+    next_look: u64,
     /// Who is down or cut off for good.
     lost: Vec<String>,
     /// The last error of each process: when, what it had asked, how that ended.
@@ -94,7 +102,7 @@ impl Claims {
                 Make::Events(make) => claims.judge_of_events(make(context)),
                 Make::Grouped(group, make) => claims.judge_of_group(make(), group.name, || (group.make)(context)),
             };
-            claims.watch(Watching { def, required, bound, judge });
+            claims.watch(Watching { def, required, bound, waited: false, judge });
         }
         claims
     }
@@ -174,6 +182,20 @@ impl Claims {
         for grouped in self.groups.iter_mut().filter(|grouped| grouped.interest.meets(kind)) {
             grouped.group.observe(event, &mut self.findings);
         }
+        if self.findings.event >= self.next_look {
+            self.look();
+            self.next_look = self.findings.event + (self.findings.event / 8).max(LOOK_AFTER);
+        }
+    }
+
+    /// Looks whether `eventually` claims have something to wait for now.
+    fn look(&mut self) {
+        for index in 0..self.watching.len() {
+            let Watching { bound, waited, .. } = &self.watching[index];
+            if bound.is_some() && !*waited {
+                self.watching[index].waited = self.awaits(index);
+            }
+        }
     }
 
     /// Asks the claims that wait for what must have happened before `now`, or by `now` if the run is at its end.
@@ -214,8 +236,11 @@ impl Claims {
         self.findings.event += 1;
         self.findings.number = None;
         self.groups.iter_mut().for_each(|grouped| grouped.group.tick(now));
-        for (index, _watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
-            if let Some(missing) = self.missing(index) {
+        for index in 0..self.watching.len() {
+            if self.watching[index].bound == Some(now)
+                && let Some(missing) = self.missing(index)
+            {
+                self.watching[index].waited = true;
                 self.findings.asks(index);
                 let reasons = self.reasons();
                 self.findings.violated(|| [vec![missing], reasons].concat());
@@ -247,13 +272,21 @@ impl Claims {
         }
     }
 
+    /// Whether the claim with this number has something to wait for now.
+    fn awaits(&self, number: usize) -> bool {
+        match &self.watching[number].judge {
+            Judge::Events(_, claim) => claim.awaits(),
+            Judge::Grouped(place) => self.groups[*place].group.awaits(number),
+        }
+    }
+
     /// One claim of a group, for the tests of its system.
     pub fn of_group(def: &'static ClaimDef, group: impl FnOnce() -> Box<dyn Group>) -> Self {
         let mut claims = Self::default();
         match def.make {
             Make::Grouped(of, make) => {
                 let judge = claims.judge_of_group(make(), of.name, group);
-                claims.watch(Watching { def, required: true, bound: None, judge });
+                claims.watch(Watching { def, required: true, bound: None, waited: false, judge });
             }
             Make::Events(_) => panic!("{} is no claim of a group", def.name),
         }
@@ -271,6 +304,12 @@ impl Claims {
         let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
         let counted = always.filter(|(watching, judged)| watching.required || **judged > 0);
         counted.map(|(watching, &judged)| (watching.def.name, judged > 0)).collect()
+    }
+
+    /// The `eventually` claims, and whether each had something to wait for at one of the looks that are taken now and then.
+    pub fn awaited(&self) -> Vec<(&'static str, bool)> {
+        let eventually = self.watching.iter().filter(|watching| watching.bound.is_some());
+        eventually.map(|watching| (watching.def.name, watching.waited)).collect()
     }
 
     /// Every claim that is watched, and how often it has looked at something that could have been false so far.
@@ -298,5 +337,59 @@ impl Claims {
         let held =
             self.watching.iter().zip(&self.findings.held).filter(|(_, held)| **held).map(|(watching, _)| watching.def.name.to_owned());
         (violations, held.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube_sim::trace::ProcessChange;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::claim::{Claim, basic};
+
+    /// Misses something while the switch says so.
+    struct Switched(Arc<Mutex<bool>>);
+
+    impl Claim for Switched {
+        fn interest(&self) -> Interest {
+            Interest::PROCESS
+        }
+
+        fn observe(&mut self, _: &Event<'_>, _: &mut Findings) {}
+
+        fn pending(&self) -> Option<String> {
+            self.0.lock().then(|| "it is missing".to_owned())
+        }
+    }
+
+    static AWAITED: ClaimDef = ClaimDef::eventually("awaited", "what is missing comes", basic::nothing);
+
+    /// Whether something was found to be missing in a run of so many events, of which it is missing at those.
+    fn waited(events: u64, missing: impl Fn(u64) -> bool) -> bool {
+        let switch = Arc::new(Mutex::new(false));
+        let mut claims = Claims::default();
+        let judge = claims.judge_of_events(Box::new(Switched(switch.clone())));
+        let bound = Some(SimTime::from_secs(1));
+        claims.watch(Watching { def: &AWAITED, required: true, bound, waited: false, judge });
+        for event in 0..events {
+            *switch.lock() = missing(event);
+            let kind = EventKind::Process { process: ProcessId(0), change: ProcessChange::Started };
+            claims.observe(&Event { at: SimTime::ZERO, kind });
+        }
+        *switch.lock() = missing(events);
+        claims.judge_bounds(SimTime::from_secs(1));
+        let [("awaited", waited)] = claims.awaited()[..] else { panic!("there is one claim") };
+        waited
+    }
+
+    #[test]
+    fn a_claim_has_waited_if_something_was_missing_at_a_look_or_at_its_bound() {
+        assert!(!waited(1_000, |_| false));
+        assert!(waited(1_000, |event| event < 10), "the first event is looked at");
+        assert!(waited(1_000, |event| (500..600).contains(&event)), "no longer than an eighth of the events goes by without a look");
+        assert!(waited(3, |event| event == 3), "the bound is a look, too");
     }
 }

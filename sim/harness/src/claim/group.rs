@@ -50,4 +50,9 @@ pub trait Group: Send {
 
     /// See [`Claim::pending`](super::Claim::pending). `number`: which claim.
     fn pending(&self, number: usize) -> Option<String>;
+
+    /// See [`Claim::awaits`](super::Claim::awaits). `number`: which claim.
+    fn awaits(&self, number: usize) -> bool {
+        self.pending(number).is_some()
+    }
 }

@@ -48,6 +48,11 @@ pub trait Claim: Send {
     fn pending(&self) -> Option<String> {
         None
     }
+
+    /// Only for `eventually`: whether there is something to wait for now, be it missing or still within its time.
+    fn awaits(&self) -> bool {
+        self.pending().is_some()
+    }
 }
 
 /// What a claim may know when it is made.

@@ -73,6 +73,7 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
                 held: &outcome.held,
                 faults: &faults,
                 judged: &outcome.judged,
+                awaited: &outcome.awaited,
                 coverage: &coverage,
                 ..SeedRecord::default()
             })

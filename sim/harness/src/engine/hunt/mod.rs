@@ -312,6 +312,7 @@ impl Search {
         let never = self.never(&result);
         // They are told as never reached; a hunt is not asked for them.
         result.always.retain(|count| count.judged_in > 0);
+        result.eventually.retain(|count| count.judged_in > 0);
         result.faults.retain(|count| count.fired_in > 0);
         result.hunt = Some(Hunt {
             corpus: corpus.entries.len() as u64,

@@ -85,4 +85,8 @@ impl Group for IpamGroup {
     fn pending(&self, number: usize) -> Option<String> {
         self.claims.iter().find(|(of, _)| *of == number)?.1.pending(&self.view)
     }
+
+    fn awaits(&self, number: usize) -> bool {
+        self.claims.iter().find(|(of, _)| *of == number).is_some_and(|(_, claim)| claim.awaits(&self.view))
+    }
 }

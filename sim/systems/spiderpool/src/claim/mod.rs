@@ -178,6 +178,11 @@ pub(crate) trait IpamClaim: Send {
     fn pending(&self, _view: &View) -> Option<String> {
         None
     }
+
+    /// Only for `eventually`, as in [`Claim::awaits`](sim_harness::claim::Claim::awaits).
+    fn awaits(&self, view: &View) -> bool {
+        self.pending(view).is_some()
+    }
 }
 
 /// Reports a violation that is excused if `by_hand`.

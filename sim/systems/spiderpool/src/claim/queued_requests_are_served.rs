@@ -23,6 +23,10 @@ impl IpamClaim for QueuedRequestsAreServed {
             within_reach.map(|(process, since)| format!("one of {} since {since}", view.name(process))).collect(),
         )
     }
+
+    fn awaits(&self, view: &View) -> bool {
+        view.agents.waiting().next().is_some()
+    }
 }
 
 #[cfg(test)]

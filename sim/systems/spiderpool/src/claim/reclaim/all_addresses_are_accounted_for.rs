@@ -10,6 +10,7 @@ use super::super::pods_get_addresses::can_be_served;
 use super::super::view::{Pod, View, addresses_of, is_held_by_others, uid_of};
 use super::super::{IpamClaim, told};
 use super::leak::{at_the_latest, is_reclaimed, leak_of, leak_of_record};
+use super::{NoEndpointOutlivesItsPod, RecordsOfGonePodsDisappear};
 
 /// What was recorded a moment ago need not answer yet: an ADD may take so long (A §10).
 const YOUNG: Duration = Duration::from_secs(120);
@@ -62,6 +63,10 @@ impl IpamClaim for AllAddressesAreAccountedFor {
             }
         }
         told(["record or sandbox has no counterpart", "records or sandboxes have no counterpart"], wrong)
+    }
+
+    fn awaits(&self, view: &View) -> bool {
+        RecordsOfGonePodsDisappear.awaits(view) || NoEndpointOutlivesItsPod.awaits(view) || self.pending(view).is_some()
     }
 }
 

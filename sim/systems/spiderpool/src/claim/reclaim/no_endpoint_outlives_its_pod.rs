@@ -2,7 +2,7 @@
 
 use super::super::view::{View, addresses_of, is_held_by_others, uid_of};
 use super::super::{IpamClaim, told};
-use super::leak::is_reclaimed;
+use super::leak::{is_reclaimed, leak_of};
 use super::records_of_gone_pods_disappear::{is_long_gone, is_long_superseded};
 
 /// In the end there is no endpoint of a pod that is gone, with the same reserve, whether a DEL came for it or not. One that only finalizers
@@ -25,6 +25,11 @@ impl IpamClaim for NoEndpointOutlivesItsPod {
             ["endpoint is left of a pod that is gone", "endpoints are left of pods that are gone"],
             left.map(|(key, endpoint)| format!("{key} of {}", view.pod_of(uid_of(endpoint)))).collect(),
         )
+    }
+
+    fn awaits(&self, view: &View) -> bool {
+        let is_gone = |uid: &str| view.pods.get(uid).is_some_and(|pod| pod.gone) && leak_of(view, uid).is_some();
+        is_reclaimed(view) && view.endpoints.iter().any(|(_, endpoint)| is_gone(uid_of(endpoint)) && !is_held_by_others(endpoint))
     }
 }
 

@@ -41,6 +41,11 @@ impl IpamClaim for RecordsOfGonePodsDisappear {
             .map(|(uid, (pool, address))| format!("{address} of {pool} for {}, whose successor has other addresses", view.pod_of(uid)));
         told(["record is left of a pod that is gone", "records are left of pods that are gone"], left.chain(superseded).collect())
     }
+
+    fn awaits(&self, view: &View) -> bool {
+        let is_gone = |uid: &str| view.pods.get(uid).is_none_or(|pod| pod.gone);
+        is_reclaimed(view) && view.pools.uids().any(|uid| is_gone(uid) && recorded_leak(view, uid).is_some())
+    }
 }
 
 #[cfg(test)]

@@ -103,6 +103,9 @@ pub struct ReclaimPolicy {
     pub deadline_not_confirmed: bool,
     /// `ex-leader-goes-on`: addresses of traced pods are released even after leadership was lost (G §1.6).
     pub ex_leader_goes_on: bool,
+    /// `reclaims-while-switched-off`: `SPIDERPOOL_GC_IP_ENABLED` is ignored: a controller reclaims although it is switched off (G §2.1). No
+    /// behaviour of upstream.
+    pub reclaims_while_switched_off: bool,
     /// `leader-flag-polled`: loss and gain of leadership are noticed at the next look only, so that a short loss goes unnoticed and costs
     /// events (G §8).
     pub leader_flag_polled: bool,
@@ -160,6 +163,7 @@ impl ReclaimPolicy {
         "trace-needs-endpoint" true trace_needs_endpoint;
         "deadline-not-confirmed" true deadline_not_confirmed;
         "ex-leader-goes-on" true ex_leader_goes_on;
+        "reclaims-while-switched-off" false reclaims_while_switched_off;
         "leader-flag-polled" true leader_flag_polled;
         "owner-asked-for-every-event" true owner_asked_for_every_event;
         "returned-node-frees-at-once" true returned_node_frees_at_once;

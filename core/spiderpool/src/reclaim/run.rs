@@ -22,7 +22,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// # Panics
     /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
     pub async fn run(&self, leadership: Leadership) {
-        if !self.config.settings.enabled {
+        if !self.config.settings.enabled && !self.config.policy.reclaim.reclaims_while_switched_off {
             return std::future::pending().await;
         }
         let (signal, mut signals) = mpsc::channel(1);

@@ -85,6 +85,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ),
     ("deadline-not-confirmed", "when a deadline passes, neither the pod nor its StatefulSet or VM is checked again (G §3.2)"),
     ("ex-leader-goes-on", "addresses of traced pods are released even after leadership was lost (G §1.6)"),
+    ("reclaims-while-switched-off", "`SPIDERPOOL_GC_IP_ENABLED` is ignored: a controller reclaims although it is switched off (G §2.1)"),
     ("leader-flag-polled", "leadership is polled, so that a short loss goes unnoticed and costs events (G §8)"),
     ("owner-asked-for-every-event", "the StatefulSet or VM is read for every event of its pods, even for irrelevant ones (I-4)"),
     ("returned-node-frees-at-once", "a pod whose grace is over loses its addresses as soon as its node is ready again (G §3.3)"),

@@ -78,6 +78,7 @@ pub use ops::{
     SetSettings, UncordonNode, Unreserve,
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
+pub(crate) use plan::{reclaim_settings_of, settings_of};
 #[cfg(test)]
 pub(crate) use question::Known;
 pub use question::Question;

@@ -257,7 +257,7 @@ pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
 ///
 /// # Errors
 /// The setting that is none.
-pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
+pub(crate) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, InvalidValue> {
     let mut settings = AgentSettings::new(policy);
     for (name, value) in stated {
         let known = settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
@@ -274,7 +274,7 @@ pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
 ///
 /// # Errors
 /// The value that its setting cannot have.
-pub(super) fn reclaim_settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
+pub(crate) fn reclaim_settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<ReclaimSettings, InvalidValue> {
     let mut settings = ReclaimSettings::new(policy);
     for (name, value) in stated {
         settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;

@@ -50,6 +50,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::SwitchedOffNodesAreLeftAlone)),
     },
     ClaimDef {
+        name: "switched-off-reclaim-stands-still",
+        kind: Kind::Always,
+        about: "no replica of the controller that started while reclaim was switched off removes a record or ends an endpoint",
+        reference: Some("G §2.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::SwitchedOffReclaimStandsStill)),
+    },
+    ClaimDef {
         name: "repeated-reclaim-changes-nothing",
         kind: Kind::Always,
         about: "a release that is repeated, or made by two replicas, affects no later pod and writes nothing more",

@@ -22,6 +22,7 @@ mod reclaimed_in_time;
 mod records_of_gone_pods_disappear;
 mod repeated_reclaim_changes_nothing;
 mod switched_off_nodes_are_left_alone;
+mod switched_off_reclaim_stands_still;
 
 use ipam_spiderpool::SpiderEndpoint;
 use ipam_spiderpool::names::FINALIZER;
@@ -48,6 +49,7 @@ pub(crate) use reclaimed_in_time::{ReclaimCase, ReclaimedInTime};
 pub(crate) use records_of_gone_pods_disappear::RecordsOfGonePodsDisappear;
 pub(crate) use repeated_reclaim_changes_nothing::RepeatedReclaimChangesNothing;
 pub(crate) use switched_off_nodes_are_left_alone::SwitchedOffNodesAreLeftAlone;
+pub(crate) use switched_off_reclaim_stands_still::SwitchedOffReclaimStandsStill;
 
 /// Reports a violation with the first excuse there is.
 fn violated(findings: &mut Findings, excuse: Option<&'static str>, by_hand: bool, detail: impl FnOnce() -> Vec<String>) {

@@ -532,6 +532,24 @@ impl View {
         }
     }
 
+    /// Whether a replica surely runs with reclaim switched off.
+    pub(super) fn is_switched_off(&self, replica: ProcessId) -> bool {
+        self.terms.is_switched_off(self.replicas.started(replica))
+    }
+
+    /// Whether each replica that runs, of which there is one, surely runs with reclaim switched off.
+    pub(super) fn reclaim_is_switched_off(&self) -> bool {
+        let mut running = self.replicas.running().peekable();
+        running.peek().is_some() && running.all(|replica| self.is_switched_off(replica))
+    }
+
+    /// Whether what a replica that runs with reclaim switched off writes can be left from a life in which it reclaimed: what it has not
+    /// announced in this one.
+    pub(super) fn may_be_of_a_former_life(&self, replica: ProcessId, announced: Option<&Announced>) -> bool {
+        let started = self.replicas.started(replica);
+        !self.terms.was_never_on(started) && announced.is_none_or(|announced| announced.said.at < started)
+    }
+
     fn is_replica(&mut self, process: ProcessId) -> bool {
         let rt = &self.rt;
         self.replicas.knows(process, || rt.process_name(process))

@@ -134,6 +134,8 @@ impl Replica {
 #[derive(Debug, Default)]
 pub(in super::super) struct Replicas {
     by_process: FxHashMap<ProcessId, Replica>,
+    /// When each process last started, if that was seen; the others run since the beginning.
+    started: FxHashMap<ProcessId, SimTime>,
     /// Processes that are none, so that their names are looked at once.
     others: FxHashSet<ProcessId>,
     by_key: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
@@ -208,6 +210,16 @@ impl Replicas {
     pub(in super::super) fn led_since(&self) -> Option<SimTime> {
         let running = self.by_process.values().filter(|replica| !replica.is_down && replica.paused.is_none());
         running.filter_map(|replica| replica.leads).min()
+    }
+
+    /// When a process began its present life.
+    pub(super) fn started(&self, process: ProcessId) -> SimTime {
+        self.started.get(&process).copied().unwrap_or(SimTime::ZERO)
+    }
+
+    /// The replicas that run, as far as they were heard of.
+    pub(super) fn running(&self) -> impl Iterator<Item = ProcessId> {
+        self.by_process.iter().filter(|(_, replica)| !replica.is_down).map(|(process, _)| *process)
     }
 
     /// Whether a replica stands still.
@@ -425,6 +437,9 @@ impl Replicas {
     }
 
     pub(super) fn changes(&mut self, process: ProcessId, change: ProcessChange, at: SimTime) {
+        if change == ProcessChange::Started {
+            self.started.insert(process, at);
+        }
         let Some(replica) = self.by_process.get_mut(&process) else { return };
         match change {
             ProcessChange::Started => replica.is_down = false,

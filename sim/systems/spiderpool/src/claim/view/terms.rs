@@ -1,16 +1,18 @@
 //! What a plan says that claims about reclaim have to know.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::select::Settings;
-use kube_sim::fault::{Blocks, FaultKind, is_for_good};
+use kube_sim::fault::{Blocks, Fault, FaultKind, is_for_good};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
 
 use super::health::AFTERMATH;
-use crate::Plans;
+use crate::workload::{reclaim_settings_of, settings_of};
+use crate::{Operation, Plans};
 
 /// Whom a fault can hinder to reclaim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +112,20 @@ pub(in super::super) enum Lasts {
     ForGood,
 }
 
+/// What the settings say from some time on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Stated {
+    /// When somebody is to change them; the first are those of the beginning.
+    pub(in super::super) at: SimTime,
+    /// Whether a replica that starts then reclaims.
+    pub(in super::super) reclaims: bool,
+    /// By which settings an agent that starts then selects pools.
+    pub(in super::super) select: Settings,
+}
+
+/// How long it may take until settings are changed that nothing holds up.
+const CHANGES_WITHIN: Duration = Duration::from_secs(1);
+
 /// The terms under which reclaim is judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
@@ -117,6 +133,10 @@ pub(crate) struct Terms {
     pub(in super::super) settings: ReclaimSettings,
     /// The settings by which agents select pools as the run begins.
     pub(in super::super) select: Settings,
+    /// What the settings say in the course of the run, by time; none = as ever.
+    pub(in super::super) stated: Vec<Stated>,
+    /// Whether a fault can hold up whoever changes them.
+    pub(in super::super) is_changed_late: bool,
     /// Whether every pool serves some nodes only (`match_master_subnet`).
     pub(in super::super) match_master_subnet: bool,
     /// Whether the webhooks of the controller are registered.
@@ -146,6 +166,7 @@ impl Terms {
                 terms.replicas = spiderpool.controller_names().collect();
             }
         }
+        terms.state(plan);
         let names = plan.names();
         terms.faults = plan
             .fault
@@ -162,6 +183,54 @@ impl Terms {
             .collect();
         terms
     }
+
+    /// Takes in what people change of the settings.
+    fn state(&mut self, plan: &Plan) {
+        let Some(spiderpool) = plan.workload.get().map(Plans::cluster) else { return };
+        let policy = Policy::hardened();
+        let mut settings = spiderpool.settings.clone();
+        let mut state = |at, settings: &BTreeMap<String, String>| {
+            // A plan with settings that cannot be read is refused before.
+            let (Ok(agents), Ok(reclaim)) = (settings_of(settings, &policy), reclaim_settings_of(settings, &policy)) else { return };
+            let reclaims = !spiderpool.reclaim || reclaim.enabled;
+            self.stated.push(Stated { at, reclaims, select: agents.select });
+        };
+        state(SimTime::ZERO, &settings);
+        for op in &plan.op {
+            if let Some(Operation::SetSettings(change)) = op.kind.get() {
+                settings.extend(change.settings.clone());
+                state(op.common.at, &settings);
+                let holds_up = |fault: &Fault| matches!(fault.kind.blocks(), Blocks::Processes(of) if of.matches(&op.common.actor));
+                self.is_changed_late |= plan.fault.iter().any(holds_up);
+            }
+        }
+    }
+
+    /// Somebody switches reclaim on or off.
+    #[cfg(test)]
+    pub(in super::super) fn switch_reclaim(&mut self, at: SimTime, reclaims: bool) {
+        self.stated.push(Stated { at, reclaims, select: Settings::default() });
+    }
+
+    /// What the settings can have said at a time. Who starts then reads one of these.
+    fn can_have_said(&self, at: SimTime) -> impl Iterator<Item = &Stated> {
+        let begun = self.stated.partition_point(|stated| stated.at <= at);
+        // A change surely stands once its time is over, and what was said before it says nothing any more.
+        let stands = |stated: &Stated| !self.is_changed_late && stated.at + CHANGES_WITHIN <= at;
+        let first = self.stated[..begun].iter().rposition(stands).unwrap_or(0);
+        self.stated[first..begun].iter()
+    }
+
+    /// Whether a replica that started at a time surely does not reclaim.
+    pub(super) fn is_switched_off(&self, started: SimTime) -> bool {
+        let mut said = self.can_have_said(started).peekable();
+        said.peek().is_some() && said.all(|stated| !stated.reclaims)
+    }
+
+    /// Whether no replica that started by a time can reclaim.
+    pub(super) fn was_never_on(&self, by: SimTime) -> bool {
+        self.stated.iter().filter(|stated| stated.at <= by).all(|stated| !stated.reclaims)
+    }
 }
 
 impl Default for Terms {
@@ -169,6 +238,8 @@ impl Default for Terms {
         Self {
             settings: ReclaimSettings::new(&Policy::hardened()),
             select: Settings::default(),
+            stated: Vec::new(),
+            is_changed_late: false,
             match_master_subnet: false,
             has_webhooks: false,
             guards_deletion: false,
@@ -176,5 +247,33 @@ impl Default for Terms {
             heal_at: SimTime::ZERO,
             faults: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reclaim and IPv6, each on or off from a time on.
+    fn terms(states: &[(u64, bool, bool)]) -> Terms {
+        let stated = states.iter().map(|&(at, reclaims, enable_ipv6)| Stated {
+            at: SimTime::from_secs(at),
+            reclaims,
+            select: Settings { enable_ipv6, ..Settings::default() },
+        });
+        Terms { stated: stated.collect(), ..Terms::default() }
+    }
+
+    #[test]
+    fn a_replica_is_surely_switched_off_a_second_after_the_change() {
+        let at = SimTime::from_secs;
+        let terms = terms(&[(0, true, true), (10, false, true), (20, true, true)]);
+        for (started, off) in [(0, false), (10, false), (11, true), (19, true), (20, false), (30, false)] {
+            assert_eq!(terms.is_switched_off(at(started)), off, "{started} s");
+        }
+        assert!(!terms.was_never_on(at(15)));
+        assert!(!Terms::default().is_switched_off(at(5)), "nothing is said of it");
+        let late = Terms { is_changed_late: true, ..terms };
+        assert!(!late.is_switched_off(at(15)), "somebody may not have come to it yet");
     }
 }

@@ -30,7 +30,8 @@ impl View {
 
     /// Whether what the pods of a place may have can have changed between what an answer to one of them was decided on and what is decided
     /// on for `pod` by an agent that had been shown `later`, as far as the two had surely been shown it: the rules of the pool, whether it
-    /// has the address and nobody reserves that, the namespace, the node, the wishes. Then another address for `pod` may be right.
+    /// has the address and nobody reserves that, the namespace, the node, the wishes, the settings. Then another address for `pod` may be
+    /// right.
     ///
     /// Nothing is sure between a list and what its watch tells first: a change, or a bookmark within a minute (K §3). What a VM brought
     /// along when it migrated was decided on when its first pod was answered.
@@ -54,6 +55,7 @@ impl View {
             || other_node
             || !wishes_still(pod, predecessor, answer, pool)
             || is_of_another_incarnation(&pool.object, pod)
+            || self.terms.may_select_otherwise(answer.said.at, self.at)
     }
 
     /// The answer to another pod of a VM, still there, whose address an answer is about. As long as both pods of a live migration are there

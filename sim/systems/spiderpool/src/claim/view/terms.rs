@@ -212,6 +212,12 @@ impl Terms {
         self.stated.push(Stated { at, reclaims, select: Settings::default() });
     }
 
+    /// Somebody switches IPv6 on or off.
+    #[cfg(test)]
+    pub(in super::super) fn switch_ipv6(&mut self, at: SimTime, enable_ipv6: bool) {
+        self.stated.push(Stated { at, reclaims: true, select: Settings { enable_ipv6, ..Settings::default() } });
+    }
+
     /// What the settings can have said at a time. Who starts then reads one of these.
     fn can_have_said(&self, at: SimTime) -> impl Iterator<Item = &Stated> {
         let begun = self.stated.partition_point(|stated| stated.at <= at);
@@ -230,6 +236,14 @@ impl Terms {
     /// Whether no replica that started by a time can reclaim.
     pub(super) fn was_never_on(&self, by: SimTime) -> bool {
         self.stated.iter().filter(|stated| stated.at <= by).all(|stated| !stated.reclaims)
+    }
+
+    /// Whether an agent can select by other settings at a time than one that answered at an earlier one.
+    pub(super) fn may_select_otherwise(&self, answered: SimTime, now: SimTime) -> bool {
+        let [mut then, mut now] = [answered, now].map(|at| self.can_have_said(at).map(|stated| &stated.select));
+        let first = then.next();
+        // One that answers may have started at any time before, but those that change settings start all agents anew.
+        then.any(|other| Some(other) != first) || now.any(|other| Some(other) != first)
     }
 }
 
@@ -275,5 +289,14 @@ mod tests {
         assert!(!Terms::default().is_switched_off(at(5)), "nothing is said of it");
         let late = Terms { is_changed_late: true, ..terms };
         assert!(!late.is_switched_off(at(15)), "somebody may not have come to it yet");
+    }
+
+    #[test]
+    fn agents_may_select_otherwise_since_settings_by_which_they_do_changed() {
+        let at = SimTime::from_secs;
+        let terms = terms(&[(0, true, true), (10, false, true), (20, false, false)]);
+        for (answered, now, otherwise) in [(5, 9, false), (5, 15, false), (15, 20, true), (15, 40, true), (20, 40, true), (21, 40, false)] {
+            assert_eq!(terms.may_select_otherwise(at(answered), at(now)), otherwise, "{answered} to {now} s");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use ipam_reports::finding::Kind;
 
-use super::{ClaimDef, basic, budget, foreign_finalizers, lease};
+use super::{ClaimDef, basic, budget, deleted_pods_go, foreign_finalizers, lease};
 
 /// The name of the claim that no run spends its budget of events.
 pub const SPEND: &str = "runs-end-within-their-events";
@@ -34,6 +34,12 @@ pub const COMMON: &[ClaimDef] = &[
     ),
     // Judged where the run is carried through.
     ClaimDef::eventually(SPEND, "the run ends within its event budget (`max_events`): no process spins; part of every run", basic::nothing),
+    ClaimDef::eventually(
+        "deleted-pods-go",
+        "no pod that was deleted is left whose grace is over, that no finalizer holds, and whose node is not lost for good",
+        deleted_pods_go::deleted_pods_go,
+    )
+    .citing("K127"),
     ClaimDef::sometimes("clients-conflict", "a write is refused because the object changed since it was read", basic::conflict)
         .citing("K069"),
     ClaimDef::sometimes("an-answer-is-lost", "a caller gets no answer or an ambiguous error", basic::ambiguous_answer).citing("K114"),

@@ -8,6 +8,7 @@ mod budget;
 pub mod catalogue;
 pub mod claims;
 pub mod closure;
+mod deleted_pods_go;
 pub mod findings;
 mod foreign_finalizers;
 pub mod group;

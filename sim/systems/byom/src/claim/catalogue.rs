@@ -51,6 +51,27 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolVersionCountsWrites)),
     },
     ClaimDef {
+        name: "the-pool-is-in-its-place",
+        kind: Kind::Always,
+        about: "the pool writes the ConfigMap byom-ip-pool-state in the namespace confidential-containers-system, and no other",
+        reference: Some("B §1.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ThePoolIsInItsPlace)),
+    },
+    ClaimDef {
+        name: "last-updated-says-when",
+        kind: Kind::Always,
+        about: "the document, and each new record in it, has the time at which its writer decided, by the clock of that",
+        reference: Some("B §1.2"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::LastUpdatedSaysWhen)),
+    },
+    ClaimDef {
+        name: "records-say-whose-they-are",
+        kind: Kind::Always,
+        about: "a new record has the name of its writer's node, and the pod and namespace of its sandbox",
+        reference: Some("B §1.2, B §4.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecordsSayWhoseTheyAre)),
+    },
+    ClaimDef {
         name: "other-data-of-the-config-map-stays",
         kind: Kind::Always,
         about: "a write of the pool changes nothing in its ConfigMap but the document",

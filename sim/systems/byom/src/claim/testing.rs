@@ -14,7 +14,7 @@ use kube_machinery::{InvalidText, JsonText, TextForm};
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::{Event, EventKind, Outcome, ProcessChange, Unhashed};
+use kube_sim::trace::{Event, EventKind, FaultChange, Outcome, ProcessChange, Unhashed};
 use sim_config::time::SimTime;
 use sim_harness::claim::{Claims, find};
 use sim_harness::workload::OutOfReach;
@@ -274,6 +274,23 @@ impl Stage {
     /// Somebody deletes the ConfigMap.
     pub(super) fn delete(&mut self, client: ProcessId) {
         self.put(client, None);
+    }
+
+    /// A fault begins.
+    pub(super) fn fault_begins(&mut self) {
+        self.event(EventKind::Fault { index: 0, change: FaultChange::Began });
+    }
+
+    /// Somebody writes the document in another place.
+    pub(super) fn misplace(&mut self, client: ProcessId, namespace: &str, name: &str) {
+        let key = ObjectKey::namespaced(namespace, name);
+        let after: Obj = Arc::new(PoolConfigMap::new(&key, self.document().into()));
+        self.commit(client, &key, None, Some(&after));
+    }
+
+    /// The pod of a sandbox runs.
+    pub(super) fn runs(&mut self, id: &str, pod: &str) {
+        self.note(self.keeper, PoolNote::Running { id: id.into(), pod: pod.into(), uid: pod.into() });
     }
 
     /// Somebody writes what is no document.

@@ -9,7 +9,7 @@ use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
 use sim_config::time::SimTime;
 
-use super::processes::Reads;
+use super::processes::{Asked, Reads};
 
 /// What stands in the ConfigMap.
 #[derive(Clone, Debug, Default)]
@@ -174,6 +174,8 @@ pub(crate) struct Change {
     pub(in super::super) gained: Vec<Address>,
     /// The IDs whose records in a document that the pool made anew say something else than before; by ID.
     pub(in super::super) altered: Vec<Arc<str>>,
+    /// When the writer first asked for what stood there before; `None` = nobody saw that.
+    pub(in super::super) asked: Option<Asked>,
     /// What the writer had read.
     pub(in super::super) read: Reads,
 }

@@ -19,12 +19,13 @@ use std::sync::Arc;
 use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument};
 use kube_machinery::ObjectKey;
 use kube_machinery::api::{Reason, Verb};
+use kube_sim::cluster::EPOCH;
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use kube_sim::rt::{ProcessId, Rt};
-use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
+use kube_sim::trace::{Event, EventKind, FaultChange, Interest, Outcome, ProcessChange};
 use ledger::{Hand, Recorded, Release, Said};
-use processes::{Configuration, Read, Recovery, Sight};
+use processes::{Asked, Configuration, Read, Recovery, Sight};
 use sim_config::time::SimTime;
 use sim_harness::check::OLDER_VERSION;
 use sim_harness::workload::OutOfReach;
@@ -43,6 +44,8 @@ pub(super) use vms::Vms;
 pub(crate) enum Seen<'a> {
     /// A write of its ConfigMap took effect.
     Commit(Box<Change>),
+    /// A process of the pool has written a ConfigMap in another place.
+    Misplaced(ProcessId, &'a ObjectKey),
     /// A process of the pool asks for its ConfigMap.
     Asks(ProcessId),
     /// A process of the pool learned how its write of the ConfigMap ended.
@@ -88,14 +91,21 @@ pub(crate) struct View {
     pub(super) has_pods: bool,
     /// What is not waited for.
     pub(super) out_of_reach: OutOfReach,
+    /// When a fault last began or ended, by which a clock may have been set.
+    fault_changed: Option<SimTime>,
     /// When each process that begins in an older version is replaced, by name.
     replaced: BTreeMap<String, SimTime>,
 }
 
 impl View {
     /// Which events it has to see.
-    pub(crate) const INTEREST: Interest =
-        Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::PROCESS).and(Interest::LOST);
+    pub(crate) const INTEREST: Interest = Interest::COMMIT
+        .and(Interest::NOTE)
+        .and(Interest::REQUEST)
+        .and(Interest::ANSWER)
+        .and(Interest::PROCESS)
+        .and(Interest::LOST)
+        .and(Interest::FAULT);
 
     /// `snapshots`: whether exact lists come from snapshots of watch caches.
     pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach, snapshots: bool) -> Self {
@@ -118,6 +128,7 @@ impl View {
             wanted: BTreeMap::new(),
             has_pods: false,
             out_of_reach,
+            fault_changed: None,
             replaced: BTreeMap::new(),
         }
     }
@@ -142,6 +153,9 @@ impl View {
                     change.beside = document::beside(before, after);
                     return Some(Seen::Commit(Box::new(change)));
                 }
+                if after.is_some_and(is_config_map) && self.processes.is_of_pool(client) {
+                    return Some(Seen::Misplaced(client, key));
+                }
                 self.owners.see(kind, key, before, after, event.at);
                 None
             }
@@ -154,9 +168,10 @@ impl View {
                 None
             }
             EventKind::Request { client, verb: Verb::Get, key: Some(key), .. } if *key == self.key => {
-                let sight = self.sight();
+                let (sight, asked) = (self.sight(), Asked { at: self.at, clock: self.clock(client) });
                 let process = self.processes.of(client);
                 process.reads = Some(sight);
+                process.asked = Some([process.asked.map_or(asked, |[first, _]| first), asked]);
                 process.insistence.asks(sight.at);
                 process.configuration.is_some().then_some(Seen::Asks(client))
             }
@@ -170,6 +185,10 @@ impl View {
                 self.note(process, note);
                 Some(Seen::Note(process, note))
             }
+            EventKind::Fault { change: FaultChange::Began | FaultChange::Ended, .. } => {
+                self.fault_changed = Some(event.at);
+                None
+            }
             EventKind::Process { process, change } => {
                 self.moment += 1;
                 self.process(process, change);
@@ -177,6 +196,27 @@ impl View {
             }
             _ => None,
         }
+    }
+
+    /// Where the pool is.
+    pub(super) fn place(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// The name of the host of a process, which is that of a node.
+    pub(super) fn host(&self, process: ProcessId) -> Arc<str> {
+        self.rt.host_name(self.rt.host_of(process))
+    }
+
+    /// The wall clock of a process, in whole seconds since 1970.
+    pub(super) fn clock(&self, process: ProcessId) -> i64 {
+        let ahead = self.rt.clock_of(process).wall_ahead(self.at);
+        EPOCH.as_second() + ahead.saturating_add_unsigned(self.at.as_micros()).div_euclid(1_000_000)
+    }
+
+    /// Whether a clock may have been set since a time: a fault began or ended.
+    pub(super) fn clock_may_be_set_since(&self, time: SimTime) -> bool {
+        self.fault_changed.is_some_and(|changed| changed >= time)
     }
 
     fn sight(&self) -> Sight {
@@ -230,10 +270,15 @@ impl View {
             lost: Vec::new(),
             gained: Vec::new(),
             altered: Vec::new(),
+            asked: self.processes.get(by).and_then(|process| process.asked).map(|[first, _]| first),
             read: self.processes.get(by).map(|process| process.read).unwrap_or_default(),
         };
         change.work_out();
         self.commits += 1;
+        for process in self.processes.0.values_mut() {
+            // What is under way can show the new version, what is answered did not.
+            process.asked = process.asked.filter(|_| process.reads.is_some()).map(|[_, last]| [last, last]);
+        }
         for recovering in &self.recovering {
             if let Some(recovery) = &mut self.processes.of(*recovering).recovery {
                 // A recovery writes only the list, unless it makes the document anew.

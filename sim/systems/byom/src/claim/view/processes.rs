@@ -30,6 +30,15 @@ pub(in super::super) struct Read {
     pub(in super::super) to: Sight,
 }
 
+/// A question for the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Asked {
+    /// When the request was sent.
+    pub(in super::super) at: SimTime,
+    /// The clock of the process then, in whole seconds since 1970.
+    pub(in super::super) clock: i64,
+}
+
 /// The last reads of a process, the latest first: upstream decides on one of them and takes the resourceVersion of another.
 pub(in super::super) type Reads = [Option<Read>; 3];
 
@@ -98,6 +107,8 @@ pub(in super::super) struct Process {
     pub(in super::super) read: Reads,
     /// Its last read that was sent.
     pub(super) reads: Option<Sight>,
+    /// When it first asked for the version that stands now, as far as its answer can have shown that, and when it asked last.
+    pub(super) asked: Option<[Asked; 2]>,
     /// How it takes refusals.
     pub(in super::super) insistence: Insistence,
     /// When a request about the pool last failed for it, other than by a race.

@@ -156,6 +156,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ExLeadersStop::default())),
     },
     ClaimDef {
+        name: "only-leaders-trace",
+        kind: Kind::Always,
+        about: "a replica that does not lead traces no pod",
+        reference: Some("G §1.6"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::OnlyLeadersTrace::default())),
+    },
+    ClaimDef {
         name: "emptied-pools-go-in-time",
         kind: Kind::Always,
         about: "a terminating pool without records is gone soon after",

@@ -276,7 +276,7 @@ impl Stage {
         self.put(client, None);
     }
 
-    /// A fault begins.
+    /// A fault of the plan begins, which may set clocks.
     pub(super) fn fault_begins(&mut self) {
         self.event(EventKind::Fault { index: 0, change: FaultChange::Began });
     }

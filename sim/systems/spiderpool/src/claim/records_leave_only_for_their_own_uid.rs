@@ -166,10 +166,8 @@ pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use sim_config::time::SimTime;
-
-    use super::super::testing::{Stage, on_stage, on_stage_under};
-    use super::super::{BY_HAND, Terms};
+    use super::super::BY_HAND;
+    use super::super::testing::{Stage, on_stage};
     use crate::workload::Cause;
 
     const CLAIM: &str = "records-leave-only-for-their-own-uid";
@@ -222,25 +220,6 @@ mod tests {
             stage.unrecord(other, "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None, None]);
         });
-    }
-
-    #[test]
-    fn what_was_given_under_other_settings_may_go() {
-        for after in [5, 20] {
-            let switch = |terms: &mut Terms| {
-                [(0, true), (10, false)].into_iter().for_each(|(at, on)| terms.switch_ipv6(SimTime::from_secs(at), on));
-            };
-            on_stage_under(CLAIM, switch, |stage| {
-                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
-                stage.stateful_set("ns/web", 3);
-                stage.static_pod("ns/web-0", "a");
-                stage.add("ns/web-0", "a", FIRST);
-                stage.pass(Duration::from_secs(after));
-                stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
-                assert_eq!(stage.excuses().is_empty(), after > 10, "after {after} s");
-            });
-        }
     }
 
     #[test]

@@ -68,3 +68,33 @@ impl View {
         answers.filter(|other| other.said.moment < answer.said.moment).max_by_key(|other| other.said.moment)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ipam_spiderpool::ipam::Cause;
+    use sim_config::time::SimTime;
+
+    use super::super::super::Terms;
+    use super::super::super::testing::on_stage_under;
+
+    #[test]
+    fn what_was_given_under_other_settings_may_go() {
+        for after in [5, 20] {
+            let switch = |terms: &mut Terms| {
+                [(0, true), (10, false)].into_iter().for_each(|(at, on)| terms.switch_ipv6(SimTime::from_secs(at), on));
+            };
+            on_stage_under("records-leave-only-for-their-own-uid", switch, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 3);
+                stage.static_pod("ns/web-0", "a");
+                stage.add("ns/web-0", "a", &[("eth0", "p", "10.0.0.1")]);
+                stage.pass(Duration::from_secs(after));
+                stage.release("ns/web-0", "a", Cause::PoolChange, &[("p", "10.0.0.1")]);
+                assert_eq!(stage.excuses().is_empty(), after > 10, "after {after} s");
+            });
+        }
+    }
+}

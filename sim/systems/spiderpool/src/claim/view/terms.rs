@@ -196,10 +196,13 @@ impl Terms {
             self.stated.push(Stated { at, reclaims, select: agents.select });
         };
         state(SimTime::ZERO, &settings);
+        // Whoever carries them out takes them in the order in which the plan has them.
+        let mut at = SimTime::ZERO;
         for op in &plan.op {
+            at = at.max(op.common.at);
             if let Some(Operation::SetSettings(change)) = op.kind.get() {
                 settings.extend(change.settings.clone());
-                state(op.common.at, &settings);
+                state(at, &settings);
                 let holds_up = |fault: &Fault| matches!(fault.kind.blocks(), Blocks::Processes(of) if of.matches(&op.common.actor));
                 self.is_changed_late |= plan.fault.iter().any(holds_up);
             }

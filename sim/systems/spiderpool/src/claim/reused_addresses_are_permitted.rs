@@ -18,7 +18,7 @@ type Request = (ProcessId, Arc<str>, Arc<str>);
 struct Compared {
     /// The addresses that may not be used again, with their pools.
     refused: Vec<(Arc<str>, IpAddr)>,
-    /// Whether another pod of the same VM was there.
+    /// Whether another pod of the same VM was there, as far as the API says.
     migrating: bool,
 }
 
@@ -113,9 +113,12 @@ impl IpamClaim for ReusedAddressesArePermitted {
     }
 }
 
-/// Whether another pod of the same VM is there.
+/// Whether another pod of the same VM is there, or its instance says so still: a source that was deleted by force goes first.
 fn is_migrating(view: &View, uid: &str) -> bool {
-    let Some(place @ Place::Vm(_)) = view.pods.get(uid).and_then(|pod| pod.place.as_ref()) else { return false };
+    let Some(place @ Place::Vm(vm)) = view.pods.get(uid).and_then(|pod| pod.place.as_ref()) else { return false };
+    if view.places.has_other_active_pod(vm, uid) {
+        return true;
+    }
     view.pods.present().any(|(other, pod)| **other != *uid && pod.place.as_ref() == Some(place))
 }
 

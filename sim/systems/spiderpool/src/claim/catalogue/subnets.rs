@@ -47,7 +47,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no agent records an address for a NIC that already has one of the same family",
         reference: Some("A S15"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NicsHaveOneRecordOfAFamily)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NicsHaveOneRecordOfAFamily::default())),
     },
     ClaimDef {
         name: "workloads-have-one-pool-for-a-nic",

@@ -1,6 +1,10 @@
 //! A X1: a NIC has one record for each family.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use kube_machinery::FxHashMap;
 
 use super::super::view::{EventMask, Said, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
@@ -10,10 +14,14 @@ use super::super::{Findings, IpamClaim, violated};
 /// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
 /// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
 /// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. The same goes
-/// for what an earlier life sent before it ended and the API server carried out when this one had drawn (K §2.13): no read can tell that it
-/// will come. One in a pool whose records people made unreadable since is excused as `edited-by-hand`, until an ADD that looked in the
+/// for what an earlier life sent before it ended and the API server carried out when this one had drawn, or had sent what it drew (K §2.13):
+/// no read can tell that it will come. One in a pool whose records people made unreadable since is excused as `edited-by-hand`, until an ADD that looked in the
 /// meantime has ended: an agent that has started anew cannot know of it.
-pub(crate) struct NicsHaveOneRecordOfAFamily;
+#[derive(Default)]
+pub(crate) struct NicsHaveOneRecordOfAFamily {
+    /// Of addresses that were given by what an earlier life had sent, by pool: the moment at which that was carried out.
+    left_behind: FxHashMap<(Arc<str>, IpAddr), u64>,
+}
 
 /// How long an ADD takes at most: the runtime gives a sandbox up by then (K §5.2).
 const ADD_MAX: Duration = Duration::from_secs(240);
@@ -32,13 +40,19 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
             findings.exercised();
             // The agent that has started anew draws, and then what its earlier life had sent is carried out.
             let is_newer = |since: Option<Said>| change.left_behind.is_some_and(|lost| since.is_some_and(|since| since.moment > lost));
-            let same = |(pool, other): &&(std::sync::Arc<str>, std::net::IpAddr)| {
+            // Or it has sent what it drew, and then that comes first.
+            let came_meanwhile = |at: &(Arc<str>, IpAddr), since: Option<Said>| {
+                let carried_out = self.left_behind.get(at).filter(|moment| since.is_some_and(|since| since.moment == **moment));
+                carried_out.zip(change.sent).is_some_and(|(carried_out, sent)| *carried_out > sent)
+            };
+            let same = |at: &&(Arc<str>, IpAddr)| {
+                let (pool, other) = at;
                 *other != address
                     && other.is_ipv4() == address.is_ipv4()
                     && view.pools.get(pool).is_none_or(|pool| !pool.is_terminating())
                     && view.pools.holder(pool, *other).is_some_and(|holder| {
                         let is_same = holder.record.pod_uid == record.pod_uid && holder.record.interface == record.interface;
-                        is_same && !is_newer(holder.since)
+                        is_same && !is_newer(holder.since) && !came_meanwhile(at, holder.since)
                     })
             };
             if let Some((pool, other)) = view.pools.of_uid(&record.pod_uid).iter().find(same) {
@@ -52,6 +66,9 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
                     let line = format!("{nic} of {whose} is given {address} of {}, and has {other} of {pool}", change.pool);
                     vec![line, view.story_of_write(change), view.story_of(pool, *other)]
                 });
+            }
+            if change.left_behind.is_some() {
+                self.left_behind.insert((change.pool.clone(), address), change.said.moment);
             }
         }
     }
@@ -122,6 +139,30 @@ mod tests {
                 assert_eq!(stage.excuses(), excuses, "sent: {sent}, sent again: {again}, drawn before: {before}");
                 stage.record_for(by, "p", "10.0.0.2", "a", "eth0");
                 assert_eq!(stage.excuses().len(), excuses.len() + 1, "that is one of this life");
+            });
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_life_sent_may_come_before_what_this_one_has_sent_already() {
+        for (sent_before, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage("nics-have-one-record-of-a-family", |stage| {
+                let by = stage.agent;
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+                stage.ask("ns/a", "a", "eth0");
+                stage.sends_write(by, "p");
+                stage.process_changes(by, ProcessChange::Crashed);
+                stage.process_changes(by, ProcessChange::Started);
+                if sent_before {
+                    stage.sends_write(by, "q");
+                }
+                stage.record_for(by, "p", "10.0.0.1", "a", "eth0");
+                if !sent_before {
+                    stage.sends_write(by, "q");
+                }
+                stage.record_for(by, "q", "10.0.1.1", "a", "eth0");
+                assert_eq!(stage.excuses(), excuses, "sent before: {sent_before}");
             });
         }
     }

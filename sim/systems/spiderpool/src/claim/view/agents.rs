@@ -99,7 +99,7 @@ struct Process {
     /// The requests that wait for pools, and since when.
     waiting: BTreeMap<u64, SimTime>,
     /// The pools to which it has sent a write that may still be carried out, once for each.
-    writing: Vec<ObjectKey>,
+    writing: Vec<(ObjectKey, u64)>,
 }
 
 /// All processes that were heard of.
@@ -257,29 +257,35 @@ impl Agents {
     }
 
     /// A process writes a pool.
-    pub(super) fn writes(&mut self, process: ProcessId, pool: &ObjectKey) {
-        self.of(process).writing.push(pool.clone());
+    pub(super) fn writes(&mut self, said: Said, pool: &ObjectKey) {
+        self.of(said.by).writing.push((pool.clone(), said.moment));
     }
 
     /// A process knows what became of a write of a pool.
     pub(super) fn wrote(&mut self, process: ProcessId, pool: &ObjectKey) {
         let writing = &mut self.of(process).writing;
-        if let Some(index) = writing.iter().position(|other| other == pool) {
+        if let Some(index) = writing.iter().position(|(other, _)| other == pool) {
             writing.swap_remove(index);
         }
+    }
+
+    /// The moment at which a process sent the first write of a pool of which it does not know yet what became.
+    pub(super) fn sent(&self, process: ProcessId, pool: &ObjectKey) -> Option<u64> {
+        let writing = &self.processes.get(&process)?.writing;
+        writing.iter().find(|(other, _)| other == pool).map(|(_, moment)| *moment)
     }
 
     /// A write of a pool is carried out; the moment at which whoever had sent it lost its memory, if that is what it surely is.
     pub(super) fn left_behind(&mut self, process: ProcessId, pool: &ObjectKey) -> Option<u64> {
         let left = self.left.remove(pool)?;
-        let is_own = self.processes.get(&process).is_some_and(|process| process.writing.contains(pool));
+        let is_own = self.sent(process, pool).is_some();
         left.into_iter().filter(|(other, _)| *other == process && !is_own).map(|(_, lost)| lost).max()
     }
 
     /// A process lost its memory. What it has sent is on its way.
     pub(super) fn lost(&mut self, said: Said) {
         if let Some(process) = self.processes.get_mut(&said.by) {
-            for pool in process.writing.drain(..) {
+            for (pool, _) in process.writing.drain(..) {
                 self.left.entry(pool).or_default().push((said.by, said.moment));
             }
             process.shown = ShownUpTo::default();

@@ -252,7 +252,8 @@ impl View {
             }
             EventKind::Request { client, verb: Verb::Update, kind, key: Some(key), .. } if kind == self.kinds.pools => {
                 if self.agents.is_agent(client) {
-                    self.agents.writes(client, key);
+                    let said = self.said(client);
+                    self.agents.writes(said, key);
                 }
                 None
             }
@@ -394,6 +395,7 @@ impl View {
             self.reservations_shown = self.agents.reservations_behind(client, key, version);
             let mut change = self.pools.commit(key.as_str(), said, revision, after.map(|object| typed(object.clone())));
             change.by_agent = self.agents.is_agent(client);
+            change.sent = self.agents.sent(client, key);
             change.left_behind = self.agents.left_behind(client, key);
             change.by_replica = !change.by_agent && self.is_replica(client);
             change.by_hand = !change.by_agent && !change.by_replica && self.is_hand(client);

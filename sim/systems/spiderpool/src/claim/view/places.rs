@@ -28,6 +28,8 @@ pub(super) type When = (u64, SimTime);
 struct Vm {
     /// Whether the instance is being deleted, and whether a VM controls it.
     instance: Option<(bool, bool)>,
+    /// The UIDs of the pods that the instance says are active.
+    active: Vec<String>,
     /// Whether the VM is being deleted.
     machine: Option<bool>,
     /// Whether it keeps its addresses, from a moment on.
@@ -136,6 +138,11 @@ impl Places {
         }
     }
 
+    /// Whether the instance of a VM says that a pod other than `uid` is active, be it there or not.
+    pub(in super::super) fn has_other_active_pod(&self, vm: &str, uid: &str) -> bool {
+        self.vms.get(vm).is_some_and(|vm| vm.active.iter().any(|active| active != uid))
+    }
+
     /// Takes in a version; whether the places are others now.
     pub(super) fn see_set(&mut self, key: &str, when: When, set: Option<&StatefulSet>) -> bool {
         let spec = set.map(|set| &set.spec);
@@ -156,6 +163,8 @@ impl Places {
     /// Takes in a version of a VMI, `None` if it is gone; whether its VM keeps its addresses by it, or does not any more.
     pub(super) fn see_instance(&mut self, key: &str, when: When, instance: Option<&VirtualMachineInstance>) -> bool {
         let vm = self.vm(key);
+        let status = instance.and_then(|instance| instance.status.as_ref());
+        vm.active = status.map(|status| status.active_pods.keys().cloned().collect()).unwrap_or_default();
         vm.instance = instance.map(|instance| {
             let owners = instance.metadata.owner_references.iter().flatten();
             let controlled = owners.into_iter().any(|owner| owner.kind == "VirtualMachine" && owner.controller == Some(true));

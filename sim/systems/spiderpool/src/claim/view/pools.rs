@@ -221,6 +221,8 @@ pub(crate) struct PoolChange {
     pub(in super::super) by_agent: bool,
     /// The moment at which whoever sent the write lost its memory, if it was surely sent before that.
     pub(in super::super) left_behind: Option<u64>,
+    /// The moment at which whoever wrote, and remembers it, sent the write at the earliest.
+    pub(in super::super) sent: Option<u64>,
     /// Whether that is a person.
     pub(in super::super) by_hand: bool,
     /// Whether that is a replica of Spiderpool's controller.
@@ -357,6 +359,7 @@ impl Pools {
             said,
             by_agent: false,
             left_behind: None,
+            sent: None,
             by_hand: false,
             by_replica: false,
             revision,

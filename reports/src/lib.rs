@@ -40,6 +40,8 @@
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`spread`] | the same of signed ones |
 //! | [`metric`] | numbers of the metrics of a system over seeds |
+//! | [`metrics`] | `report metrics`: their distributions over the seeds of each point |
+//! | [`column`] | columns of tables: names, units, meanings and cells |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
 //! | [`statistics`] | estimates from runs, with their intervals |
@@ -98,6 +100,7 @@ pub mod calibrate;
 pub mod capacity;
 mod cells;
 mod claim_kind;
+pub mod column;
 pub mod command;
 pub mod conflicts;
 pub mod conformance;
@@ -121,6 +124,7 @@ mod made;
 pub mod matrix;
 pub mod merge;
 pub mod metric;
+pub mod metrics;
 mod objective;
 pub mod page;
 pub mod perfetto;
@@ -162,9 +166,10 @@ pub use listing::{CheckReport, ListReport};
 pub use made::Made;
 pub use matrix::MatrixReport;
 pub use merge::{MergeError, merge, merge_gates};
+pub use metrics::MetricsReport;
 pub use provenance::Provenance;
 pub use replay::ReplayReport;
-pub use report::Report;
+pub use report::{Report, Tabular};
 pub use run::{Finding, RunReport, ScenarioResult, SeedRecord};
 pub use schema::ReadError;
 pub use seconds::Seconds;

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 
@@ -204,6 +205,39 @@ fn nothing() -> Reclaimed {
     }
 }
 
+/// Columns of `runs.csv` that say which run it is, what its phases come to, and what a sweep found.
+const NO_FIGURES: [&str; 8] = ["schema", "scenario", "seed", "workload", "digest", "simulated_s", "events", "violated"];
+
+/// The columns of `runs.csv`, in their order.
+static RUN_COLUMNS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let heads = String::from_utf8_lossy(&Rows::heads().runs).trim_end().to_owned();
+    heads.split(',').map(str::to_owned).collect()
+});
+
+/// The columns of `runs.csv`, in their order.
+pub fn columns() -> impl Iterator<Item = &'static str> {
+    RUN_COLUMNS.iter().map(String::as_str)
+}
+
+/// Where a column is in `runs.csv`; `None` = it has none of this name.
+pub fn place(column: &str) -> Option<usize> {
+    RUN_COLUMNS.iter().position(|known| known == column)
+}
+
+/// Whether a column of `runs.csv` of this name holds a figure of the run.
+pub fn is_figure(column: &str) -> bool {
+    place(column).is_some() && !NO_FIGURES.contains(&column)
+}
+
+/// The figures of a run by their columns in `runs.csv`, those that it has.
+pub fn figures(record: &SeedRecord<'_>) -> Vec<(&'static str, f64)> {
+    let mut text = Vec::new();
+    write(&mut text, RunRow::of("", "", record), false);
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&text[..]);
+    let row = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    columns().zip(&row).filter(|(column, _)| is_figure(column)).filter_map(|(column, cell)| Some((column, cell.parse().ok()?))).collect()
+}
+
 /// The smallest of these `sorted` times that is not exceeded by `percent` of 100 of them.
 fn quantile(sorted: &[Seconds], percent: usize) -> Option<Seconds> {
     let rank = (sorted.len() * percent).div_ceil(100);
@@ -333,6 +367,19 @@ mod tests {
             [row.allocate_p50_s, row.allocate_p99_s, row.allocate_max_s].map(|time| time.map(Seconds::as_micros)),
             [Some(100), Some(198), Some(200)]
         );
+    }
+
+    #[test]
+    fn the_figures_of_a_run_are_the_numbers_of_its_row() {
+        let mut record = SeedRecord { seed: 7, ..SeedRecord::default() };
+        record.api.writes = 3;
+        let names = |record: &SeedRecord<'_>| figures(record).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let any = ["requests", "writes", "conflicts", "retries_exhausted"];
+        assert_eq!(names(&record), [&any[..], &["attempted", "succeeded", "failed"]].concat(), "empty cells are no figures");
+        assert_eq!(figures(&record)[1], ("writes", 3.0));
+        record.pool = Some(PoolRun::default());
+        assert!(names(&record).contains(&"pool_conflicts"));
+        assert!(is_figure("allocate_p99_s") && !is_figure("seed") && !is_figure("speed"));
     }
 
     #[test]

@@ -14,10 +14,11 @@ pub struct Baseline<T> {
 }
 
 /// Which verb gives results of a schema.
-const VERBS: [(&str, &str); 8] = [
+const VERBS: [(&str, &str); 9] = [
     ("ipam-sim/report-conflicts/1", "report conflicts` or `report capacity"),
     ("ipam-sim/report-demand/1", "report capacity SCENARIO"),
     ("ipam-sim/report-reclaim/1", "report reclaim"),
+    ("ipam-sim/report-metrics/1", "report metrics"),
     ("ipam-sim/run/1", "run"),
     ("ipam-sim/gate/1", "gate"),
     ("ipam-sim/replay/1", "replay"),

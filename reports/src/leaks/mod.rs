@@ -16,6 +16,7 @@ mod what_if;
 
 use serde::Serialize;
 
+pub(crate) use figures::distribution;
 pub use figures::{Plate, plates};
 pub use group::Group;
 pub use page::page;

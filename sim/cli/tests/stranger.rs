@@ -29,7 +29,7 @@ fn binary() -> &'static Path {
 fn command(out: &Path, line: &str) -> Output {
     let mut command = Command::new(binary());
     command.current_dir(example()).args(line.split_whitespace());
-    if ["run", "shrink", "selftest", "gate"].iter().any(|verb| line.starts_with(verb)) {
+    if ["run", "shrink", "selftest", "gate", "report"].iter().any(|verb| line.starts_with(verb)) {
         command.arg("--out").arg(out);
         // One folder for all of them.
         command.args((!line.starts_with("shrink")).then_some("--force"));
@@ -69,6 +69,30 @@ fn an_allocator_that_follows_the_rules_holds_under_faults_and_shows_its_metrics(
     let metrics = json["scenarios"][0]["metrics"].as_array().unwrap();
     let max_of = |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap()["max"].as_f64().unwrap();
     assert!(max_of("addresses-given") > 1.0 && max_of("addresses-reconciled") >= 1.0, "{metrics:?}");
+}
+
+#[test]
+fn its_own_metric_is_reported_over_two_values_of_one_of_its_settings() {
+    let out = folder("metrics");
+    let line = "report metrics scenarios/chaos --vary workload.nodes=2,4 --metric addresses-given --seeds 12";
+    let text = told(&out, line, 0);
+    assert_has(&text, &["addresses-given", "whereabouts-swarm, nodes 2", "whereabouts-swarm, nodes 4", ", significant."]);
+    let files =
+        || ["values.csv", "metrics.csv", "index.html", "system-addresses-given.svg"].map(|name| std::fs::read(out.join(name)).unwrap());
+    let first = files();
+    let report: serde_json::Value = serde_json::from_str(&told(&out, &format!("{line} --jobs 1 --format json"), 0)).unwrap();
+    assert_eq!(report["schema"], "ipam-sim/report-metrics/1");
+    assert!(report["made"]["command"].as_str().unwrap().starts_with("whereabouts-sim report metrics "), "{}", report["made"]);
+    let [two, four] = report["summaries"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!([two, four].map(|one| one["varied"].as_str().unwrap()), ["workload.nodes=2", "workload.nodes=4"]);
+    assert_eq!(
+        [two, four].map(|one| (&one["metric"], &one["source"], &one["runs"])),
+        [(&"addresses-given".into(), &"system".into(), &12.into()); 2]
+    );
+    let low_of = |one: &serde_json::Value, end: &str| one["mean"][end].as_f64().unwrap();
+    assert!(low_of(two, "high") < low_of(four, "low"), "twice as many nodes have more pods: {two} {four}");
+    // `--jobs` is no part of the command, so that even the page is the same.
+    assert!(first == files(), "the same arguments give other bytes");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{is_refused, is_set};
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Files that examples take for granted, and the commands that make them.
-const GIVEN: [(&[&str], &str); 16] = [
+const GIVEN: [(&[&str], &str); 17] = [
     (
         &["target/ipam-sim/counter-decides-once-0.toml", "old.toml", "broken.toml", "works.toml"],
         "ipam-sim run scenarios/negative/counter-decides-once.toml --seeds 1
@@ -30,6 +30,7 @@ const GIVEN: [(&[&str], &str); 16] = [
         "ipam-sim report capacity scenarios/capacity/spiderpool-trace.toml --objective 'refused<50%' --seeds 1 --out report",
     ),
     (&["report/reclaims.csv"], "ipam-sim run scenarios/smoke/unreachable-node.toml --variant dead-node-gives-back --seeds 2 --out report"),
+    (&["report/values.csv"], "ipam-sim report metrics scenarios/smoke/counter-calm.toml --seeds 2 --out report"),
     (
         &["old/conflicts"],
         "ipam-sim report conflicts --vary instances=8 --vary retry=default-backoff --seeds 20 --precision 50% --out old/conflicts",

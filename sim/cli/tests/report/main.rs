@@ -10,6 +10,7 @@ mod calibrate;
 mod capacity;
 mod conflicts;
 mod demand;
+mod metrics;
 mod reclaim;
 mod what_if;
 

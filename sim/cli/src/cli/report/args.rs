@@ -32,6 +32,8 @@ pub enum What {
     Calibrate(CalibrateArgs),
     /// How long leaked addresses stay recorded, and how far reclaim keeps from addresses in use
     Reclaim(ReclaimArgs),
+    /// What the metrics of any system count in a run, and what changes them
+    Metrics(MetricsArgs),
 }
 
 const REPORT_EXAMPLES: &str = "\
@@ -40,6 +42,7 @@ Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --vary instances=2..256
   ipam-sim report reclaim
   ipam-sim report calibrate audit.log
+  ipam-sim report metrics scenarios/smoke/counter-calm.toml
   ipam-sim report conflicts --help";
 
 /// Arguments of `report conflicts`.
@@ -185,6 +188,49 @@ impl ReclaimArgs {
         let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
         let vary = self.vary.iter().map(|vary| format!("--vary {vary}"));
         command("reclaim", scenario.chain(self.form.words()).chain(vary).chain(seeds).chain(self.output.words()))
+    }
+}
+
+/// Arguments of `report metrics`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = METRICS_EXAMPLES)]
+pub struct MetricsArgs {
+    /// Scenario files of any system, or folders of them, each variant for itself
+    #[arg(value_name = "SCENARIO", group = "pods", required_unless_present = "from", conflicts_with = "from")]
+    pub scenario: Vec<PathBuf>,
+    /// See [`Form`].
+    #[command(flatten)]
+    pub form: Form,
+    /// Count with each of these values, e.g. workload.nodes=2,4; several make every combination
+    #[arg(long, value_name = "KEY=VALUES", conflicts_with = "from")]
+    pub vary: Vec<Vary>,
+    /// Only this metric; repeatable [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Vec<String>,
+    /// How many seeds of each point [default: what the scenario says]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub seeds: Option<u64>,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const METRICS_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report metrics scenarios/smoke/counter-calm.toml --vary workload.clients=2,4,8
+  ipam-sim report metrics scenarios/smoke --metric conflicts --out report
+  ipam-sim report metrics --from report/values.csv --out again
+
+Metrics are those that the system counts, and the columns of runs.csv. Claims are not judged: run does.";
+
+impl MetricsArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let scenarios = self.scenario.iter().map(|file| file.display().to_string());
+        let vary = self.vary.iter().map(|vary| format!("--vary {vary}"));
+        let metrics = self.metric.iter().map(|metric| format!("--metric {metric}"));
+        let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
+        command("metrics", scenarios.chain(self.form.words()).chain(vary).chain(metrics).chain(seeds).chain(self.output.words()))
     }
 }
 

@@ -49,6 +49,17 @@ pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console
                 |console, format, report| print_made(console, format, report, text::calibrate),
             ))
         }
+        What::Metrics(args) => {
+            let report = watched(&progress, console, |progress| verbs.metrics(args, progress))?;
+            Ok(conclude(
+                console,
+                args.output.format,
+                &progress,
+                report,
+                |report| (&mut report.exit_code, &report.unwritten),
+                |console, format, report| print_made(console, format, report, text::metrics),
+            ))
+        }
         What::Reclaim(args) => {
             let report = watched(&progress, console, |progress| verbs.leaks(args, progress))?;
             Ok(conclude(

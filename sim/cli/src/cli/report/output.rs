@@ -9,7 +9,8 @@ use crate::cli::args::{Format, jobs};
 /// What a report is drawn from if nothing is simulated, where it goes, how it is printed, and on how many threads it is made.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Output {
-    /// Draw a table of an earlier report again instead of simulating: its points.csv, sizes.csv or reclaims.csv
+    /// Draw a table of an earlier report again instead of simulating: its points.csv, sizes.csv, reclaims.csv or
+    /// values.csv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "jobs"])]
     pub from: Option<PathBuf>,
     /// Say what changed since an earlier report of this kind: its --out folder, or what --format json printed

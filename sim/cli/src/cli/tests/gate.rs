@@ -133,6 +133,10 @@ fn the_environment_chooses_the_shard() {
         fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {
             unreachable!()
         }
+        fn metrics(&self, _: &MetricsArgs, _: &LiveProgress) -> Result<ipam_reports::MetricsReport, CliError> {
+            unreachable!("no test of the command line asks for it")
+        }
+
         fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
             unreachable!("no test of the command line asks for it")
         }

@@ -20,7 +20,7 @@ use ipam_reports::{
     RunReport, ShrinkReport,
 };
 
-use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
+use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArgs, ReclaimArgs};
 use super::*;
 
 /// What a command printed and how it ended.
@@ -156,6 +156,10 @@ impl Verbs for Prepared {
 
     fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ConflictsReport, CliError> {
         answer(&self.conflicts)
+    }
+
+    fn metrics(&self, _: &MetricsArgs, _: &LiveProgress) -> Result<ipam_reports::MetricsReport, CliError> {
+        unreachable!("no test of the command line asks for it")
     }
 
     fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {

@@ -23,7 +23,7 @@ use std::path::Path;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
     CalibrateReport, CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReclaimReport, ExplainReport, GateReport,
-    LeaksReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+    LeaksReport, ListReport, MatrixReport, MetricsReport, ReplayReport, RunReport, ShrinkReport,
 };
 use sim_harness::deviation::DeviationName;
 use sim_harness::engine::output;
@@ -31,7 +31,7 @@ use sim_harness::engine::output;
 use super::CliError;
 use super::args::{CheckArgs, ConformanceArgs, ExplainArgs, GateArgs, HuntArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::LiveProgress;
-use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
+use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArgs, ReclaimArgs};
 #[cfg(doc)]
 use sim_harness::engine::Progress;
 
@@ -87,6 +87,9 @@ pub trait Verbs: Sync {
 
     /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Verbs::conflicts`].
     fn leaks(&self, args: &ReclaimArgs, progress: &LiveProgress) -> Result<LeaksReport, CliError>;
+
+    /// Simulates scenarios of any system, or reads what an earlier report counted; otherwise like [`Verbs::conflicts`].
+    fn metrics(&self, args: &MetricsArgs, progress: &LiveProgress) -> Result<MetricsReport, CliError>;
 
     /// Fits a queue to the latencies of an audit log, and writes settings, the picture of the fit, tables and the page.
     fn calibrate(&self, args: &CalibrateArgs) -> Result<CalibrateReport, CliError>;
@@ -148,6 +151,10 @@ impl Verbs for Simulator {
 
     fn leaks(&self, args: &ReclaimArgs, progress: &LiveProgress) -> Result<LeaksReport, CliError> {
         report::leaks(args, progress)
+    }
+
+    fn metrics(&self, args: &MetricsArgs, progress: &LiveProgress) -> Result<MetricsReport, CliError> {
+        report::metrics(args, progress)
     }
 
     fn calibrate(&self, args: &CalibrateArgs) -> Result<CalibrateReport, CliError> {

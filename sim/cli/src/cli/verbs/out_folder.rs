@@ -15,8 +15,19 @@ use crate::cli::CliError;
 pub(super) const MADE: &str = "made.json";
 
 /// The tables that sweeps and reports leave.
-const TABLES: [&str; 9] =
-    ["runs.csv", "resamples.csv", "calls.csv", "reclaims.csv", "points.csv", "paths.csv", "sizes.csv", "usage.csv", "kill-matrix.csv"];
+const TABLES: [&str; 11] = [
+    "runs.csv",
+    "resamples.csv",
+    "calls.csv",
+    "reclaims.csv",
+    "points.csv",
+    "paths.csv",
+    "sizes.csv",
+    "usage.csv",
+    "values.csv",
+    "metrics.csv",
+    "kill-matrix.csv",
+];
 
 /// A folder in which this process alone writes, as long as this lives.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //!  --against OLD ─► what changed
 //!  --advise ─► today's policy and others, on the same bursts ─► bursts.csv, advice.csv
 //!  AUDIT LOG ─(fit)─► settings.toml ─► --servers
-//!  SCENARIO ─(runs, one a seed)─► reclaims.csv, sizes.csv … ─► the same, and --from one of these, too
+//!  SCENARIO ─(runs, one a seed)─► reclaims.csv, values.csv, sizes.csv … ─► the same, and --from one of these, too
 //! ```
 
 mod advise;
@@ -23,6 +23,7 @@ mod faults;
 mod folder;
 mod ledger;
 mod limits;
+mod metrics;
 mod points;
 mod reclaim;
 mod servers;
@@ -34,7 +35,7 @@ use ipam_reports::against::Baseline;
 use ipam_reports::conflicts::against::{OldConflicts, comparable};
 use ipam_reports::conflicts::{Made, Point, Precision, Setting, USUAL, page, precise, table};
 use ipam_reports::demand::sizes_of;
-use ipam_reports::{CalibrateReport, CapacityReport, ConflictsReport, LeaksReport, TableError};
+use ipam_reports::{CalibrateReport, CapacityReport, ConflictsReport, LeaksReport, MetricsReport, TableError};
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
 use sim_harness::engine::thread_pool::jobs;
@@ -43,7 +44,7 @@ use sim_harness::plan::hash_text;
 use self::bursts::Enough;
 use self::folder::{Again, Folder};
 use crate::cli::CliError;
-use crate::cli::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, ReclaimArgs};
+use crate::cli::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArgs, ReclaimArgs};
 
 /// Answers `report capacity`: about pods if a scenario or a trace is named, else about bursts; with `--from`, about what the table holds.
 pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
@@ -78,6 +79,11 @@ pub(super) fn calibration(args: &CalibrateArgs) -> Result<CalibrateReport, CliEr
 /// Answers `report reclaim`, in the folder of `--out` or else `target/ipam-sim/reclaim`.
 pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     reclaim::report(args, &args.output.folder("reclaim"), progress)
+}
+
+/// Answers `report metrics`, in the folder of `--out` or else `target/ipam-sim/metrics`.
+pub(super) fn metrics(args: &MetricsArgs, progress: &dyn Progress) -> Result<MetricsReport, CliError> {
+    metrics::report(args, &args.output.folder("metrics"), progress)
 }
 
 /// Answers `report conflicts`: simulates points or draws them again; with `--advise`, tries other policies.

@@ -73,6 +73,11 @@ impl Change {
         kept.chain(&self.set).cloned().collect()
     }
 
+    /// The settings, as `KEY=VALUE`.
+    pub(super) fn settings(&self) -> String {
+        self.set.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>().join(", ")
+    }
+
     /// What is wrong with the scenario that is changed so, in the words of who asked for it.
     pub(super) fn told(&self, mut error: CliError) -> CliError {
         for Setting { key, value } in &self.set {

@@ -1,0 +1,146 @@
+//! Columns: what a table of a report holds, in a spreadsheet, on a console and in the documents.
+//!
+//! ```text
+//!                 ┌─► head and rows of a CSV file
+//!  Vec<Column<T>> ┼─► head and rows on a console, of the columns that are shown there
+//!                 └─► what the documents say of each: unit and meaning
+//! ```
+
+use crate::cells::{heads_of_estimate, line, of_estimate};
+use crate::statistics::Estimate;
+
+/// In what a column is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A name, or another text.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Count,
+    /// A number that need not be whole.
+    Number,
+    /// A part of a whole, from 0 to 1.
+    Share,
+    /// Seconds.
+    Seconds,
+    /// So many a second.
+    PerSecond,
+}
+
+impl Unit {
+    /// As the documents call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Text => "text",
+            Unit::Flag => "true or false",
+            Unit::Count => "whole number",
+            Unit::Number => "number",
+            Unit::Share => "share, 0 to 1",
+            Unit::Seconds => "s",
+            Unit::PerSecond => "1/s",
+        }
+    }
+
+    /// Whether digits stand below digits.
+    pub fn is_number(self) -> bool {
+        !matches!(self, Unit::Text | Unit::Flag)
+    }
+}
+
+/// A column of a table whose rows are made of a `T`.
+pub struct Column<T> {
+    /// Its name, as the head of the CSV file has it.
+    pub name: &'static str,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// What it holds, in a sentence.
+    pub meaning: &'static str,
+    content: Content<T>,
+    shown: Option<Shown<T>>,
+}
+
+/// What stands in a row, in a CSV file.
+enum Content<T> {
+    /// One cell.
+    Cell(fn(&T) -> String),
+    /// A value and the ends of its interval, in three cells: see [`of_estimate`].
+    Estimate(fn(&T) -> Option<Estimate>),
+}
+
+/// A column on a console: its head, and what stands in a row.
+type Shown<T> = (&'static str, fn(&T) -> String);
+
+impl<T> Column<T> {
+    /// A column of one cell in each row.
+    pub(crate) const fn cell(name: &'static str, unit: Unit, meaning: &'static str, cell: fn(&T) -> String) -> Self {
+        Self { name, unit, meaning, content: Content::Cell(cell), shown: None }
+    }
+
+    /// A value and the ends of its interval of 95 %.
+    pub(crate) const fn estimate(name: &'static str, unit: Unit, meaning: &'static str, estimate: fn(&T) -> Option<Estimate>) -> Self {
+        Self { name, unit, meaning, content: Content::Estimate(estimate), shown: None }
+    }
+
+    /// With this head and this cell on a console.
+    pub(crate) const fn shown(mut self, head: &'static str, cell: fn(&T) -> String) -> Self {
+        self.shown = Some((head, cell));
+        self
+    }
+
+    /// Its heads in a CSV file: one, or those of an estimate.
+    pub fn heads(&self) -> Vec<String> {
+        match self.content {
+            Content::Cell(_) => vec![self.name.to_owned()],
+            Content::Estimate(_) => heads_of_estimate(self.name).into(),
+        }
+    }
+
+    /// Its head on a console; `None` = it has none.
+    pub fn head_on_console(&self) -> Option<&'static str> {
+        self.shown.map(|(head, _)| head)
+    }
+
+    /// What stands on a console in the row of `of`.
+    pub fn on_console(&self, of: &T) -> String {
+        self.shown.map_or_else(String::new, |(_, cell)| cell(of))
+    }
+
+    fn cells(&self, of: &T) -> Vec<String> {
+        match self.content {
+            Content::Cell(cell) => vec![cell(of)],
+            Content::Estimate(estimate) => of_estimate(estimate(of)).into(),
+        }
+    }
+}
+
+/// The head of a CSV file of these columns.
+pub fn head<T>(columns: &[Column<T>]) -> String {
+    line(columns.iter().flat_map(Column::heads))
+}
+
+/// The row of `of` in a CSV file of these columns.
+pub fn row<T>(columns: &[Column<T>], of: &T) -> String {
+    line(columns.iter().flat_map(|column| column.cells(of)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cells;
+
+    #[test]
+    fn a_row_stands_below_its_head_and_an_estimate_reads_back() {
+        let columns: [Column<Option<Estimate>>; 2] = [
+            Column::cell("schema", Unit::Text, "The format.", |_| "s/1".to_owned()),
+            Column::estimate("a", Unit::Number, "A figure.", |found| *found).shown("A", |found| cells::maybe(found.map(|one| one.value))),
+        ];
+        assert_eq!(head(&columns), "schema,a,a_low,a_high\n");
+        let all = [Some(Estimate { value: 0.1, low: Some(-2.0), high: None }), None];
+        let text = head(&columns) + &all.iter().map(|found| row(&columns, found)).collect::<String>();
+        assert_eq!(text.lines().last(), Some("s/1,,,"));
+        assert_eq!(cells::read(&text, "things", "s/1", |row| row.estimate("a")).unwrap(), all);
+        assert_eq!((columns[0].head_on_console(), columns[1].head_on_console()), (None, Some("A")));
+        assert_eq!(columns[1].on_console(&all[0]), "0.1");
+    }
+}

@@ -1,0 +1,77 @@
+//! Which figures a report on metrics has: the distribution of each metric over runs, a curve a point.
+
+use super::summary::{Numbers, sorted};
+use super::value::{Source, Value};
+use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
+use crate::leaks::distribution;
+
+/// A figure and the words beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plate {
+    /// The curves and axes, as they are drawn.
+    pub figure: Figure,
+    /// What it shows, in a sentence or two.
+    pub caption: &'static str,
+}
+
+/// How many metrics of any run are drawn, where the system has none of its own and nobody names one.
+const OF_RUNS: usize = 6;
+
+const CAPTION: &str = "The share of the runs in which it was not more. Where there are more points than colours, the table has the others.";
+
+/// A figure for each of the `wanted` metrics; of the system's where none is named, or else of the first of any run.
+pub fn plates(values: &[Value], wanted: &[String]) -> Vec<Plate> {
+    let all = sorted(values, wanted);
+    let metrics: Vec<&[Numbers<'_>]> = all.chunk_by(|one, next| (one.source, one.metric) == (next.source, next.metric)).collect();
+    let own = metrics.iter().filter(|points| points[0].source == Source::System).count();
+    let drawn = match (wanted.is_empty(), own) {
+        (true, 0) => OF_RUNS,
+        (true, own) => own,
+        (false, _) => metrics.len(),
+    };
+    metrics.into_iter().take(drawn).map(plate).collect()
+}
+
+fn plate(points: &[Numbers<'_>]) -> Plate {
+    let curve = |(ink, point): (usize, &Numbers<'_>)| {
+        let runs: Vec<Vec<f64>> = point.by_seed.iter().map(|(_, value)| vec![*value]).collect();
+        Curve { name: point.scenario.to_owned(), ink, points: distribution(&runs), ..Curve::default() }
+    };
+    let metric = points[0].metric;
+    let kind = if metric.ends_with("_s") { Kind::Seconds } else { Kind::Count };
+    Plate {
+        figure: Figure {
+            id: format!("{}-{}", points[0].source.name(), file_name(metric)),
+            title: format!("{metric} in a run"),
+            x: Axis { label: metric.to_owned(), kind, scale: Scale::Linear },
+            y: Axis { label: "share of the runs".to_owned(), kind: Kind::Share, scale: Scale::Linear },
+            curves: points.iter().take(INKS).enumerate().map(curve).collect(),
+            dotted: "",
+        },
+        caption: CAPTION,
+    }
+}
+
+/// A metric's name as part of the name of a file, whatever a system calls it.
+fn file_name(metric: &str) -> String {
+    metric.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::tests::values;
+
+    #[test]
+    fn metrics_of_the_system_are_drawn_and_others_where_they_are_named_or_alone() {
+        let ids = |values: &[Value], wanted: &[String]| plates(values, wanted).into_iter().map(|plate| plate.figure.id).collect::<Vec<_>>();
+        let all = values(20);
+        assert_eq!(ids(&all, &[]), ["system-given"]);
+        assert_eq!(ids(&all, &["requests".to_owned()]), ["run-requests"]);
+        let of_runs: Vec<Value> = all.iter().filter(|value| value.source == Source::Run).cloned().collect();
+        assert_eq!(ids(&of_runs, &[]), ["run-requests"]);
+        let given = plates(&all, &[]).remove(0).figure;
+        assert_eq!(given.curves.iter().map(|curve| &*curve.name).collect::<Vec<_>>(), ["swarm, nodes 2", "swarm, nodes 4"]);
+        assert_eq!(given.curves[0].points.last().map(|(at, share)| (*at, share.value)), Some((7.0, 1.0)));
+    }
+}

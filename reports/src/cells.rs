@@ -1,4 +1,4 @@
-//! Tables in CSV: heads and rows by their columns; a row read back by the names of its columns, and a sentence for what cannot be.
+//! Tables in CSV: lines and cells; a row read back by the names of its columns, and a sentence for what cannot be.
 
 use std::str::FromStr;
 
@@ -149,30 +149,6 @@ impl Cells<'_> {
     }
 }
 
-/// A column of a table whose rows are made of a `T`: its head, and what stands below it.
-pub(crate) enum Column<T> {
-    /// A column of one cell in each row.
-    Cell(&'static str, fn(&T) -> String),
-    /// A value and the ends of its interval, in three cells: see [`of_estimate`].
-    Estimate(&'static str, fn(&T) -> Option<Estimate>),
-}
-
-/// The head of a table.
-pub(crate) fn head<T>(columns: &[Column<T>]) -> String {
-    line(columns.iter().flat_map(|column| match column {
-        Column::Cell(name, _) => vec![(*name).to_owned()],
-        Column::Estimate(name, _) => heads_of_estimate(name).into(),
-    }))
-}
-
-/// A row of a table.
-pub(crate) fn row<T>(columns: &[Column<T>], of: &T) -> String {
-    line(columns.iter().flat_map(|column| match column {
-        Column::Cell(_, cell) => vec![cell(of)],
-        Column::Estimate(_, estimate) => of_estimate(estimate(of)).into(),
-    }))
-}
-
 /// The heads of an estimate: the value, and the ends of its interval of 95 %.
 pub(crate) fn heads_of_estimate(name: &str) -> [String; 3] {
     ["", "_low", "_high"].map(|end| format!("{name}{end}"))
@@ -197,19 +173,4 @@ pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     written.unwrap_or_else(|error| panic!("writing to memory does not fail: {error}"));
     drop(writer);
     String::from_utf8(text).unwrap_or_else(|error| panic!("cells are text: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_stands_below_its_head_and_an_estimate_reads_back() {
-        let columns: [Column<Option<Estimate>>; 2] = [Column::Cell("schema", |_| "s/1".to_owned()), Column::Estimate("a", |found| *found)];
-        assert_eq!(head(&columns), "schema,a,a_low,a_high\n");
-        let all = [Some(Estimate { value: 0.1, low: Some(-2.0), high: None }), None];
-        let text = head(&columns) + &all.iter().map(|found| row(&columns, found)).collect::<String>();
-        assert_eq!(text.lines().last(), Some("s/1,,,"));
-        assert_eq!(read(&text, "things", "s/1", |row| row.estimate("a")).unwrap(), all);
-    }
 }

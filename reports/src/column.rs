@@ -9,20 +9,51 @@
 use crate::cells::{heads_of_estimate, line, of_estimate};
 use crate::statistics::Estimate;
 
+/// What the documents say of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// Its heads in a CSV file: one, or those of a value and the ends of its interval.
+    pub heads: Vec<String>,
+    /// Its head on a console; unset = it is not shown there.
+    pub console: Option<&'static str>,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// What it holds, in a sentence.
+    pub meaning: &'static str,
+}
+
+impl Explained {
+    /// A column of one cell.
+    pub(crate) fn new(name: &str, unit: Unit, meaning: &'static str) -> Self {
+        Self { heads: vec![name.to_owned()], console: None, unit, meaning }
+    }
+}
+
+/// What the documents say of these columns.
+pub(crate) fn explained<T>(columns: &[Column<T>]) -> Vec<Explained> {
+    let explain = |column: &Column<T>| Explained {
+        heads: column.heads(),
+        console: column.head_on_console(),
+        unit: column.unit,
+        meaning: column.meaning,
+    };
+    columns.iter().map(explain).collect()
+}
+
 /// In what a column is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A name, or another text.
     Text,
-    /// `true` or `false`.
+    /// One of `true` and `false`.
     Flag,
-    /// A whole number.
+    /// A whole number, of things that are counted.
     Count,
     /// A number that need not be whole.
     Number,
     /// A part of a whole, from 0 to 1.
     Share,
-    /// Seconds.
+    /// A time in seconds.
     Seconds,
     /// So many a second.
     PerSecond,
@@ -62,7 +93,7 @@ pub struct Column<T> {
 
 /// What stands in a row, in a CSV file.
 enum Content<T> {
-    /// One cell.
+    /// What stands in its only cell.
     Cell(fn(&T) -> String),
     /// A value and the ends of its interval, in three cells: see [`of_estimate`].
     Estimate(fn(&T) -> Option<Estimate>),

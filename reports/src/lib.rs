@@ -41,6 +41,7 @@
 //! | [`spread`] | the same of signed ones |
 //! | [`metric`] | numbers of the metrics of a system over seeds |
 //! | [`metrics`] | `report metrics`: their distributions over the seeds of each point |
+//! | [`tables`] | every table that reports write, and what its columns hold |
 //! | [`column`] | columns of tables: names, units, meanings and cells |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
@@ -147,6 +148,7 @@ pub mod shards;
 pub mod shrink;
 pub mod spread;
 pub mod statistics;
+pub mod tables;
 pub mod timeline;
 pub mod verdict;
 

@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::LazyLock;
 
 use serde::Serialize;
 
+use crate::column::Unit;
 use crate::pool::{PoolCall, PoolRun};
 use crate::printable::{cell, json};
 use crate::reclaim::{ReclaimPath, ReclaimRun, Reclaimed, RightEnd};
@@ -145,6 +145,105 @@ struct ReclaimRow<'a> {
     bound_s: Option<Seconds>,
 }
 
+/// A column: its name, in what it is counted, and what it holds.
+pub(crate) type Meaning = (&'static str, Unit, &'static str);
+
+/// The columns of `runs.csv`, with what each holds.
+pub(crate) const RUNS: [Meaning; 43] = [
+    ("schema", Unit::Text, "The name of the format: `ipam-sim/runs/1`."),
+    ("scenario", Unit::Text, "The scenario, and what is changed in it."),
+    ("seed", Unit::Count, "The seed that the plan of the run was drawn from."),
+    ("workload", Unit::Text, "What the workload of the plan is, in JSON; empty in reports."),
+    ("digest", Unit::Text, "The digest of the run: same plan, same digest."),
+    ("simulated_s", Unit::Seconds, "Model time at the end of the run."),
+    ("events", Unit::Count, "Events of the trace."),
+    ("violated", Unit::Count, "Claims that were violated without an excuse; reports judge none."),
+    ("requests", Unit::Count, "Requests to the API servers."),
+    ("writes", Unit::Count, "Requests that changed an object."),
+    ("conflicts", Unit::Count, "Requests that were refused with a conflict."),
+    ("retries_exhausted", Unit::Count, "Calls that gave up after all attempts."),
+    ("attempted", Unit::Count, "Calls for an address."),
+    ("succeeded", Unit::Count, "Calls that were told one."),
+    ("failed", Unit::Count, "Calls that were told none."),
+    ("pool_reads", Unit::Count, "Reads of the document of a BYOM pool by calls; this and the next are empty for runs without such a pool."),
+    ("pool_attempts", Unit::Count, "Attempts of calls to write it."),
+    ("pool_conflicts", Unit::Count, "Attempts of calls that met a conflict."),
+    ("pool_create_races", Unit::Count, "Attempts to make it that another writer was faster with."),
+    ("pool_exhausted", Unit::Count, "Calls that gave up after all attempts."),
+    ("lost", Unit::Count, "Acknowledged allocations whose record was lost without their release."),
+    ("lost_at_end", Unit::Count, "Of these, those without a record at the end."),
+    ("shared_addresses", Unit::Count, "Addresses with two live holders."),
+    ("sharing", Unit::Count, "Calls that were told one of these."),
+    ("stuck_versions", Unit::Count, "Commits of a document whose version is not higher than that of the document before."),
+    ("leaked", Unit::Count, "Records at the end whose sandbox holds nothing any more, or never did."),
+    ("foreign_reboots", Unit::Count, "VMs that were booted while they served a live sandbox on whose behalf nobody had asked."),
+    ("mutex_wait_s", Unit::Seconds, "How long all operations together waited for the mutex of their process."),
+    ("allocate_max_s", Unit::Seconds, "The longest call that was told an address."),
+    ("makespan_s", Unit::Seconds, "From the first call to the last answer."),
+    ("allocate_p50_s", Unit::Seconds, "The time within which half of the calls that were told an address were told it."),
+    ("allocate_p90_s", Unit::Seconds, "The same for 90 %."),
+    ("allocate_p99_s", Unit::Seconds, "The same for 99 %."),
+    ("pool_releases", Unit::Count, "Releases of the pool that ended, done or given up."),
+    ("pool_other_conflicts", Unit::Count, "Attempts of releases that met a conflict."),
+    ("pool_other_exhausted", Unit::Count, "Releases that gave up."),
+    (
+        "reclaimed",
+        Unit::Count,
+        "Addresses that the controller of Spiderpool reclaimed; this and the next are empty for runs that reclaim nothing.",
+    ),
+    ("reclaimed_negative", Unit::Count, "Of these, those that somebody still answered on."),
+    ("margin_min_s", Unit::Seconds, "The least margin of them: from the last answer on an address to its removal."),
+    ("delay_max_s", Unit::Seconds, "The longest delay of them: from the end of the right of a pod to the removal."),
+    ("scans", Unit::Count, "Scans of all records."),
+    ("standby_scans", Unit::Count, "Scans by replicas that did not lead."),
+    ("owner_reads", Unit::Count, "Reads of StatefulSets and VMs for the sake of reclaim."),
+];
+
+/// The columns of `calls.csv`, with what each holds.
+pub(crate) const CALLS: [Meaning; 18] = [
+    ("schema", Unit::Text, "The name of the format: `ipam-sim/calls/1`."),
+    ("scenario", Unit::Text, "The scenario."),
+    ("seed", Unit::Count, "The seed of the run."),
+    ("process", Unit::Text, "The process of the adaptor."),
+    ("allocation", Unit::Text, "The allocation ID that it asked under (B A1)."),
+    ("started_s", Unit::Seconds, "When the call began, since the beginning of the run."),
+    ("took_s", Unit::Seconds, "How long it took; empty = it never ended."),
+    ("outcome", Unit::Text, "How it ended: `allocated`, `unanswered`, or why it was refused."),
+    ("address", Unit::Text, "The address that it was told; empty = none."),
+    ("reads", Unit::Count, "Reads of the pool."),
+    ("attempts", Unit::Count, "Attempts to write it."),
+    ("conflicts", Unit::Count, "Attempts that met a conflict."),
+    ("create_races", Unit::Count, "Attempts to make the pool that another writer was faster with."),
+    ("probes", Unit::Count, "VMs that were tried."),
+    ("exhausted", Unit::Flag, "Whether it gave up after all attempts."),
+    ("mutex_wait_s", Unit::Seconds, "How long it waited for the mutex of its process."),
+    ("lost", Unit::Flag, "Whether its record was lost without its release."),
+    ("shared", Unit::Flag, "Whether its address had a second live holder."),
+];
+
+/// The columns of `reclaims.csv`, with what each holds.
+pub(crate) const RECLAIMS: [Meaning; 14] = [
+    ("schema", Unit::Text, "The name of the format: `ipam-sim/reclaims/1`."),
+    ("scenario", Unit::Text, "The scenario, and what is changed in it."),
+    ("seed", Unit::Count, "The seed of the run."),
+    ("at_s", Unit::Seconds, "When the record went, since the beginning of the run."),
+    ("path", Unit::Text, "How the address was found: `trace`, `scan` or `sweep`."),
+    ("row", Unit::Text, "The row of the decision table of reclaim."),
+    ("pool", Unit::Text, "The pool of the address."),
+    ("ip", Unit::Text, "The address."),
+    ("pod", Unit::Text, "The pod under whose name it was recorded."),
+    (
+        "margin_s",
+        Unit::Seconds,
+        "From the end of the last sandbox that answered on the address to the removal, below 0 if \
+            it still answered; empty = none ever answered.",
+    ),
+    ("delay_s", Unit::Seconds, "From the end of the right of the pod to the removal; empty = that is not known, or had not come."),
+    ("answered", Unit::Flag, "Whether a sandbox of the pod still answered on it."),
+    ("end", Unit::Text, "What ended the right of the pod: `gone`, `ended` or `grace-over`; empty as `delay_s` is."),
+    ("bound_s", Unit::Seconds, "How large `delay_s` may be by G §10.2, while everything is healthy; empty as `delay_s` is."),
+];
+
 /// Rows of all tables, without their heads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
@@ -209,19 +308,13 @@ fn nothing() -> Reclaimed {
 const NO_FIGURES: [&str; 8] = ["schema", "scenario", "seed", "workload", "digest", "simulated_s", "events", "violated"];
 
 /// The columns of `runs.csv`, in their order.
-static RUN_COLUMNS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let heads = String::from_utf8_lossy(&Rows::heads().runs).trim_end().to_owned();
-    heads.split(',').map(str::to_owned).collect()
-});
-
-/// The columns of `runs.csv`, in their order.
 pub fn columns() -> impl Iterator<Item = &'static str> {
-    RUN_COLUMNS.iter().map(String::as_str)
+    RUNS.iter().map(|(name, ..)| *name)
 }
 
 /// Where a column is in `runs.csv`; `None` = it has none of this name.
 pub fn place(column: &str) -> Option<usize> {
-    RUN_COLUMNS.iter().position(|known| known == column)
+    columns().position(|known| known == column)
 }
 
 /// Whether a column of `runs.csv` of this name holds a figure of the run.
@@ -367,6 +460,15 @@ mod tests {
             [row.allocate_p50_s, row.allocate_p99_s, row.allocate_max_s].map(|time| time.map(Seconds::as_micros)),
             [Some(100), Some(198), Some(200)]
         );
+    }
+
+    #[test]
+    fn each_column_is_explained_in_the_order_of_the_table() {
+        let heads = Rows::heads();
+        for (table, explained) in [(heads.runs, &RUNS[..]), (heads.calls, &CALLS[..]), (heads.reclaims, &RECLAIMS[..])] {
+            let names: Vec<&str> = explained.iter().map(|(name, ..)| *name).collect();
+            assert_eq!(String::from_utf8(table).unwrap().trim_end().split(',').collect::<Vec<_>>(), names);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 mod answer;
 mod figures;
 mod page;
-mod table;
+pub(crate) mod table;
 
 use serde::Serialize;
 

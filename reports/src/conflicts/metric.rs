@@ -161,6 +161,47 @@ impl Metric {
         }
     }
 
+    /// What its column in a table of points holds, in a sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Metric::ConflictsPerCall => "Writes that were refused, for each call.",
+            Metric::AttemptsPerCall => "Writes, for each call.",
+            Metric::ConflictRate => "The share of writes that were refused.",
+            Metric::RetriesPerSuccess => "Attempts that were tried again, for each call that was told an address.",
+            Metric::Exhausted => "The share of calls that gave up after all attempts.",
+            Metric::SomeExhausted => "The share of bursts in which a call gave up.",
+            Metric::WastedWrites => "The share of writes that gave no caller an address that it could keep: refused, or overwritten later.",
+            Metric::Granted => "Calls of a burst that were told an address.",
+            Metric::Lost => "Calls of a burst that were told an address, and have no record at the end.",
+            Metric::LostRate => "The share of acknowledged calls that lost their record.",
+            Metric::Sharing => "Calls of a burst that were told an address which another one was told, too.",
+            Metric::SomeShared => "The share of bursts in which an address had two holders.",
+            Metric::AllocateP50 => "The time within which half of the calls that were told an address were told it.",
+            Metric::AllocateP90 => "The time within which 90 % of the calls that were told an address were told it.",
+            Metric::AllocateP99 => "The time within which 99 % of the calls that were told an address were told it.",
+            Metric::AllocateP999 => "The time within which 99.9 % of the calls that were told an address were told it.",
+            Metric::Makespan => "The time from the first call of a burst to its last answer.",
+            Metric::FirstConflicts => "Writes of first calls that were refused, for each of them.",
+            Metric::FirstExhausted => "The share of first calls that gave up: those that ask again for the same pod are left out.",
+            Metric::ServerWait => {
+                "How long a request waits for its server on average, from the first call to the last answer; empty without a width."
+            }
+            Metric::ReleaseConflicts => {
+                "Writes of releases that were refused, for each of them (of Spiderpool: each DEL); empty without any."
+            }
+            Metric::ReleaseExhausted => "The share of releases that gave up after all attempts; empty without any.",
+            Metric::RefusedOtherwise => {
+                "The share of calls that were refused for another reason than that they gave up after all \
+            attempts: an error or a timeout, no free address; empty without faults."
+            }
+            Metric::Unanswered => "The share of calls that got no answer: their process crashed, or the run ended; empty without faults.",
+            Metric::MetFault => {
+                "The share of bursts in which a fault that took hold of something held between the first \
+            call and the last answer; empty without faults."
+            }
+        }
+    }
+
     /// In what it is counted, for an axis.
     pub fn unit(self) -> &'static str {
         match self {

@@ -1,21 +1,9 @@
 //! `points.csv`: one row a point. Columns are only ever added at the end.
-//!
-//! | columns | hold |
-//! |---|---|
-//! | `schema`, `build`, `config` | the format, and what made the row |
-//! | `panels` … `throttle` | the [`Setting`]; times in seconds |
-//! | `bursts`, `first_seed`, `reached`, `calls`, `allocated` | how much the row rests on, and whether it is as precise as was asked |
-//! | `M`, `M_low`, `M_high` for each [`Metric`] | the figure and the ends of its interval of 95 %; empty = nothing to take it from, an end that nothing bounds |
-//! | `closed_…` | what a formula of B §8.2 gives, and which; empty = there is none |
-//! | `system`, `pods` | who shares the pool, and how many addresses each asks for; tables from before are of `byom`, 1 |
-//! | `width`, `service_s`, `start` | how many requests a server works on at a time (0 = all), how long it works on a read, and how pods start; tables from before are of 0 |
-//! | `first_conflicts_per_call`, `first_exhausted`, `server_wait_s` | later [`Metric`]s, with the ends of their intervals |
-//! | `conflicts_per_release`, `release_exhausted` | what releases met, empty = there was none; of tables from before neither is known |
-//! | `faults` | which faults bursts meet; empty = none, as in tables from before |
-//! | `refused_otherwise`, `unanswered`, `met_fault` | [`Metric::OF_FAULTS`], with the ends of their intervals; empty without faults |
-//! | `model_…` | what an independent model gave, B §8.3 |
 
-use crate::cells::{self, Cells, line, maybe};
+use serde::Serialize;
+
+use crate::cells::{self, Cells, maybe};
+use crate::column::{self, Column, Unit};
 use crate::schema::PointsSchema;
 
 use super::metric::{METRICS, Metric};
@@ -51,69 +39,180 @@ const SETTING: [&str; 14] = [
     "selection",
     "throttle",
 ];
-const RESTS_ON: [&str; 5] = ["bursts", "first_seed", "reached", "calls", "allocated"];
-const BESIDE: [&str; 7] = [
-    "closed_form",
-    "closed_conflicts_per_call",
-    "closed_exhausted",
-    "closed_lost",
-    "model_conflicts_per_call",
-    "model_exhausted",
-    "model_lost",
-];
-
-/// Columns of the setting that came later: tables from before are of BYOM, one address each.
-const ADDED: [&str; 2] = ["system", "pods"];
-
-/// Columns of the setting that came later still: tables from before are of servers that work on everything at once, and of pods that start
-/// when their kubelets have made their sandboxes.
-const OF_SERVERS: [&str; 3] = ["width", "service_s", "start"];
-
 /// The column of the setting that came last: tables from before are without faults.
 const FAULTS: &str = "faults";
 
+/// Whether tables from before do not have it.
 fn is_later(metric: &Metric) -> bool {
     Metric::LATER.contains(metric) || Metric::OF_FAULTS.contains(metric)
 }
 
+/// A row: the build, what went into it, and the point.
+type Row<'a> = (&'a str, &'a str, &'a Point);
+type Of<'a> = Column<Row<'a>>;
+
+/// A figure with the ends of its interval.
+macro_rules! measured {
+    ($metric:ident) => {{
+        const METRIC: Metric = Metric::$metric;
+        let unit = if METRIC.is_share() {
+            Unit::Share
+        } else if METRIC.is_time() {
+            Unit::Seconds
+        } else {
+            Unit::Number
+        };
+        Of::estimate(METRIC.name(), unit, METRIC.meaning(), |(.., point)| point.get(METRIC))
+    }};
+}
+
+pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
+    use Unit::{Count, Flag, Number, Seconds, Share, Text};
+    vec![
+        Of::cell("schema", Text, "The name of the format: `ipam-sim/points/1`.", |_| PointsSchema::NAME.to_owned()),
+        Of::cell("build", Text, "The build of the program that simulated.", |(build, ..)| (*build).to_owned()),
+        Of::cell("config", Text, "A hash of everything but the seeds that went into the runs.", |(_, config, _)| (*config).to_owned()),
+        Of::cell("panels", Text, "The panels of the report that show the point, joined by `+`.", |(.., point)| {
+            written(&point.setting.panels)
+        }),
+        Of::cell("series", Text, "The curve on which it lies: everything but what the axis shows.", |(.., point)| {
+            written(&point.setting.series)
+        }),
+        Of::cell("instances", Count, "How many adaptors or nodes share the pool.", |(.., point)| written(&point.setting.instances)),
+        Of::cell("addresses", Count, "How many addresses the pool has in total.", |(.., point)| written(&point.setting.addresses)),
+        Of::cell("taken", Count, "How many of them are taken at the beginning.", |(.., point)| written(&point.setting.taken)),
+        Of::cell("spread_s", Seconds, "Starts are uniform between the beginning and this.", |(.., point)| written(&point.setting.spread)),
+        Of::cell("read_s", Seconds, "The mean round trip of a read.", |(.., point)| written(&point.setting.read)),
+        Of::cell("write_s", Seconds, "The mean round trip of a write.", |(.., point)| written(&point.setting.write)),
+        Of::cell("think_s", Seconds, "What an adaptor needs between an answer and the request that follows it.", |(.., point)| {
+            written(&point.setting.think)
+        }),
+        Of::cell("dial_s", Seconds, "The mean time to try a VM before its address is handed out; 0 = it is not tried.", |(.., point)| {
+            written(&point.setting.dial)
+        }),
+        Of::cell(
+            "retry",
+            Text,
+            "How a write that met a conflict is tried again: `default-backoff`, `default-retry`, \
+            `twelve`, `patient`; of agents `hardened`, `upstream`.",
+            |(.., point)| written(&point.setting.retry),
+        ),
+        Of::cell("update", Text, "What is written after a conflict: `decides-again` or `decides-once`.", |(.., point)| {
+            written(&point.setting.update)
+        }),
+        Of::cell("selection", Text, "Which free address is taken: `hash` or `first`.", |(.., point)| written(&point.setting.selection)),
+        Of::cell(
+            "throttle",
+            Text,
+            "How many requests an adaptor may make: `none`, `client-go`, `drained`; an agent: `agent`.",
+            |(.., point)| written(&point.setting.throttle),
+        ),
+        Of::cell("bursts", Count, "How many runs the point rests on.", |(.., point)| point.bursts.to_string()),
+        Of::cell("first_seed", Count, "The seed of the first of them.", |(.., point)| point.first_seed.to_string()),
+        Of::cell("reached", Flag, "Whether its intervals are as narrow as was asked.", |(.., point)| point.reached.to_string()),
+        Of::cell("calls", Count, "How many calls for an address there were.", |(.., point)| point.calls.to_string()),
+        Of::cell("allocated", Count, "How many of them were told one.", |(.., point)| point.allocated.to_string()),
+        measured!(ConflictsPerCall),
+        measured!(AttemptsPerCall),
+        measured!(ConflictRate),
+        measured!(RetriesPerSuccess),
+        measured!(Exhausted),
+        measured!(SomeExhausted),
+        measured!(WastedWrites),
+        measured!(Granted),
+        measured!(Lost),
+        measured!(LostRate),
+        measured!(Sharing),
+        measured!(SomeShared),
+        measured!(AllocateP50),
+        measured!(AllocateP90),
+        measured!(AllocateP99),
+        measured!(AllocateP999),
+        measured!(Makespan),
+        Of::cell("closed_form", Text, "Which formula of B §8.2 fits the point; empty = there is none.", |(.., point)| {
+            maybe(point.closed_form().map(|closed| closed.form.name()))
+        }),
+        Of::cell("closed_conflicts_per_call", Number, "The conflicts per call that the formula gives.", |(.., point)| {
+            maybe(point.closed_form().map(|closed| closed.conflicts_per_call))
+        }),
+        Of::cell("closed_exhausted", Share, "The calls that give up, by the formula.", |(.., point)| {
+            maybe(point.closed_form().map(|closed| closed.exhausted))
+        }),
+        Of::cell("closed_lost", Number, "The records that a burst loses, by the formula.", |(.., point)| {
+            maybe(point.closed_form().and_then(|closed| closed.lost))
+        }),
+        Of::cell(
+            "model_conflicts_per_call",
+            Number,
+            "The conflicts per call that an independent model gave (B §8.3); empty = it has no such point.",
+            |(.., point)| maybe(point.modelled().map(|row| row.conflicts_per_call)),
+        ),
+        Of::cell("model_exhausted", Share, "The calls that give up, by the model.", |(.., point)| {
+            maybe(point.modelled().map(|row| row.exhausted))
+        }),
+        Of::cell("model_lost", Number, "The records that a burst loses, by the model.", |(.., point)| {
+            maybe(point.modelled().map(|row| row.lost))
+        }),
+        Of::cell(
+            "system",
+            Text,
+            "Who shares the pool: `byom` or `spiderpool`; tables without this column are of `byom`.",
+            |(.., point)| point.setting.system.name().to_owned(),
+        ),
+        Of::cell(
+            "pods",
+            Count,
+            "How many pods start on each node, each of which asks for one address; 1 in tables without this column.",
+            |(.., point)| point.setting.pods.to_string(),
+        ),
+        Of::cell(
+            "width",
+            Count,
+            "How many requests an API server works on at a time; 0 = everything at once, as in tables without this column.",
+            |(.., point)| point.setting.width.to_string(),
+        ),
+        Of::cell(
+            "service_s",
+            Seconds,
+            "For how long a read keeps a server of a width busy, as a part of its round trip.",
+            |(.., point)| point.setting.service.as_f64().to_string(),
+        ),
+        Of::cell(
+            "start",
+            Text,
+            "How pods of nodes come to their first call: `kubelets`, `together`, `restarted` or `loops`; empty for adaptors.",
+            |(.., point)| point.setting.start.clone(),
+        ),
+        measured!(FirstConflicts),
+        measured!(FirstExhausted),
+        measured!(ServerWait),
+        measured!(ReleaseConflicts),
+        measured!(ReleaseExhausted),
+        Of::cell("faults", Text, "Which faults bursts meet: `mixed`, `hostile`, or `scenario NAME`; empty = none.", |(.., point)| {
+            point.setting.faults.clone()
+        }),
+        measured!(RefusedOtherwise),
+        measured!(Unanswered),
+        measured!(MetFault),
+    ]
+}
+
+/// A value of the setting, as its JSON form has it.
+fn written(value: impl Serialize) -> String {
+    match serde_json::to_value(value).unwrap_or_default() {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
 /// The head of the table.
 pub fn head() -> String {
-    let columns = |metric: Metric| cells::heads_of_estimate(metric.name());
-    let metrics = Metric::ALL.into_iter().filter(|metric| !is_later(metric)).flat_map(columns);
-    let later = Metric::LATER.into_iter().flat_map(columns);
-    let before = ["schema", "build", "config"].into_iter().chain(SETTING).chain(RESTS_ON).map(str::to_owned);
-    let added = BESIDE.into_iter().chain(ADDED).chain(OF_SERVERS).map(str::to_owned);
-    let of_faults = std::iter::once(FAULTS.to_owned()).chain(Metric::OF_FAULTS.into_iter().flat_map(columns));
-    line(before.chain(metrics).chain(added).chain(later).chain(of_faults))
+    column::head(&columns())
 }
 
 /// The row of a point.
 pub fn row(build: &str, config: &str, point: &Point) -> String {
-    let setting = serde_json::to_value(&point.setting).unwrap_or_default();
-    let of_setting = SETTING.iter().map(|name| match &setting[*name] {
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    });
-    let mut cells = vec![PointsSchema::NAME.to_owned(), build.to_owned(), config.to_owned()];
-    cells.extend(of_setting);
-    cells.extend([point.bursts, point.first_seed].map(|number| number.to_string()));
-    cells.push(point.reached.to_string());
-    cells.extend([point.calls, point.allocated].map(|number| number.to_string()));
-    let measured = |metric| cells::of_estimate(point.get(metric));
-    cells.extend(Metric::ALL.into_iter().filter(|metric| !is_later(metric)).flat_map(measured));
-    let closed = point.closed_form();
-    cells.push(maybe(closed.map(|closed| closed.form.name())));
-    cells.extend(
-        [closed.map(|form| form.conflicts_per_call), closed.map(|form| form.exhausted), closed.and_then(|form| form.lost)].map(maybe),
-    );
-    let model = point.modelled();
-    cells.extend([model.map(|row| row.conflicts_per_call), model.map(|row| row.exhausted), model.map(|row| row.lost)].map(maybe));
-    cells.extend([point.setting.system.name().to_owned(), point.setting.pods.to_string()]);
-    cells.extend([point.setting.width.to_string(), point.setting.service.as_f64().to_string(), point.setting.start.clone()]);
-    cells.extend(Metric::LATER.into_iter().flat_map(measured));
-    cells.push(point.setting.faults.clone());
-    cells.extend(Metric::OF_FAULTS.into_iter().flat_map(measured));
-    line(cells)
+    column::row(&columns(), &(build, config, point))
 }
 
 /// Reads a table back. What follows from the setting is not read but worked out again.
@@ -213,7 +312,7 @@ mod tests {
     #[test]
     fn a_table_from_before_servers_had_a_size_still_reads() {
         let text = head() + &row("b", "c", &point(8, 50));
-        let later = Metric::LATER.len() * 3 + OF_SERVERS.len() + Metric::OF_FAULTS.len() * 3 + 1;
+        let later = Metric::LATER.len() * 3 + 3 + Metric::OF_FAULTS.len() * 3 + 1;
         let cut = |line: &str| line.split(',').rev().skip(later).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(",") + "\n";
         let old: String = text.lines().map(cut).collect();
         let point = read(&old).unwrap().points.remove(0);

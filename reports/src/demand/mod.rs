@@ -13,8 +13,8 @@ mod answer;
 mod figures;
 mod need;
 mod page;
-mod resampled;
-mod table;
+pub(crate) mod resampled;
+pub(crate) mod table;
 mod trial;
 
 use serde::{Deserialize, Serialize};

@@ -13,7 +13,8 @@
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use crate::cells::{self, Column, TableError, maybe};
+use crate::cells::{self, TableError, maybe};
+use crate::column::{self, Column, Unit};
 use crate::figure::{Axis, Curve, Figure, Kind, Scale};
 use crate::human;
 use crate::schema::ResamplesSchema;
@@ -183,34 +184,46 @@ fn content(rank: u64, many: u64) -> f64 {
 
 /// A row of `resamples.csv`: build and configuration, how the trace was drawn, and what it needs.
 type Row<'a> = (&'a str, &'a str, &'a Drawn, &'a Resample);
+type Of<'a> = Column<Row<'a>>;
 
-fn columns<'a>() -> [Column<Row<'a>>; 13] {
-    use Column::Cell;
-    [
-        Cell("schema", |_| ResamplesSchema::NAME.to_owned()),
-        Cell("build", |(build, ..)| (*build).to_owned()),
-        Cell("config", |(_, config, ..)| (*config).to_owned()),
-        Cell("resample", |(.., trace)| trace.number.to_string()),
-        Cell("pods", |(.., trace)| trace.pods.to_string()),
-        Cell("living", |(.., trace)| trace.living.to_string()),
-        Cell("peak", |(.., trace)| trace.peak.to_string()),
-        Cell("addresses", |(.., trace)| maybe(trace.addresses)),
-        Cell("block_s", |(.., drawn, _)| drawn.block_s.to_string()),
-        Cell("staying", |(.., drawn, _)| drawn.staying.to_string()),
-        Cell("passing", |(.., drawn, _)| drawn.passing.to_string()),
-        Cell("first_half", |(.., drawn, _)| drawn.first_half.to_string()),
-        Cell("of", |(.., drawn, _)| drawn.of.to_string()),
+pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
+    use Unit::{Count, Seconds, Text};
+    vec![
+        Of::cell("schema", Text, "The name of the format: `ipam-sim/resamples/1`.", |_| ResamplesSchema::NAME.to_owned()),
+        Of::cell("build", Text, "The build of the program that simulated.", |(build, ..)| (*build).to_owned()),
+        Of::cell("config", Text, "A hash of everything but the seeds that went into the runs.", |(_, config, ..)| (*config).to_owned()),
+        Of::cell("resample", Count, "The number of the trace: the seed of its draws and of its run.", |(.., trace)| {
+            trace.number.to_string()
+        }),
+        Of::cell("pods", Count, "How many pods it has.", |(.., trace)| trace.pods.to_string()),
+        Of::cell("living", Count, "The most of them that live at a time.", |(.., trace)| trace.living.to_string()),
+        Of::cell("peak", Count, "The most addresses that are recorded at a time in its run.", |(.., trace)| trace.peak.to_string()),
+        Of::cell(
+            "addresses",
+            Count,
+            "The smallest pool that is enough: addresses in total; empty = the largest that was tried is not.",
+            |(.., trace)| maybe(trace.addresses),
+        ),
+        Of::cell("block_s", Seconds, "The length of a block, in the time of the trace.", |(.., drawn, _)| drawn.block_s.to_string()),
+        Of::cell("staying", Count, "Pods that are never deleted, which stay where they are.", |(.., drawn, _)| drawn.staying.to_string()),
+        Of::cell("passing", Count, "Pods that come and go: each is drawn as often as each other one.", |(.., drawn, _)| {
+            drawn.passing.to_string()
+        }),
+        Of::cell("first_half", Count, "Of these, those that come in the first half of the time.", |(.., drawn, _)| {
+            drawn.first_half.to_string()
+        }),
+        Of::cell("of", Count, "How many traces were asked for.", |(.., drawn, _)| drawn.of.to_string()),
     ]
 }
 
 /// The head of `resamples.csv`.
 pub fn resamples_head() -> String {
-    cells::head(&columns())
+    column::head(&columns())
 }
 
 /// The row of a trace.
 pub fn resample_row(build: &str, config: &str, drawn: &Drawn, trace: &Resample) -> String {
-    cells::row(&columns(), &(build, config, drawn, trace))
+    column::row(&columns(), &(build, config, drawn, trace))
 }
 
 /// Reads `resamples.csv` back.

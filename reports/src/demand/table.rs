@@ -1,21 +1,9 @@
 //! `sizes.csv`: one row a size that was tried; `usage.csv`: addresses over time with the given pool.
-//!
-//! | columns of `sizes.csv` | hold |
-//! |---|---|
-//! | `schema`, `build`, `config` | the format, and what made the row |
-//! | `scenario` | the name of the size in `runs.csv`: form and addresses |
-//! | `form` … `peak_leaked` | the [`Trial`]; each figure is that of the worst run; empty = there is none |
-//! | `wanted`, `compression`, `step` | what was asked, and the rest of [`Asked`] |
-//! | `missed`, `peak_mean`, its ends | how many of the runs missed an objective; the mean of their peaks. Tables from before have no such columns |
-//!
-//! | columns of `usage.csv` | hold |
-//! |---|---|
-//! | `schema`, `scenario`, `at_s` | the format, the size, and when |
-//! | `living`, `ending`, `leaked`, `total` | recorded addresses, means over runs with the ends of their intervals of 95 % |
 
 use std::collections::BTreeMap;
 
-use crate::cells::{self, Column, TableError, maybe};
+use crate::cells::{self, TableError, maybe};
+use crate::column::{self, Column, Unit};
 use crate::schema::{SizesSchema, UsageSchema};
 
 use super::need::Need;
@@ -49,44 +37,83 @@ pub struct Sizes {
 
 /// A row of `sizes.csv`: what was asked, what the size is called in `runs.csv`, and what it gave.
 type Size<'a> = (&'a Asked, &'a str, &'a Trial);
+type Of<'a> = Column<Size<'a>>;
+/// A column of `usage.csv`: the size, and what it held at a time.
+type OfUsage<'a> = Column<(&'a str, &'a Instant)>;
 
-fn sizes<'a>() -> [Column<Size<'a>>; 23] {
-    use Column::{Cell, Estimate};
-    [
-        Cell("schema", |_| SizesSchema::NAME.to_owned()),
-        Cell("build", |(asked, ..)| asked.build.clone()),
-        Cell("config", |(asked, ..)| asked.config.clone()),
-        Cell("scenario", |(_, scenario, _)| (*scenario).to_owned()),
-        Cell("form", |(.., trial)| trial.form.clone()),
-        Cell("addresses", |(.., trial)| trial.addresses.to_string()),
-        Cell("seeds", |(.., trial)| trial.seeds.to_string()),
-        Cell("met", |(.., trial)| trial.met.to_string()),
-        Cell("missed_seed", |(.., trial)| maybe(trial.missed_seed)),
-        Cell("asked", |(.., trial)| trial.asked.to_string()),
-        Cell("refused", |(.., trial)| trial.refused.to_string()),
-        Cell("unserved", |(.., trial)| trial.unserved.to_string()),
-        Cell("wait_p50_s", |(.., trial)| maybe(trial.wait_p50_s)),
-        Cell("wait_p99_s", |(.., trial)| maybe(trial.wait_p99_s)),
-        Cell("peak", |(.., trial)| trial.peak.to_string()),
-        Cell("peak_living", |(.., trial)| trial.peak_living.to_string()),
-        Cell("peak_ending", |(.., trial)| trial.peak_ending.to_string()),
-        Cell("peak_leaked", |(.., trial)| trial.peak_leaked.to_string()),
-        Cell("wanted", |(asked, ..)| asked.needs.iter().map(Need::asked).collect::<Vec<_>>().join(" ")),
-        Cell("compression", |(asked, ..)| asked.compression.to_string()),
-        Cell("step", |(asked, ..)| asked.step.to_string()),
-        Cell("missed", |(.., trial)| maybe(trial.missed)),
-        Estimate("peak_mean", |(.., trial)| trial.peak_mean),
+pub(crate) fn sizes<'a>() -> Vec<Of<'a>> {
+    use Unit::{Count, Flag, Number, Seconds, Share, Text};
+    vec![
+        Of::cell("schema", Text, "The name of the format: `ipam-sim/sizes/1`.", |_| SizesSchema::NAME.to_owned()),
+        Of::cell("build", Text, "The build of the program that simulated.", |(asked, ..)| asked.build.clone()),
+        Of::cell("config", Text, "A hash of everything but the seeds that went into the runs.", |(asked, ..)| asked.config.clone()),
+        Of::cell("scenario", Text, "What the size is called in `runs.csv`: its form and its addresses.", |(_, scenario, _)| {
+            (*scenario).to_owned()
+        }),
+        Of::cell(
+            "form",
+            Text,
+            "`as it is` has the faults of the scenario, `every DEL arrives` has none; or what is changed.",
+            |(.., trial)| trial.form.clone(),
+        ),
+        Of::cell("addresses", Count, "The size of the pool that was tried: addresses in total.", |(.., trial)| trial.addresses.to_string()),
+        Of::cell("seeds", Count, "How many runs there were; a size that fails stops early.", |(.., trial)| trial.seeds.to_string()),
+        Of::cell("met", Flag, "Whether every run met every objective.", |(.., trial)| trial.met.to_string()),
+        Of::cell("missed_seed", Count, "The seed of the first run that missed one; empty = none did.", |(.., trial)| {
+            maybe(trial.missed_seed)
+        }),
+        Of::cell(
+            "asked",
+            Count,
+            "How many pods asked for an address, in the worst run, as all figures from here to `peak_leaked`.",
+            |(.., trial)| trial.asked.to_string(),
+        ),
+        Of::cell("refused", Share, "The pods that were refused at least once because no address was free.", |(.., trial)| {
+            trial.refused.to_string()
+        }),
+        Of::cell("unserved", Share, "The pods that never got an address.", |(.., trial)| trial.unserved.to_string()),
+        Of::cell(
+            "wait_p50_s",
+            Seconds,
+            "The time from a pod's first request to its address within which half of those that got one had it.",
+            |(.., trial)| maybe(trial.wait_p50_s),
+        ),
+        Of::cell("wait_p99_s", Seconds, "The same for 99 %.", |(.., trial)| maybe(trial.wait_p99_s)),
+        Of::cell("peak", Count, "The most addresses that were recorded at a time.", |(.., trial)| trial.peak.to_string()),
+        Of::cell("peak_living", Count, "The most of these that belonged to living pods.", |(.., trial)| trial.peak_living.to_string()),
+        Of::cell("peak_ending", Count, "The most of these that belonged to pods that are terminating or have ended.", |(.., trial)| {
+            trial.peak_ending.to_string()
+        }),
+        Of::cell(
+            "peak_leaked",
+            Count,
+            "The most of these that belonged to pods that are gone: leaks, until reclaim takes them back.",
+            |(.., trial)| trial.peak_leaked.to_string(),
+        ),
+        Of::cell("wanted", Text, "The objectives, with blanks between.", |(asked, ..)| {
+            asked.needs.iter().map(Need::asked).collect::<Vec<_>>().join(" ")
+        }),
+        Of::cell("compression", Count, "By how much the time of a trace is compressed; 1 = it is not.", |(asked, ..)| {
+            asked.compression.to_string()
+        }),
+        Of::cell("step", Count, "By how many addresses two neighbouring sizes differ.", |(asked, ..)| asked.step.to_string()),
+        Of::cell("missed", Count, "How many of the runs missed an objective; empty = a table from before this was kept.", |(.., trial)| {
+            maybe(trial.missed)
+        }),
+        Of::estimate("peak_mean", Number, "The mean over runs of the most addresses that were recorded at a time.", |(.., trial)| {
+            trial.peak_mean
+        }),
     ]
 }
 
 /// The head of `sizes.csv`.
 pub fn sizes_head() -> String {
-    cells::head(&sizes())
+    column::head(&sizes())
 }
 
 /// The row of a size, which is called `scenario` in `runs.csv`.
 pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
-    cells::row(&sizes(), &(asked, scenario, trial))
+    column::row(&sizes(), &(asked, scenario, trial))
 }
 
 /// Reads `sizes.csv` back.
@@ -138,27 +165,27 @@ pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
     Ok(Sizes { asked, trials, steps })
 }
 
-fn usage<'a>() -> [Column<(&'a str, &'a Instant)>; 7] {
-    use Column::{Cell, Estimate};
-    [
-        Cell("schema", |_| UsageSchema::NAME.to_owned()),
-        Cell("scenario", |(scenario, _)| (*scenario).to_owned()),
-        Cell("at_s", |(_, at)| at.at_s.to_string()),
-        Estimate("living", |(_, at)| Some(at.living)),
-        Estimate("ending", |(_, at)| Some(at.ending)),
-        Estimate("leaked", |(_, at)| Some(at.leaked)),
-        Estimate("total", |(_, at)| Some(at.total)),
+pub(crate) fn usage<'a>() -> Vec<OfUsage<'a>> {
+    use Unit::{Number, Seconds, Text};
+    vec![
+        OfUsage::cell("schema", Text, "The name of the format: `ipam-sim/usage/1`.", |_| UsageSchema::NAME.to_owned()),
+        OfUsage::cell("scenario", Text, "The size, as `sizes.csv` calls it.", |(scenario, _)| (*scenario).to_owned()),
+        OfUsage::cell("at_s", Seconds, "When, since the beginning of the run.", |(_, at)| at.at_s.to_string()),
+        OfUsage::estimate("living", Number, "Recorded addresses of living pods, the mean over runs.", |(_, at)| Some(at.living)),
+        OfUsage::estimate("ending", Number, "Recorded addresses of pods that are terminating or have ended.", |(_, at)| Some(at.ending)),
+        OfUsage::estimate("leaked", Number, "Recorded addresses of pods that are gone.", |(_, at)| Some(at.leaked)),
+        OfUsage::estimate("total", Number, "All recorded addresses.", |(_, at)| Some(at.total)),
     ]
 }
 
 /// The head of `usage.csv`.
 pub fn usage_head() -> String {
-    cells::head(&usage())
+    column::head(&usage())
 }
 
 /// The rows of a size over time.
 pub fn usage_rows(scenario: &str, held: &Usage) -> String {
-    held.0.iter().map(|at| cells::row(&usage(), &(scenario, at))).collect()
+    held.0.iter().map(|at| column::row(&usage(), &(scenario, at))).collect()
 }
 
 /// Reads the rows of a size from `usage.csv`.

@@ -11,7 +11,7 @@ pub(crate) mod answer;
 mod figures;
 pub(crate) mod group;
 mod page;
-mod table;
+pub(crate) mod table;
 mod what_if;
 
 use serde::Serialize;
@@ -26,10 +26,11 @@ pub use what_if::changed_name;
 use std::collections::BTreeMap;
 
 use crate::against::{Against, Baseline, Compared, Incomparable, Settings};
+use crate::column::Column;
 use crate::exit;
 use crate::reclaim::Reclaimed;
 use crate::schema::ReclaimReportSchema;
-use crate::{Made, Report};
+use crate::{Made, Report, Tabular};
 
 /// The question of `report reclaim`.
 pub const QUESTION: &str = "How long do leaked addresses stay recorded, and how far does reclaim keep from addresses in use?";
@@ -135,6 +136,33 @@ impl Report for LeaksReport {
 
     fn interrupted(&self) -> bool {
         self.interrupted
+    }
+}
+
+impl Tabular for LeaksReport {
+    type Row<'a> = (&'a Made, &'a Group);
+
+    const CONSOLE: &'static [&'static str] = &[
+        "scenario",
+        "path",
+        "addresses",
+        "runs",
+        "delay_p50_s",
+        "delay_p99_s",
+        "delay_max_s",
+        "bound_max_s",
+        "late",
+        "margin_min_s",
+        "margin_p50_s",
+        "answered",
+    ];
+
+    fn columns<'a>() -> Vec<Column<Self::Row<'a>>> {
+        table::columns()
+    }
+
+    fn rows(&self) -> Vec<Self::Row<'_>> {
+        self.groups.iter().map(|group| (&self.made, group)).collect()
     }
 }
 

@@ -1,56 +1,93 @@
 //! `paths.csv`: one row a scenario and way; and `reclaims.csv` read back.
-//!
-//! | columns of `paths.csv` | hold |
-//! |---|---|
-//! | `schema`, `build`, `config` | the format, and what made the row |
-//! | `scenario`, `path`, `runs`, `addresses` | the [`Group`], and how much it rests on |
-//! | `delay_p50_s` … `margin_p50_s` | times in seconds; `_low` and `_high` are the ends of the interval of 95 %; empty = nothing to take it from, an end that nothing bounds |
-//! | `late`, `answered` | how many addresses; the shares with their intervals beside them |
 
-use crate::cells::{self, Cells, Column, TableError, maybe};
+use crate::cells::{self, Cells, TableError, maybe};
+use crate::column::{self, Column, Unit};
+use crate::human;
 use crate::reclaim::{ReclaimPath, Reclaimed, RightEnd};
 use crate::schema::{ReclaimPathsSchema, ReclaimsSchema};
 use crate::spread::Margin;
+use crate::statistics::Estimate;
 use crate::{Made, Seconds};
 
+use super::answer::time;
 use super::{Found, Group, LeaksReport};
 
 /// How the report was made, and the group of the row.
 type Row<'a> = (&'a Made, &'a Group);
+type Of<'a> = Column<Row<'a>>;
 
-fn columns<'a>() -> [Column<Row<'a>>; 19] {
-    use Column::{Cell, Estimate};
-    [
-        Cell("schema", |_| ReclaimPathsSchema::NAME.to_owned()),
-        Cell("build", |(made, _)| made.build.clone()),
-        Cell("config", |(made, _)| made.config.clone()),
-        Cell("scenario", |(_, group)| group.scenario.clone()),
-        Cell("path", |(_, group)| group.path.name().to_owned()),
-        Cell("runs", |(_, group)| group.runs.to_string()),
-        Cell("addresses", |(_, group)| group.addresses.to_string()),
-        Cell("delay_max_s", |(_, group)| maybe(group.delay_max_s)),
-        Cell("bound_max_s", |(_, group)| maybe(group.bound_max_s)),
-        Cell("margin_min_s", |(_, group)| maybe(group.margin_min_s)),
-        Cell("late", |(_, group)| group.late.to_string()),
-        Cell("answered", |(_, group)| group.answered.to_string()),
-        Estimate("delay_p50_s", |(_, group)| group.delay_p50_s),
-        Estimate("delay_p90_s", |(_, group)| group.delay_p90_s),
-        Estimate("delay_p99_s", |(_, group)| group.delay_p99_s),
-        Estimate("margin_p01_s", |(_, group)| group.margin_p01_s),
-        Estimate("margin_p50_s", |(_, group)| group.margin_p50_s),
-        Estimate("late_share", |(_, group)| group.late_share),
-        Estimate("answered_share", |(_, group)| group.answered_share),
+/// A time for people; `-` = there is none.
+fn told(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), time)
+}
+
+fn told_value(found: Option<Estimate>) -> String {
+    told(found.map(|found| found.value))
+}
+
+pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
+    use Unit::{Count, Seconds, Share, Text};
+    vec![
+        Of::cell("schema", Text, "The name of the format: `ipam-sim/reclaim-paths/1`.", |_| ReclaimPathsSchema::NAME.to_owned()),
+        Of::cell("build", Text, "The build of the program that simulated.", |(made, _)| made.build.clone()),
+        Of::cell("config", Text, "A hash of everything but the seeds that went into the runs.", |(made, _)| made.config.clone()),
+        Of::cell("scenario", Text, "The scenario, and what is changed in it.", |(_, group)| group.scenario.clone())
+            .shown("scenario", |(_, group)| group.scenario.clone()),
+        Of::cell(
+            "path",
+            Text,
+            "How the addresses were found: `trace` = their pods were traced to their deadlines, `scan` \
+            = a scan found their records, `sweep` = a scan found endpoints that no record leads to, or that were marked before.",
+            |(_, group)| group.path.name().to_owned(),
+        )
+        .shown("way", |(_, group)| group.path.name().to_owned()),
+        Of::cell("runs", Count, "How many runs have such an address.", |(_, group)| group.runs.to_string())
+            .shown("runs", |(_, group)| human::count(group.runs)),
+        Of::cell("addresses", Count, "How many addresses were reclaimed.", |(_, group)| group.addresses.to_string())
+            .shown("addresses", |(_, group)| human::count(group.addresses)),
+        Of::cell("delay_max_s", Seconds, "The longest time from the end of a pod's right to the removal of its record.", |(_, group)| {
+            maybe(group.delay_max_s)
+        })
+        .shown("max", |(_, group)| told(group.delay_max_s)),
+        Of::cell("bound_max_s", Seconds, "The longest that a delay may be while the cluster is healthy (G §10.2).", |(_, group)| {
+            maybe(group.bound_max_s)
+        })
+        .shown("bound", |(_, group)| told(group.bound_max_s)),
+        Of::cell(
+            "margin_min_s",
+            Seconds,
+            "The least time from the end of the last sandbox that answered on an address to its \
+            removal; below 0 = one still answered.",
+            |(_, group)| maybe(group.margin_min_s),
+        )
+        .shown("margin min", |(_, group)| told(group.margin_min_s)),
+        Of::cell("late", Count, "How many addresses were later than the bound of their own.", |(_, group)| group.late.to_string())
+            .shown("late", |(_, group)| human::count(group.late)),
+        Of::cell("answered", Count, "How many addresses were removed while a sandbox answered on them.", |(_, group)| {
+            group.answered.to_string()
+        })
+        .shown("answered on", |(_, group)| human::count(group.answered)),
+        Of::estimate("delay_p50_s", Seconds, "The delay that half of the addresses do not exceed.", |(_, group)| group.delay_p50_s)
+            .shown("delay p50", |(_, group)| told_value(group.delay_p50_s)),
+        Of::estimate("delay_p90_s", Seconds, "The delay that 90 % of the addresses do not exceed.", |(_, group)| group.delay_p90_s),
+        Of::estimate("delay_p99_s", Seconds, "The delay that 99 % of the addresses do not exceed.", |(_, group)| group.delay_p99_s)
+            .shown("p99", |(_, group)| told_value(group.delay_p99_s)),
+        Of::estimate("margin_p01_s", Seconds, "The margin that 1 % of the addresses do not exceed.", |(_, group)| group.margin_p01_s),
+        Of::estimate("margin_p50_s", Seconds, "The margin that half of the addresses do not exceed.", |(_, group)| group.margin_p50_s)
+            .shown("p50", |(_, group)| told_value(group.margin_p50_s)),
+        Of::estimate("late_share", Share, "The late ones, of the addresses that have a bound.", |(_, group)| group.late_share),
+        Of::estimate("answered_share", Share, "Those that were answered on, of all.", |(_, group)| group.answered_share),
     ]
 }
 
 /// The head of `paths.csv`.
 pub fn head() -> String {
-    cells::head(&columns())
+    column::head(&columns())
 }
 
 /// The rows of `paths.csv`.
 pub fn rows(report: &LeaksReport) -> String {
-    report.groups.iter().map(|group| cells::row(&columns(), &(&report.made, group))).collect()
+    report.groups.iter().map(|group| column::row(&columns(), &(&report.made, group))).collect()
 }
 
 /// Reads `reclaims.csv` back. Of tables that were written before there were bounds, everything else is read.

@@ -11,7 +11,7 @@ mod answer;
 mod figures;
 mod page;
 mod summary;
-mod table;
+pub(crate) mod table;
 mod value;
 
 use std::collections::BTreeMap;

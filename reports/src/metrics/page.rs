@@ -35,14 +35,20 @@ pub fn page(report: &MetricsReport, plates: &[Plate]) -> Result<String, DrawErro
     }
     page.grouped("The numbers", &COLUMNS, &report.summaries, |one| &one.metric);
     let more = [
-        ("seeds", "from 0 on; each number of each run stands in <code>values.csv</code>, each run by itself in <code>runs.csv</code>".to_owned()),
+        (
+            "seeds",
+            "from 0 on; each number of each run stands in <code>values.csv</code>, each run by itself \
+            in <code>runs.csv</code>"
+                .to_owned(),
+        ),
         (
             "counted by",
             "system: a metric of the system under test; run: a column of <code>runs.csv</code>, which runs of any system have".to_owned(),
         ),
         (
             "intervals",
-            "of 95 %. Means: Student\u{2019}s t over runs. Quantiles: order statistics (Woodruff). \u{201c}?\u{201d}: so many runs do not bound it"
+            "of 95 %. Means: Student\u{2019}s t over runs. Quantiles: order statistics (Woodruff). \
+            \u{201c}?\u{201d}: so many runs do not bound it"
                 .to_owned(),
         ),
         ("claims", "are not judged here; <code>run</code> does that".to_owned()),

@@ -15,7 +15,7 @@ pub struct Summary {
     pub varied: String,
     /// What the metric is called. A name that ends in `_s` is that of a time in seconds.
     pub metric: String,
-    /// Who counts.
+    /// Who counts: the system or the harness.
     pub source: Source,
     /// How many runs gave a number.
     pub runs: u64,

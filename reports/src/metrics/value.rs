@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who counts.
+/// Who counts: the system or the harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -34,9 +34,9 @@ pub struct Value {
     pub varied: String,
     /// The seed that the plan of the run was drawn from.
     pub seed: u64,
-    /// Who counts.
+    /// Who counts: the system or the harness.
     pub source: Source,
-    /// What it is called. A name that ends in `_s` is that of a time in seconds.
+    /// What the metric is called. A name that ends in `_s` is that of a time in seconds.
     pub metric: String,
     /// The number; it is finite.
     pub value: f64,

@@ -1,21 +1,31 @@
 //! `bursts.csv` of advice: one row a burst of something that was tried, with all that figures are made of, so that a report goes on where
 //! it stopped.
-//!
-//! | columns | hold |
-//! |---|---|
-//! | `schema`, `policy`, `seed` | the format, what was tried, and which burst |
-//! | `calls` … `repeated_exhausted` | counts, as in [`PoolCounts`] |
-//! | `makespan_us` | from the first call to the last answer |
-//! | `requests`, `waited_us` | what met servers of a width, and how long it waited there; empty = they have none |
-//! | `took_us` | how long each call took that was told an address, with blanks between |
 
 use crate::Seconds;
 use crate::cells::{self, TableError, line};
+use crate::column::{Explained, Unit};
 use crate::pool::{PoolCounts, PoolRun, ServerQueue};
 use crate::schema::AdviceBurstsSchema;
 
 /// A column of a count, and where that count is kept.
 type Count = (&'static str, fn(&mut PoolCounts) -> &mut u64);
+
+/// What a column of a count holds, in the order of [`COUNTS`].
+const MEANINGS: [&str; COUNTS.len()] = [
+    "Calls for an address.",
+    "Calls that were told an address.",
+    "Calls that were refused.",
+    "Attempts to write the pool.",
+    "Attempts that met a conflict.",
+    "Attempts to make the pool that another writer was faster with.",
+    "Calls that gave up after all attempts.",
+    "Acknowledged allocations without a record at the end.",
+    "Addresses with two live holders.",
+    "Calls that were told an address which another one was told, too.",
+    "Calls that ask again for the same pod.",
+    "Conflicts of these calls.",
+    "Of these calls, those that gave up after all attempts.",
+];
 
 const COUNTS: [Count; 13] = [
     ("calls", |all| &mut all.calls),
@@ -33,10 +43,26 @@ const COUNTS: [Count; 13] = [
     ("repeated_exhausted", |all| &mut all.repeated_exhausted),
 ];
 
+/// The columns, with what each holds.
+pub(crate) fn columns() -> Vec<Explained> {
+    let begin = [
+        Explained::new("schema", Unit::Text, "The name of the format: `ipam-sim/advice-bursts/1`."),
+        Explained::new("policy", Unit::Text, "What was tried."),
+        Explained::new("seed", Unit::Count, "The seed of the burst."),
+    ];
+    let counts = COUNTS.iter().zip(MEANINGS).map(|((name, _), meaning)| Explained::new(name, Unit::Count, meaning));
+    let end = [
+        Explained::new("makespan_us", Unit::Count, "Microseconds from the first call to the last answer."),
+        Explained::new("requests", Unit::Count, "Requests that met servers of a width; empty = they have none."),
+        Explained::new("waited_us", Unit::Count, "Microseconds that these requests waited there, in all."),
+        Explained::new("took_us", Unit::Text, "Microseconds that each call took that was told an address, with blanks between."),
+    ];
+    begin.into_iter().chain(counts).chain(end).collect()
+}
+
 /// The head of the table.
 pub fn head() -> String {
-    let ends = ["makespan_us", "requests", "waited_us", "took_us"];
-    line(["schema", "policy", "seed"].into_iter().chain(COUNTS.map(|(name, _)| name)).chain(ends).map(str::to_owned))
+    line(columns().iter().flat_map(|column| column.heads.clone()))
 }
 
 /// The row of a burst.

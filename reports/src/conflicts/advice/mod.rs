@@ -19,7 +19,9 @@ use crate::pool::PoolRun;
 use crate::statistics::paired::{correlation, difference, is_significant};
 use crate::statistics::{self, Estimate};
 
+pub(crate) use bursts::columns as burst_columns;
 pub use bursts::{head as bursts_head, read as read_bursts, row as burst_row};
+pub(crate) use show::columns;
 pub use show::{csv, figure_of, told, verdict};
 pub(super) use show::{figure, page};
 

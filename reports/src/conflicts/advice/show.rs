@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::answer::value;
 use super::{Advice, Gain, Ranked};
 use crate::against::Unit;
-use crate::cells::{self, Column};
+use crate::column::{self, Column};
 use crate::conflicts::ConflictsReport;
 use crate::conflicts::metric::Metric;
 use crate::figure::{Axis, Curve, Figure, INKS, Kind, Scale};
@@ -14,22 +14,28 @@ use crate::schema::AdviceSchema;
 
 /// A figure of something that was tried.
 type Row<'a> = (&'a Ranked, &'a Gain);
+type Of<'a> = Column<Row<'a>>;
 
-fn columns<'a>() -> [Column<Row<'a>>; 12] {
-    use Column::{Cell, Estimate};
-    [
-        Cell("schema", |_| AdviceSchema::NAME.to_owned()),
-        Cell("rank", |(ranked, _)| ranked.rank.to_string()),
-        Cell("policy", |(ranked, _)| ranked.policy.clone()),
-        Cell("today", |(ranked, _)| ranked.today.to_string()),
-        Cell("needs", |(ranked, _)| in_json(ranked.needs)),
-        Cell("failing", |(ranked, _)| ranked.failing.to_string()),
-        Cell("figure", |(_, gain)| gain.figure.to_owned()),
-        Cell("unit", |(_, gain)| in_json(gain.unit)),
-        Estimate("was", |(_, gain)| Some(gain.today)),
-        Estimate("is", |(_, gain)| Some(gain.with)),
-        Estimate("difference", |(_, gain)| Some(gain.difference)),
-        Cell("significant", |(_, gain)| gain.significant.to_string()),
+pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
+    use crate::column::Unit::{Count, Flag, Number, Share, Text};
+    vec![
+        Of::cell("schema", Text, "The name of the format: `ipam-sim/advice/1`.", |_| AdviceSchema::NAME.to_owned()),
+        Of::cell("rank", Count, "The place of the policy, from 1, best first.", |(ranked, _)| ranked.rank.to_string()),
+        Of::cell("policy", Text, "What was tried.", |(ranked, _)| ranked.policy.clone()),
+        Of::cell("today", Flag, "Whether it is what is in use.", |(ranked, _)| ranked.today.to_string()),
+        Of::cell("needs", Text, "What it takes: `nothing`, `number`, `code`, `objects` or `part`.", |(ranked, _)| in_json(ranked.needs)),
+        Of::cell(
+            "failing",
+            Share,
+            "The calls that have no address that they can keep: they gave up, or lost their record.",
+            |(ranked, _)| ranked.failing.to_string(),
+        ),
+        Of::cell("figure", Text, "What is compared.", |(_, gain)| gain.figure.to_owned()),
+        Of::cell("unit", Text, "In what it is counted: `share`, `seconds`, `number` or `count`.", |(_, gain)| in_json(gain.unit)),
+        Of::estimate("was", Number, "The figure of the policy that is in use.", |(_, gain)| Some(gain.today)),
+        Of::estimate("is", Number, "The figure of this policy, on the same bursts.", |(_, gain)| Some(gain.with)),
+        Of::estimate("difference", Number, "By how much it differs from what is in use.", |(_, gain)| Some(gain.difference)),
+        Of::cell("significant", Flag, "Whether chance alone hardly explains the difference.", |(_, gain)| gain.significant.to_string()),
     ]
 }
 
@@ -41,7 +47,7 @@ fn in_json(word: impl Serialize) -> String {
 /// `advice.csv`: a row for each figure of what was tried, best first.
 pub fn csv(advice: &Advice) -> String {
     let figures = advice.ranked.iter().flat_map(|ranked| ranked.figures.iter().map(move |gain| (ranked, gain)));
-    cells::head(&columns()) + &figures.map(|figure| cells::row(&columns(), &figure)).collect::<String>()
+    column::head(&columns()) + &figures.map(|figure| column::row(&columns(), &figure)).collect::<String>()
 }
 
 /// What a figure gains: `-31.8 (-32.6 to -31.0)`; `n.s.` in place of the first number where chance alone may explain it. Empty for today's

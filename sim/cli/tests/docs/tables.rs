@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use ipam_reports::reference;
+use ipam_reports::tables::TableOf;
 use regex::Regex;
 use serde_json::Value;
 
@@ -180,6 +181,27 @@ fn scenario_keys() -> String {
     page
 }
 
+fn report_columns() -> String {
+    let sentences = [
+        "The tables in CSV that [reports](../reports.md) write beside their pages, and `run --out`, column by column.",
+        "A column with `_low` and `_high` beside it is an estimate with the ends of its interval of 95 %.",
+        "An empty cell is a number that nothing says, an end that nothing bounds.",
+        "A name that ends in `_s` is that of a time in seconds. Columns are only ever added at the end.",
+        "In parentheses stands what a column is called on the console, where it is shown there.",
+        REFERENCES,
+    ];
+    let mut page = head("Columns of the reports", &sentences);
+    for TableOf { file, about, columns } in ipam_reports::tables::all() {
+        let _ = write!(page, "\n## {file}\n\n{about}\n\n| column | unit | holds |\n|---|---|---|\n");
+        for column in columns {
+            let heads: Vec<String> = column.heads.iter().map(|head| format!("`{head}`")).collect();
+            let console = column.console.map_or_else(String::new, |console| format!(" ({console})"));
+            let _ = writeln!(page, "| {}{console} | {} | {} |", heads.join(", "), column.unit.name(), cell(column.meaning));
+        }
+    }
+    page
+}
+
 #[test]
 fn the_tables_are_what_the_program_lists() {
     let sandbox = Sandbox::new("tables");
@@ -188,6 +210,7 @@ fn the_tables_are_what_the_program_lists() {
         ("claims", claims(&sandbox)),
         ("mutations", mutations(&sandbox)),
         ("scenario-keys", scenario_keys()),
+        ("report-columns", report_columns()),
     ];
     let mut wrong = Vec::new();
     for (name, made) in tables {

@@ -8,6 +8,7 @@ mod advise;
 mod against;
 mod calibrate;
 mod capacity;
+mod columns;
 mod conflicts;
 mod demand;
 mod metrics;

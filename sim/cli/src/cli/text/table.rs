@@ -25,7 +25,7 @@ impl<const N: usize> Table<N> {
         self.0.painted(cells.into(), paint);
     }
 
-    /// See [`Rows::lines`].
+    /// The rows as lines: see [`Rows::lines`].
     pub(super) fn lines(&self) -> Vec<String> {
         self.0.lines()
     }

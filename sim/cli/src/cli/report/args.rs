@@ -198,7 +198,7 @@ pub struct MetricsArgs {
     /// Scenario files of any system, or folders of them, each variant for itself
     #[arg(value_name = "SCENARIO", group = "pods", required_unless_present = "from", conflicts_with = "from")]
     pub scenario: Vec<PathBuf>,
-    /// See [`Form`].
+    /// Which form of the scenarios: see [`Form`].
     #[command(flatten)]
     pub form: Form,
     /// Count with each of these values, e.g. workload.nodes=2,4; several make every combination
@@ -210,7 +210,7 @@ pub struct MetricsArgs {
     /// How many seeds of each point [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
-    /// See [`Output`].
+    /// Where the report goes: see [`Output`].
     #[command(flatten)]
     pub output: Output,
 }

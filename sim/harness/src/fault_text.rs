@@ -1,30 +1,52 @@
 //! Faults of a plan in words.
 
-use kube_sim::fault::{Fault, FaultKind, ObjectChange};
+use kube_sim::fault::{Fault, ObjectChange, Trigger};
 use sim_config::kinds::Kinds;
 
 /// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`, or `… at the 2nd update of pods/default/web-0`.
 pub(crate) fn text(fault: &Fault) -> String {
-    match &fault.kind {
-        FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
-        FaultKind::RequestFault(hit) => format!("{} {}", name(fault), hit.nth),
-        FaultKind::ChangeLate(late) => format!("{} {}", name(fault), late.nth),
-        _ if !fault.common.when.is_empty() => format!("{} at {}", name(fault), ObjectChange::text_of(&fault.common.when)),
-        _ => format!("{} at {}", name(fault), fault.common.at),
+    match fault.kind.begins() {
+        Trigger::Request(nth) => format!("{} {nth}", name(fault)),
+        Trigger::Window if fault.common.when.is_empty() => format!("{} at {}", name(fault), fault.common.at),
+        Trigger::Window => format!("{} at {}", name(fault), ObjectChange::text_of(&fault.common.when)),
     }
 }
 
 /// The same without the time: `partition(client-0, apiserver-1)`.
 pub(crate) fn name(fault: &Fault) -> String {
-    let targets: Vec<String> = match &fault.kind {
-        FaultKind::ConflictingWriter(writer) => vec![writer.object.clone()],
-        FaultKind::ForeignFinalizer(finalizer) => vec![finalizer.objects.clone()],
-        kind => kind.targets().iter().map(ToString::to_string).collect(),
-    };
-    let about = if targets.is_empty() { String::new() } else { format!("({})", targets.join(", ")) };
-    let effect = match &fault.kind {
-        FaultKind::RequestFault(hit) => format!(" {}", hit.effect.name()),
-        _ => String::new(),
-    };
-    format!("{}{about}{effect}", fault.kind.kind())
+    format!("{}{}", fault.kind.kind(), fault.kind.subject())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_sim::fault::{FaultKind, Window};
+    use sim_config::time::SimTime;
+
+    use super::*;
+
+    #[test]
+    fn a_text_names_the_subject_and_what_the_fault_waits_for() {
+        let text = |kind: &str, when: &str| {
+            let kind: FaultKind = toml::from_str(kind).unwrap();
+            let window = Window {
+                when: toml::from_str::<Window>(&format!("at = \"0s\"\n{when}")).unwrap().when,
+                ..Window::new(SimTime::from_secs(3), None)
+            };
+            text(&Fault { common: window, kind })
+        };
+        assert_eq!(text("kind = 'partition'\nfrom = 'a'\nto = 'b'", ""), "partition(a, b) at 3.000 s");
+        assert_eq!(text("kind = 'compaction'", ""), "compaction at 3.000 s");
+        let writes = "kind = 'crash-at-write'\nprocess = 'a'\nnth = 7\nafter_commit = true\ndown = '1s'";
+        assert_eq!(text(writes, ""), "crash-at-write(a) 7");
+        let late = "kind = 'change-late'\nprocess = 'a'\nresource = '*'\nnth = 4\nby = '1s'\nwrites = 0";
+        assert_eq!(text(late, ""), "change-late(a) 4");
+        let of_all = "kind = 'request-fault'\nprocess = 'a'\nverb = 'get'\nresource = '*'\nnth = 2\neffect = 'late'\n";
+        let request = format!("{of_all}after = '1s'\nwrites = 0\nerror = 'reset'\ndown = '1s'");
+        assert_eq!(text(&request, ""), "request-fault(a) late 2");
+        let when = "when = [{ object = 'pods/default/web-0', change = 'updated', nth = 2 }]";
+        assert_eq!(
+            text("kind = 'external-host'\naddress = '10.0.0.1'", when),
+            "external-host(10.0.0.1) at the 2nd update of pods/default/web-0"
+        );
+    }
 }

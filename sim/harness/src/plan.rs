@@ -248,7 +248,7 @@ impl Plan {
         for fault in &self.fault {
             problems.append(fault.kind.problems(source, &inventory));
             let (kind, when) = (&fault.kind, &fault.common.when);
-            problems.append(ObjectChange::problems(kind.kind(), kind.begins(), when, source, &inventory));
+            problems.append(ObjectChange::problems(kind.kind(), kind.begins().map(|_| ()), when, source, &inventory));
         }
         problems
     }

@@ -9,9 +9,10 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use sim_config::time::Span;
-
-use super::{Blocks, Parameters, Targeting};
+use super::drawn::{Aim, Drawn};
+use super::subject::Subject;
+use super::timing::{Lasts, Trigger, Wait};
+use super::{Blocks, Parameters};
 use crate::cluster::Cluster;
 use crate::rt::ProcessId;
 
@@ -21,11 +22,17 @@ pub trait Inject: Parameters {
     /// The real event that it stands for, with the sections of the reference.
     const EVENT: &'static str;
 
-    /// Whether it is over at once, so that a plan gives it no duration; else it lasts as long as its window.
-    const INSTANT: bool;
+    /// How long it lasts.
+    const LASTS: Lasts<Self>;
 
-    /// The fault with targets that fit a workload, for a swarm; `None` if the workload has nothing that the fault could be about.
-    fn targeting(targeting: &Targeting<'_>) -> Option<Self::Draft>;
+    /// With what it begins.
+    const BEGINS: Trigger<Wait<Self>>;
+
+    /// Whether and how swarms draw it.
+    const DRAWN: Drawn<Aim<Self::Draft>>;
+
+    /// What a text about it names besides its kind.
+    fn subject(&self) -> Subject;
 
     /// What it keeps from arriving while it lasts. Suppressed heartbeats of nodes and bounds of claims follow from it.
     fn blocks(&self) -> Blocks;
@@ -33,27 +40,10 @@ pub trait Inject: Parameters {
     /// Begins. What is over at once is done here; what lasts is returned, and applied in this order.
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect>;
 
-    /// For a fault that is over at once but leaves something down: how long until that is up again by itself.
-    fn recovers_after(&self) -> Option<Span> {
-        None
+    /// Prepares the cluster when a run begins, for what has to be known before the fault.
+    fn prepare(&self, cluster: &Arc<Cluster>) {
+        let _ = cluster;
     }
-
-    /// With what it begins.
-    const BEGINS: Trigger = Trigger::Window;
-
-    /// Prepares the fault with number `index` when a run begins; one that begins with a request waits for it from then on.
-    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
-        let _ = (index, cluster);
-    }
-}
-
-/// With what a fault begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// With its window: at its time, or at the change that it waits for.
-    Window,
-    /// With a request of a process that it waits for by itself, whatever its window says (`Cluster::add_write_point`).
-    Request,
 }
 
 /// The circumstances under which a fault begins.

@@ -9,6 +9,7 @@
 //! shows its effect.
 
 mod blocks;
+mod drawn;
 mod effect;
 mod kinds;
 mod object_change;
@@ -16,8 +17,10 @@ mod operator;
 mod parameters;
 mod process_down;
 mod schedule;
+mod subject;
 mod target;
 mod targeting;
+mod timing;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,13 +28,16 @@ use sim_config::With;
 use sim_config::time::{SimTime, Span};
 
 pub use blocks::Blocks;
-pub use effect::{ActiveEffect, Effect, Inject, Injection, Overlap, Trigger};
+pub use drawn::{Aim, Drawn};
+pub use effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 pub use kinds::*;
 pub use object_change::{ChangeKind, ObjectChange, ObjectChangeDraft};
 pub use parameters::{Invalid, Inventory, Parameters};
 pub use schedule::Faults;
+pub use subject::Subject;
 pub use target::Target;
 pub use targeting::{FaultTargets, Targeting};
+pub use timing::{Lasts, Trigger, Wait};
 
 /// When a fault takes hold and how long it lasts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +123,16 @@ mod tests {
         for info in vocabulary() {
             assert!(info.event.contains("(K "), "{}: the real event names its section", info.name);
             assert!(info.about.ends_with('.') && info.about.len() < 160, "{}: {}", info.name, info.about);
+        }
+    }
+
+    #[test]
+    fn every_subject_names_each_process_and_host_of_the_fault() {
+        let mut draw = Draw::new(3, Concern::Faults, 0);
+        for info in vocabulary() {
+            let kind = FaultDraft::of(info.name).unwrap().draw(&mut draw, &names());
+            let subject = kind.subject().to_string();
+            assert!(kind.targets().iter().all(|target| subject.contains(&target.to_string())), "{}: {subject}", info.name);
         }
     }
 

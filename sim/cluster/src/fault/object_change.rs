@@ -163,28 +163,28 @@ pub(super) fn parse_objects<'a>(text: &'a str, types: &Registry) -> Result<(Kind
 
 impl ObjectChange {
     /// What is wrong with the changes for which the fault called `fault` waits: with them it never begins.
-    pub fn problems(fault: &str, begins: Trigger, changes: &[Self], source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
+    pub fn problems(fault: &str, begins: Trigger<()>, changes: &[Self], source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         problems(fault, begins, changes, |&nth| nth, source, inventory)
     }
 }
 
 impl ObjectChangeDraft {
     /// The same of those that can be drawn.
-    pub fn problems(fault: &str, begins: Trigger, changes: &[Self], source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
+    pub fn problems(fault: &str, begins: Trigger<()>, changes: &[Self], source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         problems(fault, begins, changes, |nth| *nth.bounds().0, source, inventory)
     }
 }
 
 fn problems<N>(
     fault: &str,
-    begins: Trigger,
+    begins: Trigger<()>,
     changes: &[Change<N>],
     least: impl Fn(&N) -> u32,
     source: Source<'_>,
     inventory: &Inventory<'_>,
 ) -> Problems {
     let mut problems = Problems::new();
-    if begins == Trigger::Request
+    if begins.is_request()
         && let Some(change) = changes.first()
     {
         let wrong = format!("the fault `{fault}` waits for a change of `{}`, and for a request of its own", change.object);
@@ -245,7 +245,7 @@ mod tests {
             let found = problems(Trigger::Window, change);
             assert!(found.contains(wrong), "{found}");
         }
-        assert!(problems(Trigger::Request, change("pods/*", 1)).contains("and for a request of its own"));
+        assert!(problems(Trigger::Request(()), change("pods/*", 1)).contains("and for a request of its own"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sim_config::time::SimTime;
 
-use super::effect::{ActiveEffect, Injection, Trigger};
+use super::effect::{ActiveEffect, Injection};
 use super::{Fault, is_for_good};
 use crate::cluster::{ChangePoint, ChangeStep, Cluster, ObstructionId};
 use crate::rt::ProcessId;
@@ -39,7 +39,7 @@ impl Faults {
         let faults = Arc::new(Self { cluster: cluster.clone(), plan: plan.to_vec(), active: Mutex::default(), heal_at });
         for (index, fault) in (0..).zip(plan) {
             fault.kind.arm(index, cluster);
-            if fault.kind.begins() == Trigger::Request {
+            if fault.kind.begins().is_request() {
                 continue;
             }
             let begin = faults.clone();

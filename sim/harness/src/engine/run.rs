@@ -9,7 +9,7 @@ use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::pool::{PoolRun, ServerQueue};
 use ipam_reports::run::{Allocations, Api};
 use ipam_reports::{Seconds, SeedRecord};
-use kube_sim::fault::{Fault, Trigger};
+use kube_sim::fault::Fault;
 use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span};
 
@@ -105,7 +105,7 @@ fn met_fault(faults: &[Fault], fired: &BTreeSet<u32>, pool: &PoolRun) -> bool {
             None => fault.common.lasts.unwrap_or(Span::FOREVER),
         };
         let at = fault.common.at;
-        let waits = !fault.common.when.is_empty() || fault.kind.begins() == Trigger::Request;
+        let waits = !fault.common.when.is_empty() || fault.kind.begins().is_request();
         fired.contains(&index) && at.as_micros() <= last && (waits || (at + lasts.0).as_micros() >= first)
     })
 }

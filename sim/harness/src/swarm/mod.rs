@@ -15,7 +15,7 @@ pub mod partition;
 pub mod pattern;
 mod vary;
 
-use kube_sim::fault::{ChangeKind, Fault, FaultDraft, FaultKind, FaultTargets, Inventory, ObjectChange, Targeting, Trigger, Window};
+use kube_sim::fault::{ChangeKind, Drawn, Fault, FaultDraft, FaultKind, FaultTargets, Inventory, ObjectChange, Targeting, Trigger, Window};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
@@ -130,7 +130,7 @@ fn stream(setting: &Setting<'_>, name: &str) -> Draw {
 fn busy_for(kind: &FaultKind, lasts: Span) -> Span {
     match kind {
         // When it comes to its write or request nobody knows.
-        kind if kind.begins() == Trigger::Request => Span::secs(0),
+        kind if kind.begins().is_request() => Span::secs(0),
         kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
         _ => lasts,
     }
@@ -165,10 +165,6 @@ impl<'a> AtChanges<'a> {
     }
 }
 
-/// Kinds that a swarm draws only if it names them: nothing goes wrong by them that does not go wrong anyway, they only make other orders of
-/// events likely. Where no two processes contend, they cost time.
-const ONLY_IF_NAMED: [&str; 1] = ["priorities"];
-
 /// What a swarm knows of the run for which it draws.
 pub struct Setting<'a> {
     /// The seed of the run.
@@ -198,6 +194,15 @@ impl Swarm {
         if !SwarmName::all().any(|name| self.wants(name)) {
             problems.push(source.problem("swarm.only", "the swarm has no kind of fault left", "fewer names in `swarm.without`"));
         }
+        for (key, names) in [("swarm.only", &self.only), ("swarm.also", &self.also)] {
+            for name in names.iter().map(SwarmName::as_str) {
+                let is_tuned = self.tune.iter().any(|draft| draft.kind() == name);
+                if let Some(Drawn::IfTuned(reason)) = FaultKind::drawn(name).filter(|_| !is_tuned) {
+                    let wrong = format!("no swarm draws `{name}` of itself: {reason}");
+                    problems.push(source.problem(key, wrong, "a row of `swarm.tune` with its parameters, or a `[[fault]]`"));
+                }
+            }
+        }
         for draft in &self.tune {
             problems.append(draft.problems(source, inventory));
         }
@@ -207,7 +212,7 @@ impl Swarm {
     /// Whether a kind or pattern may be drawn.
     pub fn wants(&self, name: &str) -> bool {
         let among = |names: &[SwarmName]| names.iter().any(|known| known.as_str() == name);
-        let by_default = self.only.is_empty() && !ONLY_IF_NAMED.contains(&name);
+        let by_default = self.only.is_empty() && FaultKind::drawn(name) != Some(Drawn::IfNamed(()));
         (by_default || among(&self.only) || among(&self.also)) && !among(&self.without)
     }
 

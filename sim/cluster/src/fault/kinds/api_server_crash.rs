@@ -5,7 +5,7 @@ use sim_config::time::Span;
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{between, parameters, target};
 use crate::fault::process_down::take_down;
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// An API server crashes: answers are lost, watches break, its caches start again without history.
@@ -19,10 +19,12 @@ parameters! {
 
 impl Inject for ApiServerCrash {
     const EVENT: &'static str = "a crash or an upgrade of an API server (K §9.2 B7)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ApiServerCrashDraft>> = Drawn::ByDefault(|_| Some(ApiServerCrashDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<ApiServerCrashDraft> {
-        Some(ApiServerCrashDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::fault::blocks::server_caches;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::kinds::KindId;
 
 parameters! {
@@ -21,10 +21,13 @@ parameters! {
 
 impl Inject for ApiServerFreeze {
     const EVENT: &'static str = "a stale watch cache: clients of one API server see the past without any error (K §9.2 B1)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ApiServerFreezeDraft>> =
+        Drawn::ByDefault(|targeting| Some(ApiServerFreezeDraft { resource: targeting.resource(), ..ApiServerFreezeDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ApiServerFreezeDraft> {
-        Some(ApiServerFreezeDraft { resource: targeting.resource(), ..ApiServerFreezeDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

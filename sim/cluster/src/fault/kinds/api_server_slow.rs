@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// Every step of an API server takes as long as under overload.
@@ -17,10 +17,12 @@ parameters! {
 
 impl Inject for ApiServerSlow {
     const EVENT: &'static str = "an overloaded API server (K §9.2 A5, B16)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ApiServerSlowDraft>> = Drawn::ByDefault(|_| Some(ApiServerSlowDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<ApiServerSlowDraft> {
-        Some(ApiServerSlowDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
 
@@ -27,10 +27,14 @@ parameters! {
 
 impl Inject for CacheLag {
     const EVENT: &'static str = "an informer that falls behind: a busy process, a slow connection (K §4.2, A §11.4)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<CacheLagDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CacheLagDraft>> = Drawn::ByDefault(|targeting| {
         Some(CacheLagDraft { process: targeting.process()?, resource: targeting.resource(), ..CacheLagDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

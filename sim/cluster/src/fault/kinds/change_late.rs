@@ -7,9 +7,9 @@ use sim_config::time::Span;
 
 use crate::cluster::{ChangeHold, Cluster};
 use crate::fault::blocks::resource_kind;
-use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{between, counted_from_1, every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// One change, and whatever is behind it on its watch, reaches a process late.
@@ -29,11 +29,14 @@ parameters! {
 
 impl Inject for ChangeLate {
     const EVENT: &'static str = "an informer that acts before it has been told (K §4.2, A §11.4)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Request(Wait { nth: |fault| fault.nth, arm: Self::arm });
 
-    /// Swarms do not draw it: `cache-lag` is the same for a while, and by time.
-    fn targeting(_: &Targeting<'_>) -> Option<ChangeLateDraft> {
-        None
+    const DRAWN: Drawn<Aim<ChangeLateDraft>> =
+        Drawn::IfTuned("which change is late is for an exhaustive run to say, and `cache-lag` is the same for a while, by time");
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -44,10 +47,9 @@ impl Inject for ChangeLate {
     fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
         Vec::new()
     }
+}
 
-    /// It is not an event in time: it waits for its change.
-    const BEGINS: Trigger = Trigger::Request;
-
+impl ChangeLate {
     fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
         if let Some(kind) = resource_kind(cluster, &self.resource) {
             for client in self.process.processes(&cluster.rt) {

@@ -7,7 +7,7 @@ use sim_config::Choice;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::HostId;
 
 parameters! {
@@ -22,10 +22,13 @@ parameters! {
 
 impl Inject for ClockDrift {
     const EVENT: &'static str = "a bad oscillator or a virtual machine that loses ticks (K §9.2 F3)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ClockDriftDraft>> =
+        Drawn::ByDefault(|targeting| Some(ClockDriftDraft { host: targeting.host()?, ..ClockDriftDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ClockDriftDraft> {
-        Some(ClockDriftDraft { host: targeting.host()?, ..ClockDriftDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.host])
     }
 
     fn blocks(&self) -> Blocks {
@@ -37,7 +40,7 @@ impl Inject for ClockDrift {
         self.host.hosts(&injection.cluster.rt).into_iter().map(|host| Drift { host, ppb }.into()).collect()
     }
 
-    fn arm(&self, _: u32, cluster: &Arc<Cluster>) {
+    fn prepare(&self, cluster: &Arc<Cluster>) {
         self.host.hosts(&cluster.rt).into_iter().for_each(|host| cluster.rt.follow_clock(host));
     }
 }

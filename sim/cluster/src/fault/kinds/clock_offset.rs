@@ -7,7 +7,7 @@ use sim_config::Choice;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::HostId;
 
 /// The furthest that a fault moves a wall clock: a thousand years, of which many add up before one comes to the end of
@@ -26,10 +26,13 @@ parameters! {
 
 impl Inject for ClockOffset {
     const EVENT: &'static str = "clock skew or a step by NTP (K §9.2 F1, F2)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ClockOffsetDraft>> =
+        Drawn::ByDefault(|targeting| Some(ClockOffsetDraft { host: targeting.host()?, ..ClockOffsetDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ClockOffsetDraft> {
-        Some(ClockOffsetDraft { host: targeting.host()?, ..ClockOffsetDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.host])
     }
 
     fn blocks(&self) -> Blocks {

@@ -8,7 +8,7 @@ use sim_config::{Choice, Probability};
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, chance, parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::node::CniFault;
 use crate::rt::ProcessId;
 
@@ -61,10 +61,13 @@ parameters! {
 
 impl Inject for CniDelLost {
     const EVENT: &'static str = "a runtime that lost its state or forgets a failed clean-up (K §5.2, K §9.2 D14)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CniDelLostDraft>> =
+        Drawn::ByDefault(|targeting| Some(CniDelLostDraft { process: targeting.kubelet()?, ..CniDelLostDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CniDelLostDraft> {
-        Some(CniDelLostDraft { process: targeting.kubelet()?, ..CniDelLostDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -90,10 +93,13 @@ parameters! {
 
 impl Inject for CniDelLate {
     const EVENT: &'static str = "a DEL that was queued or retried and arrives after the ADD of a successor (K §5.3, K §9.2 D11)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CniDelLateDraft>> =
+        Drawn::ByDefault(|targeting| Some(CniDelLateDraft { process: targeting.kubelet()?, ..CniDelLateDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CniDelLateDraft> {
-        Some(CniDelLateDraft { process: targeting.kubelet()?, ..CniDelLateDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -121,10 +127,13 @@ parameters! {
 
 impl Inject for CniDelRepeated {
     const EVENT: &'static str = "the garbage collection of sandboxes, which stops stopped sandboxes again (K §5.4, K §9.2 D10)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CniDelRepeatedDraft>> =
+        Drawn::ByDefault(|targeting| Some(CniDelRepeatedDraft { process: targeting.kubelet()?, ..CniDelRepeatedDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CniDelRepeatedDraft> {
-        Some(CniDelRepeatedDraft { process: targeting.kubelet()?, ..CniDelRepeatedDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -150,10 +159,13 @@ parameters! {
 
 impl Inject for CniAddSlow {
     const EVENT: &'static str = "a slow plugin, up to and over the limit of the kubelet (K §5.1, K §9.2 D8, D9)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CniAddSlowDraft>> =
+        Drawn::ByDefault(|targeting| Some(CniAddSlowDraft { process: targeting.kubelet()?, ..CniAddSlowDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CniAddSlowDraft> {
-        Some(CniAddSlowDraft { process: targeting.kubelet()?, ..CniAddSlowDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -179,10 +191,13 @@ parameters! {
 
 impl Inject for CniPluginKilled {
     const EVENT: &'static str = "a plugin that dies after the address was allocated and before the result is printed (K §5.3, K §9.2 D8)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CniPluginKilledDraft>> =
+        Drawn::ByDefault(|targeting| Some(CniPluginKilledDraft { process: targeting.kubelet()?, ..CniPluginKilledDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CniPluginKilledDraft> {
-        Some(CniPluginKilledDraft { process: targeting.kubelet()?, ..CniPluginKilledDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

@@ -2,7 +2,7 @@
 
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::parameters;
-use crate::fault::{Blocks, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Trigger, Wait};
 
 parameters! {
     /// Revisions that could be read exactly until now can no longer be read.
@@ -11,10 +11,12 @@ parameters! {
 
 impl Inject for Compaction {
     const EVENT: &'static str = "etcd's compaction, every 5 minutes (K §9.2 B12)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CompactionDraft>> = Drawn::ByDefault(|_| Some(CompactionDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<CompactionDraft> {
-        Some(CompactionDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {

@@ -15,7 +15,7 @@ use crate::cluster::{ApiReply, Cluster, Op, SimClient};
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::operator::Operator;
 use crate::fault::parameters::{between, parameters, resolves_to_itself};
-use crate::fault::{Blocks, Invalid, Inventory, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Invalid, Inventory, Lasts, Subject, Trigger, Wait};
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, key_of, make_mut};
 use crate::rt::ProcessId;
@@ -54,12 +54,16 @@ resolves_to_itself! {
 
 impl Inject for ConflictingWriter {
     const EVENT: &'static str = "another controller, a user or a backup tool on the same object (K §9.2 A9, E10)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<ConflictingWriterDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ConflictingWriterDraft>> = Drawn::ByDefault(|targeting| {
         // Neither may undo a write of another client: both name the version that they read.
         let mode = if targeting.coin() { WriterMode::Touch } else { WriterMode::Rewrite };
         Some(ConflictingWriterDraft { object: targeting.object()?, mode: Choice::Is(mode), ..ConflictingWriterDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.object])
     }
 
     fn blocks(&self) -> Blocks {

@@ -6,10 +6,10 @@ use sim_config::Choice;
 use sim_config::time::Span;
 
 use crate::cluster::{Cluster, WritePoint};
-use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{between, counted_from_1, parameters, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// A process loses its memory and starts again after `down`.
@@ -23,10 +23,13 @@ parameters! {
 
 impl Inject for Crash {
     const EVENT: &'static str = "a crash, an OOM kill or a restart of a container (K §9.2 C1)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Recovers(|fault| Some(fault.down));
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<CrashDraft>> =
+        Drawn::ByDefault(|targeting| Some(CrashDraft { process: targeting.process()?, ..CrashDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CrashDraft> {
-        Some(CrashDraft { process: targeting.process()?, ..CrashDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -35,10 +38,6 @@ impl Inject for Crash {
 
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         take_down(injection, self.process.processes(&injection.cluster.rt), INITIALIZING)
-    }
-
-    fn recovers_after(&self) -> Option<Span> {
-        Some(self.down)
     }
 }
 
@@ -58,10 +57,13 @@ parameters! {
 
 impl Inject for CrashAtWrite {
     const EVENT: &'static str = "a crash in the middle of a change that takes several writes (K §9.1, intermediate state)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Recovers(|fault| Some(fault.down));
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Request(Wait { nth: |fault| fault.nth, arm: Self::arm });
+    const DRAWN: Drawn<Aim<CrashAtWriteDraft>> =
+        Drawn::ByDefault(|targeting| Some(CrashAtWriteDraft { process: targeting.process()?, ..CrashAtWriteDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<CrashAtWriteDraft> {
-        Some(CrashAtWriteDraft { process: targeting.process()?, ..CrashAtWriteDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -71,14 +73,9 @@ impl Inject for CrashAtWrite {
     fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
         take_down(injection, injection.reached_by.into_iter().collect(), INITIALIZING)
     }
+}
 
-    fn recovers_after(&self) -> Option<Span> {
-        Some(self.down)
-    }
-
-    /// It is not an event in time: it waits for its write.
-    const BEGINS: Trigger = Trigger::Request;
-
+impl CrashAtWrite {
     fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
         for client in self.process.processes(&cluster.rt) {
             cluster.add_write_point(WritePoint { fault: index, client, nth: self.nth, after_commit: self.after_commit });

@@ -7,7 +7,7 @@ use crate::cluster::discovery::DiscoveryFault;
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// A process that starts during the fault cannot discover API types, and the first reads of its caches fail.
@@ -21,11 +21,13 @@ parameters! {
 
 impl Inject for DiscoveryFails {
     const EVENT: &'static str = "a 503 where a cache starts with a type at its first use, and has to discover it (K §9.2 A1, G §1.5, G §7)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<DiscoveryFailsDraft>> =
+        Drawn::IfTuned("only a process that starts while it lasts meets it: it would do nothing in most of a hundred plans");
 
-    fn targeting(_: &Targeting<'_>) -> Option<DiscoveryFailsDraft> {
-        // Only a process that starts while it lasts meets it: it would do nothing in most of a hundred plans.
-        None
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::{Cluster, EtcdOutage};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::parameters;
-use crate::fault::{Blocks, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Trigger, Wait};
 
 /// An effect that keeps etcd from working; of several, the last to begin decides which.
 #[derive(Debug)]
@@ -80,10 +80,12 @@ parameters! {
 
 impl Inject for EtcdPause {
     const EVENT: &'static str = "a stalled disk (K §9.2 B11)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EtcdPauseDraft>> = Drawn::ByDefault(|_| Some(EtcdPauseDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdPauseDraft> {
-        Some(EtcdPauseDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {
@@ -102,10 +104,12 @@ parameters! {
 
 impl Inject for EtcdElection {
     const EVENT: &'static str = "the crash of etcd's leader; 1 to 4 s are usual (K §9.2 B8)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EtcdElectionDraft>> = Drawn::ByDefault(|_| Some(EtcdElectionDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdElectionDraft> {
-        Some(EtcdElectionDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {
@@ -124,10 +128,12 @@ parameters! {
 
 impl Inject for EtcdNoQuorum {
     const EVENT: &'static str = "the loss of two of three etcd members (K §9.2 B9)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EtcdNoQuorumDraft>> = Drawn::ByDefault(|_| Some(EtcdNoQuorumDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdNoQuorumDraft> {
-        Some(EtcdNoQuorumDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {
@@ -146,10 +152,12 @@ parameters! {
 
 impl Inject for EtcdSlow {
     const EVENT: &'static str = "disk contention (K §9.2 B11)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EtcdSlowDraft>> = Drawn::ByDefault(|_| Some(EtcdSlowDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdSlowDraft> {
-        Some(EtcdSlowDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {
@@ -168,10 +176,12 @@ parameters! {
 
 impl Inject for EtcdOutOfSpace {
     const EVENT: &'static str = "a database at its quota, until an operator compacts it and disarms the alarm (K §9.2 B13)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EtcdOutOfSpaceDraft>> = Drawn::ByDefault(|_| Some(EtcdOutOfSpaceDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdOutOfSpaceDraft> {
-        Some(EtcdOutOfSpaceDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {

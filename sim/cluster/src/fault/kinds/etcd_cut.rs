@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// One API server cannot reach etcd: its writes hang and its caches stop advancing.
@@ -17,10 +17,12 @@ parameters! {
 
 impl Inject for EtcdCut {
     const EVENT: &'static str = "a partition between one API server and etcd (K §9.2 B10)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EtcdCutDraft>> = Drawn::ByDefault(|_| Some(EtcdCutDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdCutDraft> {
-        Some(EtcdCutDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

@@ -11,7 +11,7 @@ use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::operator::add_process;
 use crate::fault::parameters::{between, parameters};
 use crate::fault::process_down::{INITIALIZING, take_down};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::ProcessId;
 
 parameters! {
@@ -27,11 +27,13 @@ parameters! {
 
 impl Inject for EtcdRestored {
     const EVENT: &'static str = "a disaster, or an operator who rolls an upgrade back (K §9.2 B14)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
 
-    /// Swarms do not draw it: hardly any guarantee holds once acknowledged writes are lost.
-    fn targeting(_: &Targeting<'_>) -> Option<EtcdRestoredDraft> {
-        None
+    const DRAWN: Drawn<Aim<EtcdRestoredDraft>> = Drawn::IfTuned("hardly any guarantee holds once acknowledged writes are lost");
+
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {

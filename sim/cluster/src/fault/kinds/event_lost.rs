@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::fault::blocks::server_caches;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::kinds::KindId;
 
 parameters! {
@@ -22,10 +22,13 @@ parameters! {
 impl Inject for EventLost {
     const EVENT: &'static str = "a bug of a watch cache: clients of one API server see an object that is gone, miss a new one, or see an \
                                  old state, until the API servers are upgraded (K §9.2 B15)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<EventLostDraft>> =
+        Drawn::ByDefault(|targeting| Some(EventLostDraft { resource: targeting.resource(), ..EventLostDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<EventLostDraft> {
-        Some(EventLostDraft { resource: targeting.resource(), ..EventLostDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

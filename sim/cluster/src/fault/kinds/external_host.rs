@@ -8,7 +8,7 @@ use sim_config::Choice;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{ip_address, parameters};
-use crate::fault::{Blocks, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Trigger, Wait};
 
 parameters! {
     /// A host outside the cluster uses an address.
@@ -20,10 +20,12 @@ parameters! {
 
 impl Inject for ExternalHost {
     const EVENT: &'static str = "a machine with a hand-configured address, or a second cluster on the same subnet (K §9.2 E14, A §5.1 P6)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ExternalHostDraft>> = Drawn::ByDefault(|targeting| Some(ExternalHostDraft { address: targeting.address()? }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ExternalHostDraft> {
-        Some(ExternalHostDraft { address: targeting.address()? })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.address])
     }
 
     fn blocks(&self) -> Blocks {

@@ -7,7 +7,7 @@ use crate::cluster::admission::Forbidden as Rule;
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// Requests are refused with 403.
@@ -21,10 +21,13 @@ parameters! {
 
 impl Inject for Forbidden {
     const EVENT: &'static str = "a broken role binding or a rotated token (K §9.2 A11)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ForbiddenDraft>> =
+        Drawn::ByDefault(|targeting| Some(ForbiddenDraft { client: targeting.process()?, resource: targeting.resource() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ForbiddenDraft> {
-        Some(ForbiddenDraft { client: targeting.process()?, resource: targeting.resource() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.client])
     }
 
     fn blocks(&self) -> Blocks {

@@ -14,7 +14,7 @@ use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::object_change::parse_objects;
 use crate::fault::operator::{add_process, persist};
 use crate::fault::parameters::{between, parameters};
-use crate::fault::{Blocks, Invalid, Inventory, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Invalid, Inventory, Lasts, Subject, Trigger, Wait};
 use crate::glob;
 use crate::kinds::KindId;
 use crate::object::{AnyObject, Obj, key_of, make_mut};
@@ -38,10 +38,13 @@ parameters! {
 
 impl Inject for ForeignFinalizer {
     const EVENT: &'static str = "a controller that has to clean up after objects, and is slow to do so (K §1.1, K012, K096)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ForeignFinalizerDraft>> =
+        Drawn::ByDefault(|targeting| Some(ForeignFinalizerDraft { objects: targeting.object()?, ..ForeignFinalizerDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ForeignFinalizerDraft> {
-        Some(ForeignFinalizerDraft { objects: targeting.object()?, ..ForeignFinalizerDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.objects])
     }
 
     fn blocks(&self) -> Blocks {

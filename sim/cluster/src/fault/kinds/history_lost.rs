@@ -3,7 +3,7 @@
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// A server forgets its history: watches end, older versions get 410.
@@ -17,10 +17,13 @@ parameters! {
 
 impl Inject for HistoryLost {
     const EVENT: &'static str = "a watch cache that starts again, which forces clients to list (K §9.2 B4)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<HistoryLostDraft>> =
+        Drawn::ByDefault(|targeting| Some(HistoryLostDraft { resource: targeting.resource(), ..HistoryLostDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<HistoryLostDraft> {
-        Some(HistoryLostDraft { resource: targeting.resource(), ..HistoryLostDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::HostId;
 
 parameters! {
@@ -19,10 +19,12 @@ parameters! {
 
 impl Inject for HostDown {
     const EVENT: &'static str = "a power loss or a reboot (K §9.2 D1)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<HostDownDraft>> = Drawn::ByDefault(|targeting| Some(HostDownDraft { host: targeting.host()? }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<HostDownDraft> {
-        Some(HostDownDraft { host: targeting.host()? })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.host])
     }
 
     fn blocks(&self) -> Blocks {

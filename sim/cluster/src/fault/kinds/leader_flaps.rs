@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, SimClient};
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::operator::{Operator, persist};
 use crate::fault::parameters::{between, parameters};
-use crate::fault::{Blocks, Invalid, Inventory, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Invalid, Inventory, Lasts, Subject, Trigger, Wait};
 use crate::net::{Effect, Rule, RuleId, Side};
 use crate::rt::ProcessId;
 
@@ -30,10 +30,13 @@ parameters! {
 
 impl Inject for LeaderFlaps {
     const EVENT: &'static str = "a leader on a bad link, whose successors fare no better (K §4.6, K143)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<LeaderFlapsDraft>> =
+        Drawn::ByDefault(|targeting| Some(LeaderFlapsDraft { lease: targeting.lease()?, ..LeaderFlapsDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<LeaderFlapsDraft> {
-        Some(LeaderFlapsDraft { lease: targeting.lease()?, ..LeaderFlapsDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.lease])
     }
 
     fn blocks(&self) -> Blocks {

@@ -9,7 +9,7 @@ use sim_config::time::Span;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{any, between, chance, parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::net::{Effect as LinkEffect, Rule, RuleId, Side};
 use crate::rt::ProcessId;
 
@@ -71,11 +71,15 @@ parameters! {
 
 impl Inject for Partition {
     const EVENT: &'static str = "a network partition between processes while the machines are fine (K §9.2 C12, D3)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<PartitionDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<PartitionDraft>> = Drawn::ByDefault(|targeting| {
         let (from, to) = targeting.link();
         Some(PartitionDraft { from, to })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -100,11 +104,15 @@ parameters! {
 impl Inject for OneWayPartition {
     const EVENT: &'static str =
         "an asymmetric route or a half-dead NAT entry: requests arrive and answers do not, or the reverse (K §9.2 B5)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<OneWayPartitionDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<OneWayPartitionDraft>> = Drawn::ByDefault(|targeting| {
         let (from, to) = targeting.link();
         Some(OneWayPartitionDraft { from, to })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -130,14 +138,18 @@ parameters! {
 
 impl Inject for Loss {
     const EVENT: &'static str = "a lossy network path, on which TCP retransmits packets (K §4.4, K §9.2 A5)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<LossDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<LossDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(LossDraft::default());
         }
         let (from, to) = targeting.link();
         Some(LossDraft { from, to, ..LossDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -165,14 +177,18 @@ parameters! {
 
 impl Inject for Duplication {
     const EVENT: &'static str = "a proxy or a client library that resends a request (K §9.2 A4, K §2.13)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<DuplicationDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<DuplicationDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(DuplicationDraft::default());
         }
         let (from, to) = targeting.link();
         Some(DuplicationDraft { from, to, ..DuplicationDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -200,14 +216,18 @@ parameters! {
 
 impl Inject for Reordering {
     const EVENT: &'static str = "requests of one client that overtake each other on a multiplexed connection (K §9.2 A7)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<ReorderingDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ReorderingDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(ReorderingDraft::default());
         }
         let (from, to) = targeting.link();
         Some(ReorderingDraft { from, to, ..ReorderingDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -233,11 +253,15 @@ parameters! {
 
 impl Inject for Delay {
     const EVENT: &'static str = "a congested or distant network path (K §9.2 A5)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<DelayDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<DelayDraft>> = Drawn::ByDefault(|targeting| {
         let (from, to) = targeting.link();
         Some(DelayDraft { from, to, ..DelayDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -261,14 +285,18 @@ parameters! {
 
 impl Inject for DegradedLink {
     const EVENT: &'static str = "a bad network path that comes and goes (K §11.2, degraded column)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<DegradedLinkDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<DegradedLinkDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(DegradedLinkDraft::default());
         }
         let (from, to) = targeting.link();
         Some(DegradedLinkDraft { from, to })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {
@@ -292,11 +320,15 @@ parameters! {
 
 impl Inject for Hold {
     const EVENT: &'static str = "a blocked queue or a frozen proxy that loses nothing (K §9.1, unobserved state)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<HoldDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<HoldDraft>> = Drawn::ByDefault(|targeting| {
         let (from, to) = targeting.link();
         Some(HoldDraft { from, to })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.from, &self.to])
     }
 
     fn blocks(&self) -> Blocks {

@@ -47,8 +47,11 @@ use sim_config::draw::Draw;
 use sim_config::time::Span;
 use sim_config::{Problems, Source, kinds};
 
-use super::effect::{ActiveEffect, Inject, Injection, Trigger};
+use super::drawn::{Aim, Drawn};
+use super::effect::{ActiveEffect, Inject, Injection};
 use super::parameters::{all_exist, exists};
+use super::subject::Subject;
+use super::timing::{Lasts, Trigger};
 use super::{Blocks, FaultInfo, Inventory, Parameters, Target, Targeting};
 use crate::cluster::Cluster;
 
@@ -80,17 +83,21 @@ macro_rules! faults {
         }
 
         impl FaultDraft {
-            /// The draft of `kind` with targets that fit a workload; `None` if the workload has nothing that the fault could be about.
+            /// The draft of `kind` with targets that fit a workload; `None` if the workload has nothing that the fault could be about, or
+            /// swarms only draw the kind with parameters that they state.
             pub fn targeting(kind: &str, targeting: &Targeting<'_>) -> Option<Self> {
                 match kind {
-                    $( $name => <$Fault as Inject>::targeting(targeting).map(FaultDraft::$Fault), )+
+                    $( $name => {
+                        let aim: Aim<<$Fault as Parameters>::Draft> = <$Fault as Inject>::DRAWN.aim()?;
+                        aim(targeting).map(FaultDraft::$Fault)
+                    } )+
                     _ => None,
                 }
             }
 
             /// With what it begins.
-            pub fn begins(&self) -> Trigger {
-                match self { $( FaultDraft::$Fault(_) => <$Fault as Inject>::BEGINS ),+ }
+            pub fn begins(&self) -> Trigger<()> {
+                match self { $( FaultDraft::$Fault(_) => <$Fault as Inject>::BEGINS.map(|_| ()) ),+ }
             }
 
             /// Draws every open value. `names`: the processes and hosts of the drawn cluster.
@@ -135,14 +142,27 @@ macro_rules! faults {
                 match self { $( FaultKind::$Fault(fault) => fault.rename(rename) ),+ }
             }
 
+            /// What a text about it names besides its kind.
+            pub fn subject(&self) -> Subject {
+                match self { $( FaultKind::$Fault(fault) => fault.subject() ),+ }
+            }
+
+            /// Whether and how swarms draw faults of `kind`; `None` = there is no such kind.
+            pub fn drawn(kind: &str) -> Option<Drawn<()>> {
+                match kind {
+                    $( $name => Some(<$Fault as Inject>::DRAWN.map(|_| ())), )+
+                    _ => None,
+                }
+            }
+
             /// Whether it is over at once, so that it has no duration.
             pub fn is_instant(&self) -> bool {
-                match self { $( FaultKind::$Fault(_) => <$Fault as Inject>::INSTANT ),+ }
+                match self { $( FaultKind::$Fault(_) => !matches!(<$Fault as Inject>::LASTS, Lasts::Window) ),+ }
             }
 
             /// For a fault that is over at once but leaves something down: how long until that is up again.
             pub fn recovers_after(&self) -> Option<Span> {
-                match self { $( FaultKind::$Fault(fault) => fault.recovers_after() ),+ }
+                match self { $( FaultKind::$Fault(fault) => <$Fault as Inject>::LASTS.recovers_after(fault) ),+ }
             }
 
             /// What it keeps from arriving while it lasts.
@@ -150,13 +170,19 @@ macro_rules! faults {
                 match self { $( FaultKind::$Fault(fault) => fault.blocks() ),+ }
             }
 
-            /// With what it begins.
-            pub fn begins(&self) -> Trigger {
-                match self { $( FaultKind::$Fault(_) => <$Fault as Inject>::BEGINS ),+ }
+            /// With what it begins, and if that is a request, with which of those that it counts.
+            pub fn begins(&self) -> Trigger<u32> {
+                match self { $( FaultKind::$Fault(fault) => <$Fault as Inject>::BEGINS.map(|wait| (wait.nth)(fault)) ),+ }
             }
 
+            /// Prepares the fault with number `index` when a run begins; one that begins with a request waits for it from then on.
             pub(super) fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
-                match self { $( FaultKind::$Fault(fault) => fault.arm(index, cluster) ),+ }
+                match self { $( FaultKind::$Fault(fault) => {
+                    fault.prepare(cluster);
+                    if let Trigger::Request(wait) = <$Fault as Inject>::BEGINS {
+                        (wait.arm)(fault, index, cluster);
+                    }
+                } ),+ }
             }
 
             pub(super) fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
@@ -171,7 +197,7 @@ macro_rules! faults {
                 about: <$Fault as Parameters>::DOCUMENTATION.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned(),
                 event: <$Fault as Inject>::EVENT,
                 parameters: <$Fault as Parameters>::defaults(),
-                instant: <$Fault as Inject>::INSTANT,
+                instant: !matches!(<$Fault as Inject>::LASTS, Lasts::Window),
             } ),+ ]
         }
     };

@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, SimClient};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::operator::{Operator, nodes, persist};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::ProcessId;
 
 parameters! {
@@ -23,10 +23,12 @@ parameters! {
 
 impl Inject for NodeDeleted {
     const EVENT: &'static str = "an autoscaler or an operator that removes a Node while its machine runs (K §6.3, K §6.5)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<NodeDeletedDraft>> = Drawn::ByDefault(|targeting| Some(NodeDeletedDraft { node: targeting.node()? }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<NodeDeletedDraft> {
-        Some(NodeDeletedDraft { node: targeting.node()? })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.node])
     }
 
     fn blocks(&self) -> Blocks {

@@ -13,7 +13,7 @@ use crate::cluster::{Cluster, SimClient};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::operator::{add_process, nodes, persist};
 use crate::fault::parameters::{between, parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::node::taints::{NO_EXECUTE, OUT_OF_SERVICE, taints_of};
 use crate::rt::ProcessId;
 
@@ -29,10 +29,13 @@ parameters! {
 
 impl Inject for NodeOutOfService {
     const EVENT: &'static str = "a machine that died and was fenced by an operator (K §6.3, KEP-2268)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<NodeOutOfServiceDraft>> =
+        Drawn::ByDefault(|targeting| Some(NodeOutOfServiceDraft { node: targeting.node()?, ..NodeOutOfServiceDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<NodeOutOfServiceDraft> {
-        Some(NodeOutOfServiceDraft { node: targeting.node()?, ..NodeOutOfServiceDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.node])
     }
 
     fn blocks(&self) -> Blocks {

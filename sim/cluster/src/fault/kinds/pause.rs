@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::rt::ProcessId;
 
 parameters! {
@@ -18,10 +18,12 @@ parameters! {
 
 impl Inject for Pause {
     const EVENT: &'static str = "a garbage collection, SIGSTOP, CPU starvation or a migration of the machine (K §9.2 C2)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<PauseDraft>> = Drawn::ByDefault(|targeting| Some(PauseDraft { process: targeting.process()? }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<PauseDraft> {
-        Some(PauseDraft { process: targeting.process()? })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Priorities as Rule};
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{Resolve, any, between, every_resource, served, text_of};
-use crate::fault::{Blocks, Invalid, Inventory, Parameters, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Invalid, Inventory, Lasts, Parameters, Subject, Target, Trigger, Wait};
 
 /// API servers execute the requests of some processes in the order of priorities, which change at some of these requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -184,10 +184,16 @@ fn earlier(drops: &[u32]) -> Vec<Vec<u32>> {
 impl Inject for Priorities {
     const EVENT: &'static str =
         "any order in which requests of several clients get through: busy servers and slow paths decide (K §9.2 A5, A7)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<PrioritiesDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    // Nothing goes wrong by them that does not go wrong anyway, they only make other orders of events likely. Where no two processes
+    // contend, they cost time.
+    const DRAWN: Drawn<Aim<PrioritiesDraft>> = Drawn::IfNamed(|targeting| {
         Some(PrioritiesDraft { process: targeting.processes()?, resource: targeting.resource(), ..PrioritiesDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

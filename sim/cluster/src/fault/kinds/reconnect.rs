@@ -2,7 +2,7 @@
 
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// A client loses its connection and reconnects to another server, whose caches may be older.
@@ -16,10 +16,13 @@ parameters! {
 
 impl Inject for Reconnect {
     const EVENT: &'static str = "a load balancer that moves a client, the time-travel half of a stale read (K §9.2 B6, KK#59848)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ReconnectDraft>> =
+        Drawn::ByDefault(|targeting| Some(ReconnectDraft { process: targeting.process()?, ..ReconnectDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<ReconnectDraft> {
-        Some(ReconnectDraft { process: targeting.process()?, ..ReconnectDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process, &self.server])
     }
 
     fn blocks(&self) -> Blocks {

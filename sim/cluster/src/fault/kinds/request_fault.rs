@@ -12,13 +12,13 @@ use sim_config::time::Span;
 use crate::cluster::server::{Failure, InjectedFault};
 use crate::cluster::{Cluster, Disturbance, RequestPoint, Until};
 use crate::fault::blocks::resource_kind;
-use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::kinds::leader_flaps::lease_taken;
 use crate::fault::kinds::links::cut_off;
 use crate::fault::kinds::pause::stand_still;
 use crate::fault::parameters::{between, counted_from_1, every_resource, parameters, resolves_to_itself, served, target};
 use crate::fault::process_down::{INITIALIZING, take_down};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 /// What befalls the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -232,14 +232,27 @@ impl RequestFault {
             RequestEffect::LeaseTaken => Disturbance::Beside,
         }
     }
+
+    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
+        if let Some(kind) = resource_kind(cluster, &self.resource) {
+            for client in self.process.processes(&cluster.rt) {
+                let (verbs, nth, disturbance) = (self.verb.verbs(), self.nth, self.disturbance());
+                cluster.add_request_point(RequestPoint { fault: index, client, verbs, kind, nth, disturbance });
+            }
+        }
+    }
 }
 
 impl Inject for RequestFault {
     const EVENT: &'static str = "any single failure of a request; a failed write has one of four possible outcomes (K §2.13)";
-    const INSTANT: bool = true;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<RequestFaultDraft> {
+    const LASTS: Lasts<Self> = Lasts::Recovers(|fault| fault.effect.lasts().then_some(fault.down));
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Request(Wait { nth: |fault| fault.nth, arm: Self::arm });
+    const DRAWN: Drawn<Aim<RequestFaultDraft>> = Drawn::ByDefault(|targeting| {
         Some(RequestFaultDraft { process: targeting.process()?, resource: targeting.resource(), ..RequestFaultDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process]).with(self.effect.name())
     }
 
     fn blocks(&self) -> Blocks {
@@ -264,22 +277,6 @@ impl Inject for RequestFault {
             RequestEffect::CutBefore | RequestEffect::CutAfter => vec![cut_off(process)],
             RequestEffect::LeaseTaken => vec![lease_taken(injection, process)],
             _ => take_down(injection, vec![process], INITIALIZING),
-        }
-    }
-
-    fn recovers_after(&self) -> Option<Span> {
-        self.effect.lasts().then_some(self.down)
-    }
-
-    /// It is not an event in time: it waits for its request.
-    const BEGINS: Trigger = Trigger::Request;
-
-    fn arm(&self, index: u32, cluster: &Arc<Cluster>) {
-        if let Some(kind) = resource_kind(cluster, &self.resource) {
-            for client in self.process.processes(&cluster.rt) {
-                let (verbs, nth, disturbance) = (self.verb.verbs(), self.nth, self.disturbance());
-                cluster.add_request_point(RequestPoint { fault: index, client, verbs, kind, nth, disturbance });
-            }
         }
     }
 }

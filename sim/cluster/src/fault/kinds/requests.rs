@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::cluster::server::{ApiFault, Failure, InjectedFault};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{any, between, chance, parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 /// Verbs that change something.
 const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
@@ -82,13 +82,17 @@ parameters! {
 
 impl Inject for TooManyRequests {
     const EVENT: &'static str = "API priority and fairness, or the in-flight limit (K §9.2 A6)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<TooManyRequestsDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<TooManyRequestsDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(TooManyRequestsDraft::default());
         }
         Some(TooManyRequestsDraft { client: targeting.process()?, ..TooManyRequestsDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server, &self.client])
     }
 
     fn blocks(&self) -> Blocks {
@@ -115,13 +119,17 @@ parameters! {
 
 impl Inject for ServerError {
     const EVENT: &'static str = "a burst of 500 during an etcd restart (K §9.2 A1)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<ServerErrorDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<ServerErrorDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(ServerErrorDraft::default());
         }
         Some(ServerErrorDraft { client: targeting.process()?, ..ServerErrorDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server, &self.client])
     }
 
     fn blocks(&self) -> Blocks {
@@ -148,13 +156,17 @@ parameters! {
 
 impl Inject for Unavailable {
     const EVENT: &'static str = "the shutdown of an API server (K §2.11)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<UnavailableDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<UnavailableDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(UnavailableDraft::default());
         }
         Some(UnavailableDraft { client: targeting.process()?, ..UnavailableDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server, &self.client])
     }
 
     fn blocks(&self) -> Blocks {
@@ -191,11 +203,15 @@ parameters! {
 
 impl Inject for LostReply {
     const EVENT: &'static str = "a write that was applied although the caller saw an error (K §9.2 A2, A8)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<LostReplyDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<LostReplyDraft>> = Drawn::ByDefault(|targeting| {
         let client = if targeting.coin() { targeting.process()? } else { any() };
         Some(LostReplyDraft { client, ..LostReplyDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server, &self.client])
     }
 
     fn blocks(&self) -> Blocks {
@@ -227,13 +243,17 @@ parameters! {
 impl Inject for LateCommit {
     const EVENT: &'static str =
         "a transaction that etcd carries out after its API server gave up, if its object has not changed (K §9.2 A3)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<LateCommitDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<LateCommitDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(LateCommitDraft::default());
         }
         Some(LateCommitDraft { client: targeting.process()?, ..LateCommitDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server, &self.client])
     }
 
     fn blocks(&self) -> Blocks {
@@ -262,13 +282,17 @@ parameters! {
 
 impl Inject for DuplicateRequest {
     const EVENT: &'static str = "a proxy that retries a write (K §2.13, executed twice)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<DuplicateRequestDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<DuplicateRequestDraft>> = Drawn::ByDefault(|targeting| {
         if !targeting.coin() {
             return Some(DuplicateRequestDraft::default());
         }
         Some(DuplicateRequestDraft { client: targeting.process()?, ..DuplicateRequestDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server, &self.client])
     }
 
     fn blocks(&self) -> Blocks {

@@ -4,7 +4,7 @@ use sim_config::Choice;
 
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::parameters;
-use crate::fault::{Blocks, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Trigger, Wait};
 
 parameters! {
     /// Objects outside the model take revisions.
@@ -16,10 +16,12 @@ parameters! {
 
 impl Inject for RevisionJump {
     const EVENT: &'static str = "leases, events and other clusters' tenants (K §9.2 B19)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<RevisionJumpDraft>> = Drawn::ByDefault(|_| Some(RevisionJumpDraft::default()));
 
-    fn targeting(_: &Targeting<'_>) -> Option<RevisionJumpDraft> {
-        Some(RevisionJumpDraft::default())
+    fn subject(&self) -> Subject {
+        Subject::NOTHING
     }
 
     fn blocks(&self) -> Blocks {

@@ -4,7 +4,7 @@ use sim_config::Choice;
 
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{counted_from_1, parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// The sandbox of a running pod dies; the pod gets another one.
@@ -18,10 +18,13 @@ parameters! {
 
 impl Inject for SandboxLost {
     const EVENT: &'static str = "an OOM kill or a crash of the sandbox's container (K §5.4, K §9.2 D13)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<SandboxLostDraft>> =
+        Drawn::ByDefault(|targeting| Some(SandboxLostDraft { process: targeting.kubelet()?, ..SandboxLostDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<SandboxLostDraft> {
-        Some(SandboxLostDraft { process: targeting.kubelet()?, ..SandboxLostDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

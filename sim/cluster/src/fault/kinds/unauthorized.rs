@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::net::Side;
 
 parameters! {
@@ -18,10 +18,12 @@ parameters! {
 
 impl Inject for Unauthorized {
     const EVENT: &'static str = "a token that has expired before it was read again, or whose signing key was rotated (K §9.2 A11)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<UnauthorizedDraft>> = Drawn::ByDefault(|targeting| Some(UnauthorizedDraft { client: targeting.process()? }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<UnauthorizedDraft> {
-        Some(UnauthorizedDraft { client: targeting.process()? })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.client])
     }
 
     fn blocks(&self) -> Blocks {

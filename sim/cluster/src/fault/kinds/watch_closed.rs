@@ -3,7 +3,7 @@
 use crate::fault::blocks::resource_kind;
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// Watches end cleanly and can be resumed.
@@ -17,10 +17,13 @@ parameters! {
 
 impl Inject for WatchClosed {
     const EVENT: &'static str = "a time-out of the server or a load balancer (K §9.2 B3)";
-    const INSTANT: bool = true;
+    const LASTS: Lasts<Self> = Lasts::Instant;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WatchClosedDraft>> =
+        Drawn::ByDefault(|targeting| Some(WatchClosedDraft { resource: targeting.resource(), ..WatchClosedDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<WatchClosedDraft> {
-        Some(WatchClosedDraft { resource: targeting.resource(), ..WatchClosedDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::fault::blocks::server_caches;
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, every_resource, parameters, served, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 use crate::kinds::KindId;
 
 parameters! {
@@ -26,10 +26,13 @@ parameters! {
 
 impl Inject for WatchLag {
     const EVENT: &'static str = "overload or a slow consumer (K §9.2 B2)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WatchLagDraft>> =
+        Drawn::ByDefault(|targeting| Some(WatchLagDraft { resource: targeting.resource(), ..WatchLagDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<WatchLagDraft> {
-        Some(WatchLagDraft { resource: targeting.resource(), ..WatchLagDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.server])
     }
 
     fn blocks(&self) -> Blocks {

@@ -10,7 +10,7 @@ use crate::cluster::admission::{Certificate, HookFault, WebhookFailure};
 use crate::cluster::{EPOCH, later};
 use crate::fault::effect::{ActiveEffect, Inject, Injection};
 use crate::fault::parameters::{parameters, resolves_to_itself, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 parameters! {
     /// API servers do not accept the certificate of webhook servers; open connections stay in use.
@@ -40,10 +40,14 @@ resolves_to_itself! {
 
 impl Inject for WebhookCertificate {
     const EVENT: &'static str = "a certificate that was not renewed, or a rotation that is ahead of its `caBundle` (K §8.3, K198)";
-    const INSTANT: bool = false;
-
-    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookCertificateDraft> {
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WebhookCertificateDraft>> = Drawn::ByDefault(|targeting| {
         Some(WebhookCertificateDraft { process: targeting.webhooks_alike()?, ..WebhookCertificateDraft::default() })
+    });
+
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::cluster::admission::{HookFault, WebhookFailure};
 use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
 use crate::fault::parameters::{between, chance, parameters, target};
-use crate::fault::{Blocks, Target, Targeting};
+use crate::fault::{Aim, Blocks, Drawn, Lasts, Subject, Target, Trigger, Wait};
 
 /// What happens to some calls.
 #[derive(Debug)]
@@ -52,10 +52,13 @@ parameters! {
 
 impl Inject for WebhookSlow {
     const EVENT: &'static str = "a webhook server that is throttled or waits for a slow API server (K §8.3, K125)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WebhookSlowDraft>> =
+        Drawn::ByDefault(|targeting| Some(WebhookSlowDraft { process: targeting.webhook()?, ..WebhookSlowDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookSlowDraft> {
-        Some(WebhookSlowDraft { process: targeting.webhook()?, ..WebhookSlowDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -79,10 +82,13 @@ parameters! {
 
 impl Inject for WebhookDenies {
     const EVENT: &'static str = "a policy that has expired, or a replica with an old configuration (K §8.3, K122)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WebhookDeniesDraft>> =
+        Drawn::ByDefault(|targeting| Some(WebhookDeniesDraft { process: targeting.webhook()?, ..WebhookDeniesDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookDeniesDraft> {
-        Some(WebhookDeniesDraft { process: targeting.webhook()?, ..WebhookDeniesDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -104,10 +110,12 @@ parameters! {
 
 impl Inject for WebhookDown {
     const EVENT: &'static str = "a deadlocked server whose readiness probe uses another port (K §8.3, K121)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WebhookDownDraft>> = Drawn::ByDefault(|targeting| Some(WebhookDownDraft { process: targeting.webhook()? }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookDownDraft> {
-        Some(WebhookDownDraft { process: targeting.webhook()? })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {
@@ -131,10 +139,13 @@ parameters! {
 
 impl Inject for WebhookTwice {
     const EVENT: &'static str = "a reinvocation or a repeated HTTP request; webhooks have to be idempotent (K §8.3, K120)";
-    const INSTANT: bool = false;
+    const LASTS: Lasts<Self> = Lasts::Window;
+    const BEGINS: Trigger<Wait<Self>> = Trigger::Window;
+    const DRAWN: Drawn<Aim<WebhookTwiceDraft>> =
+        Drawn::ByDefault(|targeting| Some(WebhookTwiceDraft { process: targeting.webhook()?, ..WebhookTwiceDraft::default() }));
 
-    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookTwiceDraft> {
-        Some(WebhookTwiceDraft { process: targeting.webhook()?, ..WebhookTwiceDraft::default() })
+    fn subject(&self) -> Subject {
+        Subject::of(&[&self.process])
     }
 
     fn blocks(&self) -> Blocks {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipam_reports::finding::Kind;
 use kube_sim::cluster::Knobs;
-use kube_sim::fault::{Fault, FaultKind, Inventory, ObjectChange, Trigger};
+use kube_sim::fault::{Fault, Inventory, ObjectChange, Trigger};
 use sim_config::Source;
 use sim_config::time::{SimTime, Span, micros};
 
@@ -263,9 +263,8 @@ fn values(trial: &mut Trial<'_>) {
         }
         let plan = trial.best().clone();
         let Fault { common, kind } = &plan.fault[index];
-        let instant = kind.is_instant() || matches!(kind, FaultKind::Crash(_) | FaultKind::CrashAtWrite(_));
         let until_heal = plan.heal_at.since(common.at);
-        if instant || until_heal <= LASTS_MIN {
+        if kind.is_instant() || until_heal <= LASTS_MIN {
             continue;
         }
         let lasts = common.lasts.map_or(until_heal, |lasts| lasts.0.min(until_heal));

@@ -1,7 +1,7 @@
-//! Modules of a package that import each other in a circle.
+//! Modules of a folder that import each other in a circle.
 //!
-//! Only the top modules are looked at: files of one folder are about one thing, and may know each other. What the root re-exports belongs
-//! to the module that has it. What tests import does not count.
+//! Looked at are the top modules of each package, and those of every folder of more than [`FEW`]: the files of a small one are about one
+//! thing, and may know each other. What a module re-exports belongs to the one below it that has it. What tests import does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +28,9 @@ pub struct Circles {
 pub struct Circle {
     /// The folder of the package.
     pub package: String,
+    /// The module whose modules take part, as `actor::kubelet`; empty = the package itself.
+    #[serde(default)]
+    pub within: String,
     /// The modules, by name.
     pub modules: BTreeSet<String>,
     /// Why they are not cut apart.
@@ -43,40 +46,70 @@ pub fn read(text: &str) -> Result<Circles, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Which module imports which, and where it does first.
+/// So many modules of a folder may import each other as they like.
+const FEW: usize = 8;
+
+/// Which module of a folder imports which, and where it does first.
 type Imports = BTreeMap<(String, String), (String, usize)>;
 
-/// What the root of a package re-exports, and the module that has it.
+/// What a module re-exports, and the module below it that has it.
 type ReExports = BTreeMap<String, String>;
+
+/// The modules of a package, by their paths: `["actor", "kubelet"]`, and the root, which has no segment.
+#[derive(Default)]
+struct Package<'a> {
+    modules: BTreeMap<Vec<&'a str>, &'a File>,
+}
 
 /// Circles without a reason, and reasons of circles that are not there.
 pub fn check(repository: &Repository, table: &Circles) -> Vec<Finding> {
-    let mut packages: BTreeMap<&str, Imports> = BTreeMap::new();
-    let mut roots: BTreeMap<&str, ReExports> = BTreeMap::new();
+    let mut packages: BTreeMap<&str, Package<'_>> = BTreeMap::new();
     for file in repository.files_of(&["rs"]) {
-        let Some((package, path)) = file.path.split_once("/src/") else { continue };
-        let root = roots.entry(package).or_insert_with(|| {
-            repository.file(&format!("{package}/src/lib.rs")).map(|file| re_exports(&code_of(file))).unwrap_or_default()
-        });
-        add_imports(file, path, root, packages.entry(package).or_default());
+        if let Some((package, path)) = file.path.split_once("/src/")
+            && let Some(module) = module_of(path)
+        {
+            packages.entry(package).or_default().modules.insert(module, file);
+        }
     }
     let mut findings = Vec::new();
     let mut needed = vec![false; table.circle.len()];
-    for (package, imports) in &packages {
-        for circle in circles(imports) {
-            let reason = table.circle.iter().position(|known| known.package == *package && known.modules.iter().eq(circle.iter().copied()));
-            match reason {
-                Some(row) => needed[row] = true,
-                None => findings.push(tell(repository, package, imports, &circle)),
+    for (name, package) in &packages {
+        for (within, imports) in package.imports() {
+            for circle in circles(&imports) {
+                let is_it =
+                    |known: &Circle| known.package == *name && known.within == within && known.modules.iter().eq(circle.iter().copied());
+                match table.circle.iter().position(is_it) {
+                    Some(row) => needed[row] = true,
+                    None => findings.push(tell(repository, &place(name, &within), &imports, &circle)),
+                }
             }
         }
     }
     let unneeded = table.circle.iter().zip(needed).filter(|(_, needed)| !needed);
     findings.extend(unneeded.map(|(circle, _)| {
         let names = circle.modules.iter().cloned().collect::<Vec<_>>().join(", ");
-        Finding::of_file("ci/tidy/circles.toml", format!("{}: {names} are no circle; remove the entry", circle.package))
+        let place = place(&circle.package, &circle.within);
+        Finding::of_file("ci/tidy/circles.toml", format!("{place}: {names} are no circle; remove the entry"))
     }));
     findings
+}
+
+/// How a finding names the folder of a module.
+fn place(package: &str, within: &str) -> String {
+    if within.is_empty() { package.to_owned() } else { format!("{package}, {within}") }
+}
+
+/// The path of the module that a file under `src` holds; `None` = programs and tests.
+fn module_of(path: &str) -> Option<Vec<&str>> {
+    let mut module: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
+    let is_test = path.split(['/', '.']).any(|part| part == "tests" || part == "testing");
+    if is_test || matches!(module[0], "main" | "bin") {
+        return None;
+    }
+    if module == ["lib"] || module.last() == Some(&"mod") {
+        module.pop();
+    }
+    Some(module)
 }
 
 /// The code of a file, with blanks for everything else, up to its tests.
@@ -92,51 +125,150 @@ fn code_of(file: &File) -> String {
     code
 }
 
-/// What a root with this code imports of its modules, so that it is to be had of the root, too.
-fn re_exports(code: &str) -> ReExports {
-    let statement = Regex::new(r"\b(?:pub(?:\([^)]*\))? )?use (?:crate::|self::)?(\w+)::([^;]*);").expect("a constant");
+impl Package<'_> {
+    /// The imports of each folder that is looked at, by the path of its module.
+    fn imports(&self) -> BTreeMap<String, Imports> {
+        let codes: BTreeMap<&[&str], String> = self.modules.iter().map(|(module, file)| (module.as_slice(), code_of(file))).collect();
+        let re_exports: BTreeMap<&[&str], ReExports> = codes.iter().map(|(module, code)| (*module, re_exports(module, code))).collect();
+        let looked_at = self.looked_at();
+        let mut folders: BTreeMap<String, Imports> = BTreeMap::new();
+        for (module, file) in &self.modules {
+            for (path, at) in paths(module, &codes[module.as_slice()]) {
+                let level = module.iter().zip(&path).take_while(|(own, other)| own == other).count();
+                let (Some(own), Some(&other)) = (module.get(level), path.get(level)) else { continue };
+                let other = re_exports.get(&module[..level]).and_then(|of| of.get(other)).map_or(other, String::as_str);
+                if *own != other && looked_at.contains(&module[..level]) {
+                    let imports = folders.entry(module[..level].join("::")).or_default();
+                    imports.entry(((*own).to_owned(), other.to_owned())).or_insert_with(|| (file.path.clone(), at));
+                }
+            }
+        }
+        folders
+    }
+
+    /// The package itself, and the modules with more than a few in them.
+    fn looked_at(&self) -> BTreeSet<&[&str]> {
+        let mut within: BTreeMap<&[&str], BTreeSet<&str>> = BTreeMap::new();
+        for module in self.modules.keys() {
+            for (level, below) in module.iter().enumerate() {
+                within.entry(&module[..level]).or_default().insert(below);
+            }
+        }
+        within.into_iter().filter(|(folder, below)| folder.is_empty() || below.len() > FEW).map(|(folder, _)| folder).collect()
+    }
+}
+
+/// What a module with this code imports of those below it, so that it is to be had of the module, too.
+fn re_exports(module: &[&str], code: &str) -> ReExports {
+    let statement = Regex::new(r"\b(?:pub(?:\([^)]*\))? )?use ((?:\w+::)+)([^;]*);").expect("a constant");
     let mut found = ReExports::new();
     for statement in statement.captures_iter(code) {
-        let module = &statement[1];
+        let mut from: Vec<&str> = statement[1].trim_end_matches("::").split("::").collect();
+        if from[0] == "crate" && from[1..].starts_with(module) {
+            from.drain(..=module.len());
+        } else if from[0] == "self" {
+            from.remove(0);
+        }
+        let Some(below) = from.first().filter(|below| !matches!(**below, "crate" | "super")) else { continue };
         for item in statement[2].split([',', '{', '}']).map(str::trim).filter(|item| !item.is_empty() && !item.ends_with("::")) {
             let name = item.rsplit([':', ' ']).next().unwrap_or(item);
             // A function may be called as another module is.
             if !code.contains(&format!("mod {name};")) {
-                found.insert(name.to_owned(), module.to_owned());
+                found.insert(name.to_owned(), (*below).to_owned());
             }
         }
     }
     found
 }
 
-/// What a file imports of other top modules of its package.
-fn add_imports(file: &File, path: &str, root: &ReExports, imports: &mut Imports) {
-    let module = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
-    let is_test = path.split(['/', '.']).any(|part| part == "tests" || part == "testing");
-    if is_test || matches!(module, "lib" | "main" | "bin") {
-        return;
-    }
-    let code = code_of(file);
-    // From a module n levels deep, n times `super` is the crate, too.
-    let depth = path.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").count();
-    let prefix = format!(r"\b(?:crate::|(?:super::){{{depth}}})");
-    let single = Regex::new(&format!(r"{prefix}(\w+)")).expect("a constant");
-    let several = Regex::new(&format!(r"{prefix}\{{([^;]*)\}}")).expect("a constant");
-    let first = Regex::new(r"(?:^|,)\s*(\w+)").expect("a constant");
-    // What stands in braces within braces is of the name before them.
-    let nested = Regex::new(r"::\{[^{}]*\}").expect("a constant");
-    let names = single.captures_iter(&code).map(|found| found.get(1).expect("the group is not optional"));
-    let grouped = several.captures_iter(&code).flat_map(|found| {
-        let list = found.get(1).expect("the group is not optional");
-        let outer = nested.replace_all(list.as_str(), |inner: &regex::Captures<'_>| " ".repeat(inner[0].len())).into_owned();
-        let names = first.captures_iter(&outer).map(|name| name.get(1).expect("the group is not optional").range());
-        names.map(|name| (&list.as_str()[name.clone()], list.start() + name.start)).collect::<Vec<_>>()
-    });
-    for (name, at) in names.map(|name| (name.as_str(), name.start())).chain(grouped) {
-        let of = root.get(name).map_or(name, String::as_str);
-        if of != module {
-            imports.entry((module.to_owned(), of.to_owned())).or_insert_with(|| (file.path.clone(), at));
+/// The paths that a module names by way of its package or its parents, each from the root of the package, and where.
+fn paths<'c>(module: &[&'c str], code: &'c str) -> Vec<(Vec<&'c str>, usize)> {
+    let prefix = Regex::new(r"(?:^|[^\w:$])(crate|super)::").expect("a constant");
+    let (mut paths, mut at) = (Vec::new(), 0);
+    while let Some(found) = prefix.captures_at(code, at) {
+        let mut reader = Reader { code, at: found.get(1).expect("the group is not optional").start() };
+        let mut trees = Vec::new();
+        reader.tree(&mut Vec::new(), &mut trees);
+        at = reader.at;
+        for (segments, place) in trees {
+            let mut path = module.to_vec();
+            for segment in segments {
+                match segment {
+                    "crate" => path.clear(),
+                    "super" => drop(path.pop()),
+                    "self" => {}
+                    name => path.push(name),
+                }
+            }
+            paths.push((path, place));
         }
+    }
+    paths
+}
+
+/// Reads paths with their braces.
+struct Reader<'c> {
+    code: &'c str,
+    at: usize,
+}
+
+impl<'c> Reader<'c> {
+    fn blanks(&mut self) {
+        self.at += self.code[self.at..].len() - self.code[self.at..].trim_start().len();
+    }
+
+    fn takes(&mut self, text: &str) -> bool {
+        let found = self.code[self.at..].starts_with(text);
+        self.at += if found { text.len() } else { 0 };
+        found
+    }
+
+    fn word(&mut self) -> Option<(&'c str, usize)> {
+        let rest = &self.code[self.at..];
+        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let place = self.at;
+        self.at += length;
+        (length > 0).then(|| (&rest[..length], place))
+    }
+
+    /// A path after `before`, or as many as are in its braces; each with the place of the first segment that names something.
+    fn tree(&mut self, before: &mut Vec<(&'c str, usize)>, found: &mut Vec<(Vec<&'c str>, usize)>) {
+        let kept = before.len();
+        loop {
+            if self.takes("{") {
+                loop {
+                    self.blanks();
+                    if self.takes("}") || self.at == self.code.len() {
+                        break;
+                    }
+                    let start = self.at;
+                    self.tree(before, found);
+                    // ` as other` and commas.
+                    let rest = &self.code[self.at..];
+                    self.at += rest.find([',', '{', '}']).unwrap_or(rest.len());
+                    self.takes(",");
+                    if self.at == start {
+                        self.at += 1;
+                    }
+                }
+                break;
+            }
+            if let Some(word) = self.word() {
+                before.push(word);
+            }
+            let is_path = self.code[self.at..].starts_with("::")
+                && self.code[self.at + 2..].starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '{');
+            if is_path {
+                self.at += 2;
+                continue;
+            }
+            let named = before.iter().find(|(word, _)| !matches!(*word, "crate" | "super" | "self"));
+            if let Some((_, place)) = named {
+                found.push((before.iter().map(|(word, _)| *word).collect(), *place));
+            }
+            break;
+        }
+        before.truncate(kept);
     }
 }
 
@@ -145,11 +277,11 @@ fn circles(imports: &Imports) -> Vec<BTreeSet<&String>> {
     tarjan_scc(&graph).into_iter().filter(|circle| circle.len() > 1).map(|circle| circle.into_iter().collect()).collect()
 }
 
-fn tell(repository: &Repository, package: &str, imports: &Imports, circle: &BTreeSet<&String>) -> Finding {
+fn tell(repository: &Repository, place: &str, imports: &Imports, circle: &BTreeSet<&String>) -> Finding {
     let within = imports.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to));
     let told: Vec<String> = within.clone().map(|((from, to), (path, _))| format!("{from} imports {to} ({path})")).collect();
     let message = format!(
-        "modules of {package} import each other in a circle: {}; move what they share below both, or \
+        "modules of {place} import each other in a circle: {}; move what they share below both, or \
          state a reason in ci/tidy/circles.toml",
         told.join(", ")
     );
@@ -211,6 +343,31 @@ mod tests {
         assert_eq!(findings("", &files), [""; 0], "the module c, and not the function of a");
         let nested = [("p/src/lib.rs", root), ("p/src/a.rs", "use crate::b;\n"), ("p/src/b.rs", "use crate::{x::{P, A}, y};\n")];
         assert_eq!(findings("", &nested), [""; 0], "the A of x");
+    }
+
+    #[test]
+    fn the_modules_of_a_large_folder_are_looked_at_too() {
+        let few = [("p/src/m/a.rs", "use crate::m::{x::X, b::{c::C, B as D}};\n"), ("p/src/m/b/mod.rs", "pub use super::a::A;\n")];
+        assert_eq!(findings("", &few), [""; 0], "a few are about one thing");
+        let more = ["1", "2", "3", "4", "5", "6", "7"].map(|name| (format!("p/src/m/n{name}.rs"), String::new()));
+        let large: Vec<(&str, &str)> = few.into_iter().chain(more.iter().map(|(path, text)| (path.as_str(), text.as_str()))).collect();
+        let found = findings("", &large);
+        let circle = "modules of p, m import each other in a circle: a imports b (p/src/m/a.rs), b imports a (p/src/m/b/mod.rs)";
+        assert!(found.len() == 1 && found[0].starts_with(&format!("p/src/m/a.rs:1:26: {circle}")), "{found:?}");
+        let table = "[[circle]]\npackage = 'p'\nwithin = 'm'\nmodules = ['a', 'b']\nreason = 'one noun'\n";
+        assert_eq!(findings(table, &large), [""; 0]);
+        assert_eq!(findings(table, &few), ["ci/tidy/circles.toml: p, m: a, b are no circle; remove the entry"]);
+    }
+
+    #[test]
+    fn what_a_module_re_exports_is_of_the_one_below_it() {
+        let mut files: Vec<(String, String)> = (0..9).map(|n| (format!("p/src/m/n{n}.rs"), String::new())).collect();
+        files[0].1 = "use super::One;\n".to_owned();
+        files[1].1 = "use super::super::m::n0::Zero;\nfn f(_: &super::n2::Two) {}\n".to_owned();
+        files.push(("p/src/m/mod.rs".to_owned(), "mod n1;\npub use n1::One;\n".to_owned()));
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let found = findings("", &files);
+        assert!(found.len() == 1 && found[0].contains("n0 imports n1 (p/src/m/n0.rs), n1 imports n0 (p/src/m/n1.rs); move"), "{found:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! | check | what it wants | its table |
 //! |---|---|---|
-//! | [`circles`] | modules of a package import each other one way | `circles.toml` |
+//! | [`circles`] | modules of a package and of large folders import each other one way | `circles.toml` |
 //! | [`citations`] | every citation of the behavioural reference has its place in `docs/reference` | |
 //! | [`deviations`] | every deviation has its row and anchor there | |
 //! | [`held`] | every statement about Kubernetes has a test with its number, every correction names what holds it | |

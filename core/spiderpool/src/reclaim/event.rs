@@ -10,7 +10,8 @@ use super::node::NodeState;
 use super::question::{Answer, Answers, Question, keeper_of, key_of};
 use super::row::Row;
 use super::settings::ReclaimSettings;
-use crate::{Keeper, Policy};
+use crate::ipam::goes_with_pod;
+use crate::{Keeper, Policy, SpiderEndpoint};
 use kube_machinery::api::ObjectKey;
 
 /// What a decision is made under, besides the objects that it is about.
@@ -44,6 +45,14 @@ impl Circumstances<'_> {
         }
         (self.runs_until)(uid).filter(|until| self.now <= *until)
     }
+}
+
+/// What keeps the addresses of an endpoint whose pod is gone.
+pub(super) fn keeper_of_endpoint(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> Keeper {
+    if goes_with_pod(endpoint) && !it.policy.static_by_kind_only {
+        return Keeper::Nobody;
+    }
+    Keeper::of_endpoint(endpoint, it.settings.kept())
 }
 
 /// A change of a pod.

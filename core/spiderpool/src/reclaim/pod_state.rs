@@ -4,11 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::entry::{DEFAULT_GRACE, Term, in_truth};
-use super::event::{Circumstances, ended};
+use super::event::{Circumstances, ended, keeper_of_endpoint};
 use super::node::NodeState;
 use super::pod_state_upstream::{ended_not_scanned, gone_without_ips};
 use super::question::{Answer, Answers, Question, key_of};
-use super::record::keeper_of_endpoint;
 use super::row::Row;
 use super::view::{RecordView, Seen, key_of_record};
 use crate::Keeper;

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::event::Circumstances;
+use super::event::{Circumstances, keeper_of_endpoint};
 use super::pod_state::{Owner, State, Stop, has_ips, state};
 use super::question::{Answer, Answers, Question, keeper_of, key_of};
 use super::row::Row;
@@ -85,14 +85,6 @@ fn answers_on(pod: &Pod, ip: IpAddr) -> bool {
 /// Whether the pod that has the name says that it answers on one of these addresses.
 fn is_in_use(pod: &Pod, ips: impl IntoIterator<Item = IpAddr>, it: &Circumstances<'_>) -> bool {
     !it.policy.reclaim.address_in_use_freed && ips.into_iter().any(|ip| answers_on(pod, ip))
-}
-
-/// What keeps the addresses of an endpoint whose pod is gone.
-pub(super) fn keeper_of_endpoint(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> Keeper {
-    if goes_with_pod(endpoint) && !it.policy.static_by_kind_only {
-        return Keeper::Nobody;
-    }
-    Keeper::of_endpoint(endpoint, it.settings.kept())
 }
 
 /// The addresses that an endpoint names.

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::caches::{Caches, cached_node, cached_pod};
 use super::error::ReclaimError;
-use super::event::{Circumstances, ended};
+use super::event::{Circumstances, ended, keeper_of_endpoint};
 use super::node::NodeState;
 use super::observer::{Observer, Releaser, Sight, Step, Target};
 use super::process::Reclaim;
-use super::record::{Judgement, Verdict, judge_record, keeper_of_endpoint};
+use super::record::{Judgement, Verdict, judge_record};
 use super::release::{Order, Permission};
 use super::row::Row;
 use super::view::{RecordView, Seen, is_ending, key_of_record, seen};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 
 use super::Request;
+use super::asker::Asker;
 use super::auto_pool::{is_auto_pool, is_made_for};
 use super::cluster::Cluster;
 use super::memo::Open;
 use super::network::Network;
-use super::next_free_ip::{Asker, reserved};
+use super::next_free_ip::reserved;
 use super::reason::Reason;
 use super::top_controller::TopController;
 use crate::ranges::{Cidr, IpSet, IpVersion, RangeError, Shortage};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
-use super::next_free_ip::Asker;
+use super::asker::Asker;
 use super::pod_filter::PodFilter;
 use crate::ranges::{IpSet, IpVersion, RangeError, Shortage};
 use crate::{Policy, SpiderIPPool};

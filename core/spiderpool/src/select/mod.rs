@@ -11,6 +11,7 @@
 //! The hardened form and upstream part where [`Policy`] says so.
 
 pub mod annotation;
+mod asker;
 mod auto_pool;
 mod candidates;
 mod cluster;
@@ -38,13 +39,14 @@ use super::Policy;
 
 pub(crate) use annotation::go_bool as truth;
 pub use annotation::is_nameless;
+pub use asker::Asker;
 pub use auto_pool::{AutoPool, SubnetRequest, is_auto_pool, pools_of};
 pub use cluster::{Cluster, Kept, Objects};
 pub use cni_config::{IpamConfig, NetworkConfig};
 pub use error::{Rejections, SelectError};
 pub use memo::CapacityMemo;
 pub use network::{FIRST_NIC, network_of_nic, nics};
-pub use next_free_ip::{Asker, NextFreeIp, Unavailable, reserved};
+pub use next_free_ip::{NextFreeIp, Unavailable, reserved};
 pub use rank::{RULES, Rank, by_rank, tries};
 pub use reason::Reason;
 pub use selection::{

@@ -26,7 +26,7 @@ use sim_config::time::SimTime;
 use super::commit::{Intent, Loaded, Transaction};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::serve::{Ending, Work};
-use super::wait::etcd_error;
+use super::server_error::etcd_error;
 use super::write::Step;
 use super::{Cluster, State};
 use crate::kinds::KindId;

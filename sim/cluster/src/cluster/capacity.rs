@@ -118,7 +118,7 @@ impl Default for Capacity {
 impl Capacity {
     /// What no server can be: the key of the value, what is wrong with it, and what would be right.
     pub fn problem(&self) -> Option<(&'static str, String, String)> {
-        let most = super::serve::MUTATING_DEADLINE;
+        let most = super::request::MUTATING_DEADLINE;
         let of = |key| move |found: String, right: String| Some((key, found, right));
         if self.width == 0 {
             return of("width")("`cluster.capacity.width` is 0: nothing is ever worked on".to_owned(), "at least 1".to_owned());

@@ -7,7 +7,7 @@
 use sim_config::time::SimTime;
 
 use super::Cluster;
-use super::server::ApiServer;
+use super::api_server::ApiServer;
 use crate::kinds::KindId;
 use crate::net::Side;
 use crate::rt::{ProcessId, ProcessState};

@@ -1,22 +1,23 @@
 //! A process's client of the simulated API.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchOptions};
-use kube_machinery::{ApiError, Client, Object};
+use kube_machinery::ApiError;
+use kube_machinery::api::TransportError;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 
 use super::Cluster;
-use super::connection::{Attached, Connection, Message, Obstacle, Reconnect};
-use super::exchange::{Reply as Answered, Ticket};
+use super::connection::{Attached, Connection, Message};
+use super::exchange::Reply as Answered;
+use super::exchanges::Ticket;
+use super::obstacle::Obstacle;
 use super::request::{ApiReply, ApiRequest, Op};
 use super::request_point::{Disturbance, Until};
-use super::transport::Transport;
-use super::watch_stream::{AnyWatch, SimWatch};
+use super::transport::{Reconnect, Transport};
+use super::wait::until;
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
 use crate::trace::record::Part;
@@ -28,7 +29,7 @@ pub struct SimClient {
     pub(super) cluster: Arc<Cluster>,
     pub(super) process: ProcessId,
     pub(super) connection: Arc<Connection>,
-    streams_lists: bool,
+    pub(super) streams_lists: bool,
 }
 
 /// Hands the request over when the caller goes away before the answer.
@@ -244,35 +245,6 @@ impl SimClient {
         self.cluster.rt.at(latest, move || cluster.execute(id));
     }
 
-    /// Opens a watch on objects of a type that is known only by its registration.
-    ///
-    /// # Errors
-    /// What the server answers, or what went wrong on the way.
-    pub async fn watch_any(&self, kind: KindId, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<AnyWatch, ApiError> {
-        let cluster = &self.cluster;
-        let call = cluster.next_call();
-        let attached = self.attach();
-        {
-            let mut state = cluster.lock();
-            state.tell(self.process, cluster.rt.now());
-            let server = state.servers[attached.server].process;
-            let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
-            state.recorder.observe_of(Part::of(call), cluster.rt.now(), event);
-            state.count_watch(self.process, kind, call, cluster.rt.now());
-        }
-        let result = self.open(attached, kind, namespace, &options, call).await;
-        if let Err(ApiError::Transport(error)) = &result {
-            self.reconnect(attached.breaks, *error);
-        }
-        let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
-        {
-            let mut state = cluster.lock();
-            state.tell(self.process, cluster.rt.now());
-            state.recorder.observe_of(Part::of(call), cluster.rt.now(), event);
-        }
-        Ok(AnyWatch::new(self.clone(), kind, attached.breaks, result?))
-    }
-
     /// A request about objects of a type that is known only by its registration; the caller waits as long as it takes.
     ///
     /// # Errors
@@ -291,7 +263,7 @@ impl SimClient {
     }
 
     /// One request, one answer.
-    async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
+    pub(super) async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
         let cluster = &self.cluster;
         let attached = self.attach();
         let verb = request.op.verb();
@@ -416,45 +388,5 @@ impl SimClient {
                 return Err(error);
             }
         }
-    }
-}
-
-/// Waits for `future`, but not beyond the deadline. Returns whether it completed.
-pub(super) async fn until(sleep: crate::rt::Sleep, future: impl Future<Output = ()>, deadline: SimTime) -> bool {
-    let mut future = std::pin::pin!(future);
-    let mut sleep = std::pin::pin!(sleep);
-    std::future::poll_fn(|cx| {
-        if future.as_mut().poll(cx).is_ready() {
-            Poll::Ready(true)
-        } else if deadline != SimTime::NEVER && sleep.as_mut().poll(cx).is_ready() {
-            Poll::Ready(false)
-        } else {
-            Poll::Pending
-        }
-    })
-    .await
-}
-
-impl Client for SimClient {
-    type Watch<K: Object> = SimWatch<K>;
-
-    fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send {
-        let served = self.cluster.registry.served::<K>();
-        let Request { call, timeout } = request;
-        let (kind, op, call) = (served.kind, Op::of(call, served), self.cluster.next_call());
-        let request = ApiRequest { client: self.process, kind, op, call, manager: None };
-        // In a box of its own: every future that sends something holds one of these, some hold several, and they are moved about.
-        let exchange = Box::pin(self.exchange(request, timeout));
-        async move { exchange.await.map(|reply| reply.typed(served)) }
-    }
-
-    async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
-        let served = self.cluster.registry.served::<K>();
-        let watch = self.watch_any(served.kind, namespace, options).await?;
-        Ok(SimWatch::new(watch, served))
-    }
-
-    fn streams_lists(&self) -> bool {
-        self.streams_lists
     }
 }

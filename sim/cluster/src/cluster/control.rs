@@ -7,11 +7,13 @@ use kube_machinery::api::TransportError;
 use sim_config::time::SimTime;
 
 use super::admission::{Forbidden, HookFault, Service, Webhook};
+use super::api_server::ApiServer;
+use super::cache_lag::{CacheLag, lag_of};
 use super::change_point::ChangePoint;
-use super::exchange::Phase;
-use super::server::{ApiFault, ApiServer};
+use super::exchanges::Phase;
+use super::server::ApiFault;
 use super::store::Revision;
-use super::watcher::End;
+use super::watch_element::End;
 use super::{Cluster, State, WritePoint};
 use crate::kinds::KindId;
 use crate::net::Side;
@@ -22,14 +24,6 @@ use crate::trace::{EventKind, ProcessChange};
 const ENDPOINT_LEASE: Duration = Duration::from_secs(15);
 /// How often API servers compact etcd (K §9.2 B12).
 const COMPACTION_EVERY: Duration = Duration::from_secs(300);
-
-#[cfg(test)]
-impl CacheLag {
-    /// Whether it delays what `client` is told of one of `kinds`.
-    pub(super) fn concerns(&self, client: ProcessId, kinds: &[KindId]) -> bool {
-        self.client == client && self.kind.is_none_or(|kind| kinds.contains(&kind))
-    }
-}
 
 impl State {
     /// Takes changes into the caches of one server that could not be taken before.
@@ -81,20 +75,6 @@ impl State {
         let (gone, left): (Vec<_>, Vec<_>) = (0..self.servers.len()).partition(expired);
         if left.is_empty() { gone } else { left }
     }
-}
-
-/// Changes of one type, or of all, that reach one client late.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CacheLag {
-    client: ProcessId,
-    kind: Option<KindId>,
-    lag: Duration,
-}
-
-/// How much later a change of `kind` reaches `client`: by the longest of its lags.
-pub(super) fn lag_of(lags: &[CacheLag], client: ProcessId, kind: KindId) -> Duration {
-    let of_watch = |lag: &&CacheLag| lag.client == client && lag.kind.is_none_or(|lagging| lagging == kind);
-    lags.iter().filter(of_watch).map(|lag| lag.lag).max().unwrap_or_default()
 }
 
 impl Cluster {

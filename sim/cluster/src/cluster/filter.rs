@@ -9,7 +9,7 @@ use sim_config::time::SimTime;
 use super::request::ApiRequest;
 use super::request_point::Disturbance;
 use super::server::InjectedFault;
-use super::wait::etcd_error;
+use super::server_error::etcd_error;
 use super::{Cluster, State};
 use crate::kinds::KindId;
 use crate::net::Block;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use sim_config::time::SimTime;
 
 use super::capacity::{ServerWork, Size};
-use super::exchange::{Phase, Ticket};
+use super::exchanges::{Phase, Ticket};
 use super::request::ApiReply;
 use super::time_sharing::{Machine, TimeSharing};
 use super::{Cluster, State};

@@ -3,15 +3,13 @@
 //! The cache goes on with later changes. Of the object whose change it lost it has the state before, until the object changes again or the
 //! cache begins again.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube_machinery::ObjectKey;
 use sim_config::time::SimTime;
 
 use super::State;
-use super::server::Cache;
-use super::store::{Change, Revision, Table};
+use super::store::{Change, Revision};
 use crate::kinds::KindId;
 use crate::object::Obj;
 
@@ -71,7 +69,7 @@ impl LostEvents {
     }
 
     /// The changes that are missed at `visible`: what there is in the place of which objects.
-    fn missed_at(&self, visible: Revision) -> impl Iterator<Item = (&ObjectKey, Option<&Obj>)> {
+    pub(super) fn missed_at(&self, visible: Revision) -> impl Iterator<Item = (&ObjectKey, Option<&Obj>)> {
         let missed = self.lost.iter().filter(move |lost| lost.revision <= visible && lost.until.is_none_or(|until| visible < until));
         missed.map(|lost| (&lost.key, lost.before.as_ref()))
     }
@@ -94,30 +92,6 @@ impl LostEvents {
     /// The cache begins again from a list.
     pub(super) fn forget(&mut self) {
         self.lost.clear();
-    }
-}
-
-impl Cache {
-    /// The object called `key` as the cache has it at `visible`.
-    pub(super) fn get<'a>(&'a self, table: &'a Table, key: &ObjectKey, visible: Revision) -> Option<&'a Obj> {
-        let missed = self.lost_events.missed_at(visible).filter(|(lost, _)| *lost == key).last();
-        missed.map_or_else(|| table.get_at(key, visible), |(_, before)| before)
-    }
-
-    /// The objects as the cache has them at `visible`, by storage key.
-    pub(super) fn all<'a>(&'a self, table: &'a Table, visible: Revision) -> Vec<(&'a ObjectKey, &'a Obj)> {
-        let mut missed = self.lost_events.missed_at(visible).peekable();
-        if missed.peek().is_none() {
-            return table.at(visible);
-        }
-        let mut state: BTreeMap<_, _> = table.at(visible).into_iter().collect();
-        for (key, before) in missed {
-            match before {
-                Some(object) => state.insert(key, object),
-                None => state.remove(key),
-            };
-        }
-        state.into_iter().collect()
     }
 }
 

@@ -8,6 +8,8 @@
 //! [`Cluster`] is what everybody shares; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
+mod api_server;
+mod cache_lag;
 pub mod capacity;
 mod change_point;
 mod clear;
@@ -16,14 +18,17 @@ mod commit;
 mod connection;
 mod control;
 mod deferred;
+mod dial;
 pub mod discovery;
 mod etcd;
 mod eviction;
 mod exchange;
+mod exchanges;
 mod filter;
 mod held_change;
 mod load;
 mod lost_events;
+mod obstacle;
 mod priority;
 mod read;
 mod request;
@@ -31,12 +36,15 @@ mod request_point;
 mod restore;
 mod serve;
 pub mod server;
+mod server_error;
 mod server_time;
 pub mod store;
 mod time_sharing;
 mod transport;
+mod typed_client;
 mod wait;
 mod watch;
+mod watch_cache;
 mod watch_element;
 mod watch_open;
 mod watch_stream;
@@ -49,18 +57,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use admission::{Forbidden, HookFault, Pool, Webhook};
+use api_server::ApiServer;
 use capacity::{Capacity, ServerWork, Size};
 use jiff::Timestamp;
 use kube_machinery::{FxHashMap, Object, ObjectKey};
 use load::Load;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
-use server::{ApiFault, ApiServer, Cache, Samplers, ServerDelays};
+use server::{ApiFault, Samplers, ServerDelays};
 use sim_config::Probability;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
 use slab::Slab;
 use store::Store;
+use watch_cache::Cache;
 
 use crate::kinds::{KindId, Registry};
 use crate::net::{LinkDelays, Network, Side};
@@ -74,7 +84,6 @@ use crate::trace::{EventKind, Note};
 pub use change_point::{Became, ChangePoint, ChangeStep};
 pub use clear::{Obstruction, ObstructionId};
 pub use client::SimClient;
-pub use connection::Reconnect;
 pub use etcd::EtcdOutage;
 pub use eviction::{DISRUPTION_TARGET, EVICTED_BY_API};
 pub use held_change::ChangeHold;
@@ -82,7 +91,7 @@ pub use lost_events::CACHE_COMPARED_AFTER;
 pub use priority::Priorities;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use request_point::{Disturbance, Logged, RequestPoint, SentChange, SentRequest, Until};
-pub use transport::{KEEPALIVE, Transport};
+pub use transport::{KEEPALIVE, Reconnect, Transport};
 pub use watch_stream::{AnyWatch, SimWatch};
 
 /// Wall-clock time at the beginning of every run, before offsets.
@@ -237,7 +246,7 @@ pub struct State {
     pub(crate) watches_opened: u64,
     pub(crate) deferred: deferred::Deferred,
     pub(crate) told_at_once: bool,
-    pub(crate) exchanges: exchange::Exchanges,
+    pub(crate) exchanges: exchanges::Exchanges,
     pub(crate) recorder: Recorder,
     pub(crate) knobs: Knobs,
     /// How bodies of built-in types get their defaults, where that is done outside.
@@ -265,7 +274,7 @@ pub struct State {
     pub(crate) rankings: priority::Rankings,
     pub(crate) held_changes: held_change::HeldChanges,
     pub(crate) change_points: change_point::ChangePoints,
-    pub(crate) cache_lags: Vec<control::CacheLag>,
+    pub(crate) cache_lags: Vec<cache_lag::CacheLag>,
     pub(crate) obstructions: clear::Obstructions,
     pub(crate) writes: FxHashMap<ProcessId, u32>,
     pub(crate) namespaces: Option<KindId>,
@@ -292,7 +301,7 @@ impl Cluster {
             watches_opened: 0,
             deferred: deferred::Deferred::default(),
             told_at_once: config.told_at_once,
-            exchanges: exchange::Exchanges::default(),
+            exchanges: exchanges::Exchanges::default(),
             recorder,
             knobs: config.knobs,
             complete: None,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::exchange::Phase;
+use super::exchanges::Phase;
 use super::request::ApiRequest;
 use super::{Cluster, State};
 use crate::kinds::KindId;

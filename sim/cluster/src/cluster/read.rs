@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use sim_config::time::SimTime;
 
 use super::State;
+use super::api_server::ApiServer;
 use super::request::ApiReply;
-use super::server::ApiServer;
 use super::store::{Revision, in_namespace};
 use super::write::{Answer, bad_request, not_found};
 use crate::kinds::{KindId, TypeDef};

@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "the fields are those of the typed forms that each variant names")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube_machinery::api::{Call, DeleteOptions, Dry, List, ListOptions, Patch, Reply, Subresource, Verb};
 use kube_machinery::{Object, ObjectKey};
@@ -10,6 +11,11 @@ use kube_machinery::{Object, ObjectKey};
 use crate::kinds::{KindId, Served};
 use crate::object::Obj;
 use crate::rt::ProcessId;
+
+/// The deadline of a mutating request (K §2.11).
+pub(super) const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
+/// The deadline of any other request (K §2.11).
+pub(super) const READ_DEADLINE: Duration = Duration::from_secs(60);
 
 /// [`Call`] for an object of any type.
 #[derive(Clone, Debug)]

@@ -11,22 +11,17 @@ use kube_machinery::{ApiError, Status};
 use sim_config::time::SimTime;
 
 use super::commit::{Intent, Transaction};
-use super::exchange::Ticket;
+use super::exchanges::Ticket;
 use super::read::{Freshness, get_freshness, plan_list};
-use super::request::{ApiReply, ApiRequest, Op};
+use super::request::{ApiReply, ApiRequest, MUTATING_DEADLINE, Op, READ_DEADLINE};
 use super::request_point::Disturbance;
 use super::server::InjectedFault;
-use super::wait::{deadline_exceeded, etcd_error, failure};
+use super::server_error::{deadline_exceeded, etcd_error, failure};
 use super::write::not_found;
 use super::{Cluster, State, WritePoint};
 use crate::net::Block;
 
 pub(super) use super::filter::Asked;
-
-/// The deadline of a mutating request (K §2.11).
-pub(super) const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
-/// The deadline of any other request (K §2.11).
-const READ_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A request that a server works on because it has to wait for something.
 pub(super) struct Work {

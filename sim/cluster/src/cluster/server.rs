@@ -1,20 +1,13 @@
-//! One API server: its caches, what is wrong with it, and how long its steps take.
+//! How long the steps of API servers take, and what faults have them do to requests.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use kube_machinery::api::Verb;
 use serde::{Deserialize, Serialize};
-use sim_config::draw::{Concern, Draw};
-use sim_config::time::{SimTime, Span};
+use sim_config::time::Span;
 
-use super::load::Load;
-use super::lost_events::LostEvents;
-use super::store::Revision;
-use super::watchers::Watchers;
 use crate::kinds::KindId;
 use crate::net::{Delay, Sampler, Side};
-use crate::rt::ProcessId;
 
 /// How long the steps of a server take (K §11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -73,7 +66,7 @@ impl Default for ServerDelays {
 impl ServerDelays {
     /// What no round trip can be: the key of the value, what is wrong with it, and what would be right.
     pub fn problem(&self) -> Option<(&'static str, String, String)> {
-        let most = super::serve::MUTATING_DEADLINE;
+        let most = super::request::MUTATING_DEADLINE;
         let wrong = |(key, span): (&'static str, Span)| {
             let found = format!("`cluster.delays.{key}` is {span}, longer than a request may take");
             (span.0 >= most).then(|| (key, found, format!("less than {} s", most.as_secs())))
@@ -213,113 +206,4 @@ pub struct ApiFault {
     pub chance: f64,
     /// What the server does to the requests that are hit.
     pub injected: InjectedFault,
-}
-
-/// The watch cache of one type on one server: a prefix of the store's history.
-pub struct Cache {
-    /// A watch can start after this revision, and not after an older one. At first that of the list which the cache
-    /// began with.
-    pub oldest: Revision,
-    /// The number of the first change in the history.
-    pub history: u64,
-    /// The number of the next change to take from the store.
-    pub next: u64,
-    /// Changes taken, and when each becomes visible here; oldest first.
-    pub incoming: VecDeque<(Revision, SimTime)>,
-    /// The revision that is visible here.
-    visible: Revision,
-    /// When the last change taken becomes visible.
-    pub last_due: SimTime,
-    /// Whether it takes no changes at present (K §9.2 B1).
-    pub frozen: bool,
-    /// Whether it has to begin again and waits for etcd to list from (K §2.5, re-initialisation).
-    pub lost: bool,
-    /// The changes that it lacks.
-    pub(crate) lost_events: LostEvents,
-    /// Additional lag of every change.
-    pub extra_lag: Duration,
-    pub(crate) lag: Draw,
-    pub(crate) watchers: Watchers,
-}
-
-impl Cache {
-    pub(crate) fn new(seed: u64, server: u32, kind: KindId, initial: Revision, next: u64) -> Self {
-        Self {
-            oldest: initial,
-            history: next,
-            next,
-            incoming: VecDeque::new(),
-            visible: initial,
-            last_due: SimTime::ZERO,
-            frozen: false,
-            lost: false,
-            lost_events: LostEvents::default(),
-            extra_lag: Duration::ZERO,
-            lag: Draw::new(seed, Concern::CacheLag, u64::from(server) << 32 | u64::from(kind.0)),
-            watchers: Watchers::default(),
-        }
-    }
-
-    /// The revision visible at `now`. `now` must not go back.
-    pub fn visible(&mut self, now: SimTime) -> Revision {
-        while let Some(&(revision, due)) = self.incoming.front()
-            && due <= now
-        {
-            self.visible = revision;
-            self.incoming.pop_front();
-        }
-        self.visible
-    }
-
-    /// The last change taken, and when it is or was visible; without changes under way, what is visible at `now`.
-    pub fn taken(&mut self, now: SimTime) -> (Revision, SimTime) {
-        let visible = self.visible(now);
-        self.incoming.back().copied().unwrap_or((visible, now))
-    }
-
-    /// Etcd has told that there is no change that is not visible here up to `revision` (K §2.2, progress).
-    pub fn advance(&mut self, revision: Revision) {
-        self.visible = self.visible.max(revision);
-    }
-
-    /// When the cache will have every change up to `revision`, if it goes on as now.
-    pub fn reaches(&self, revision: Revision) -> SimTime {
-        self.incoming.iter().rev().find(|(incoming, _)| *incoming <= revision).map_or(SimTime::ZERO, |&(_, due)| due)
-    }
-
-    /// Starts again from a list at `initial`; whoever watches must be told.
-    pub fn restart(&mut self, initial: Revision, next: u64) {
-        self.oldest = initial;
-        self.history = next;
-        self.next = next;
-        self.incoming.clear();
-        self.visible = initial;
-        self.frozen = false;
-        self.lost = false;
-        self.lost_events.forget();
-    }
-}
-
-/// One API server: whether it is up, what faults make of it, and its caches.
-pub struct ApiServer {
-    pub(crate) process: ProcessId,
-    /// Whether it accepts connections.
-    pub up: bool,
-    /// Since when it is down or cut off from everybody.
-    pub(super) silent_since: Option<SimTime>,
-    /// Whether it is stopped in its tracks.
-    pub paused: bool,
-    /// When its caches have their initial list; before, they answer 429.
-    pub ready_at: SimTime,
-    /// When it was started for the last time.
-    pub started_at: SimTime,
-    /// Whether it is cut off from etcd (K §9.2 B10).
-    pub etcd_cut: bool,
-    /// Whether its steps take as long as those of an overloaded server.
-    pub degraded: bool,
-    pub(crate) caches: Vec<Cache>,
-    /// The next pod that it deletes without grace is left between the two phases: the server crashes there (K102).
-    pub crash_in_delete: bool,
-    /// What it has to do, if it has a capacity.
-    pub(crate) load: Load,
 }

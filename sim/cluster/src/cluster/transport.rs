@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use kube_machinery::api::TransportError;
 use kube_machinery::transparent::Policy;
+use serde::{Deserialize, Serialize};
 use sim_config::Probability;
 use sim_config::draw::Draw;
 use sim_config::time::SimTime;
-
-use super::connection::Reconnect;
 
 /// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
 pub const KEEPALIVE: Duration = Duration::from_secs(45);
@@ -90,6 +89,17 @@ impl Transport {
             Transport::KubeRs => Policy::KubeRs,
         }
     }
+}
+
+/// Which API server a client turns to when its connection broke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Any that is in service, at random: a load balancer, or the `kubernetes` service (K155).
+    #[default]
+    Random,
+    /// The same one, as long as it is in service: a load balancer with affinity.
+    Sticky,
 }
 
 /// Which clients programs have; those of Kubernetes itself have client-go's over HTTP/2.

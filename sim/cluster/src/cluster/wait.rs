@@ -1,4 +1,4 @@
-//! What requests wait for: a cache, etcd, the network; and what an API server says when it was in vain (K §2.11, §3.3, §3.4).
+//! What requests wait for: a cache, etcd, the network (K §2.11, §3.3, §3.4).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use kube_machinery::api::{Reason, TransportError, Verb};
-use kube_machinery::{ApiError, ObjectKey, Status};
+use kube_machinery::ApiError;
+use kube_machinery::api::TransportError;
+use sim_config::time::SimTime;
 
 use super::commit::Transaction;
-use super::connection::Obstacle;
 use super::etcd::EtcdOutage;
+use super::obstacle::Obstacle;
 use super::read::{Freshness, too_large};
 use super::serve::Work;
-use super::server::Failure;
+use super::server_error::etcd_error;
 use super::{Cluster, State};
-use crate::kinds::{KindId, TypeDef};
-use crate::rt::ProcessId;
+use crate::kinds::KindId;
+use crate::rt::{ProcessId, Sleep};
 
 /// How long a read waits for its revision (K §2.11).
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -25,28 +26,6 @@ const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// How long etcd's client waits (K §3.4).
 const ETCD_TIMEOUT: Duration = Duration::from_secs(7);
-
-pub(super) fn etcd_error(text: &'static str) -> ApiError {
-    Status::new(Reason::Unknown, text).into()
-}
-
-pub(super) fn failure(failure: Failure, verb: Verb, def: &TypeDef) -> ApiError {
-    match failure {
-        Failure::EtcdTimeout => etcd_error("etcdserver: request timed out"),
-        Failure::LeaderChanged => etcd_error("etcdserver: leader changed"),
-        Failure::Timeout => deadline_exceeded(),
-        Failure::ServerTimeout => {
-            let operation = if verb == Verb::Patch { Verb::Update } else { verb }.as_str();
-            let key = ObjectKey::cluster(operation);
-            Status::about(Reason::ServerTimeout, def.group, def.plural, &key, "").retry_after(2).into()
-        }
-        Failure::Reset => TransportError::Reset.into(),
-    }
-}
-
-pub(super) fn deadline_exceeded() -> ApiError {
-    Status::new(Reason::Timeout, "request did not complete within requested timeout - context deadline exceeded").into()
-}
 
 impl Cluster {
     /// Waits until a read can be answered.
@@ -201,4 +180,20 @@ impl Cluster {
             Poll::Pending
         })
     }
+}
+
+/// Waits for `future`, but not beyond the deadline. Returns whether it completed.
+pub(super) async fn until(sleep: Sleep, future: impl Future<Output = ()>, deadline: SimTime) -> bool {
+    let mut future = std::pin::pin!(future);
+    let mut sleep = std::pin::pin!(sleep);
+    std::future::poll_fn(|cx| {
+        if future.as_mut().poll(cx).is_ready() {
+            Poll::Ready(true)
+        } else if deadline != SimTime::NEVER && sleep.as_mut().poll(cx).is_ready() {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
 }

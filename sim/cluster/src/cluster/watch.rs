@@ -15,13 +15,12 @@ use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
 use super::State;
-use super::deferred::Deferral;
+use super::api_server::ApiServer;
 use super::lost_events::Taken;
-use super::server::ApiServer;
 use super::store::{Revision, in_namespace};
 use super::transport::Transport;
-use super::watch_element::{Element, convert, trigger_of};
-use super::watcher::{End, Watcher};
+use super::watch_element::{Element, End, convert, trigger_of};
+use super::watcher::{Deferral, Watcher};
 use super::write::size_of;
 use crate::kinds::{KindId, Registry};
 use crate::rt::{ProcessId, Rt};
@@ -195,7 +194,7 @@ impl State {
             queue: VecDeque::new(),
             deferral: None,
             last_due: now,
-            lag: super::control::lag_of(&self.cache_lags, client, kind),
+            lag: super::cache_lag::lag_of(&self.cache_lags, client, kind),
             start: 0,
             stalled: false,
             held_until: None,

@@ -1,14 +1,16 @@
-//! The elements of a watch stream, and the one that a change of an object is to a watcher (K §2.4).
+//! The elements of a watch stream, its end, and the one that a change of an object is to a watcher (K §2.4).
 
 use std::borrow::Cow;
 
 use kube_machinery::Status;
+use kube_machinery::api::{TransportError, WatchEvent};
 
 use super::store::{Change, Revision};
-use crate::kinds::TypeDef;
-use crate::object::{Obj, make_mut};
+use crate::kinds::{KindId, TypeDef};
+use crate::object::{AnyObject, Obj, make_mut};
+use crate::rt::ProcessId;
 use crate::selector::Selector;
-use crate::trace::WatchKind;
+use crate::trace::{EventKind, WatchKind};
 
 /// One element on its way to a client.
 #[derive(Clone, Debug)]
@@ -19,6 +21,15 @@ pub struct Element {
     pub status: Option<Box<Status>>,
     /// The number of the change of its type that it tells of; `None` = it tells of none.
     pub change: Option<u64>,
+}
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
+    Clean,
+    /// The connection broke, with what its client is told.
+    Broken(TransportError),
 }
 
 /// The event that a change means to a watcher, if any (K §2.4).
@@ -45,4 +56,27 @@ fn last_seen(change: &Change) -> Obj {
     let mut object = change.before.clone().unwrap_or_else(|| unreachable!("an object that matched before existed before"));
     make_mut(&mut object).meta_mut().resource_version = Some(change.revision.to_string());
     object
+}
+
+/// That a client is told of an element.
+pub(super) fn event_of(client: ProcessId, kind: KindId, element: &Element) -> EventKind<'_> {
+    let Element { what, revision, ref object, .. } = *element;
+    EventKind::Deliver { client, kind, what, revision, object: object.as_ref() }
+}
+
+impl Element {
+    /// As its client gets it.
+    pub(super) fn into_event(self) -> WatchEvent<dyn AnyObject> {
+        let some = |object: Option<Obj>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
+        match self.what {
+            WatchKind::Added => WatchEvent::Added(some(self.object)),
+            WatchKind::Modified => WatchEvent::Modified(some(self.object)),
+            WatchKind::Deleted => WatchEvent::Deleted(some(self.object)),
+            what @ (WatchKind::Bookmark | WatchKind::InitialEventsEnd) => {
+                let initial_events_end = what == WatchKind::InitialEventsEnd;
+                WatchEvent::Bookmark { resource_version: self.revision.to_string(), initial_events_end }
+            }
+            WatchKind::Error => WatchEvent::Error(self.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
+        }
+    }
 }

@@ -8,24 +8,57 @@ use kube_machinery::api::{TransportError, Verb, WatchOptions};
 use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
-use super::client::{SimClient, until};
+use super::client::SimClient;
 use super::connection::{Attached, Message};
 use super::read::{invalid_options, malformed, too_large};
 use super::request_point::Disturbance;
 use super::serve::Asked;
+use super::wait::until;
 use super::watch::Start;
+use super::watch_stream::AnyWatch;
 use super::write::bad_request;
 use crate::kinds::KindId;
 use crate::net::{Block, high};
 use crate::rt::ProcessState;
 use crate::selector::Selector;
+use crate::trace::record::Part;
+use crate::trace::{EventKind, Outcome};
 
 /// The shortest life of a watch without `timeoutSeconds`; the longest is twice that (K §2.5).
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(30 * 60);
 
 impl SimClient {
+    /// Opens a watch on objects of a type that is known only by its registration.
+    ///
+    /// # Errors
+    /// What the server answers, or what went wrong on the way.
+    pub async fn watch_any(&self, kind: KindId, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<AnyWatch, ApiError> {
+        let cluster = &self.cluster;
+        let call = cluster.next_call();
+        let attached = self.attach();
+        {
+            let mut state = cluster.lock();
+            state.tell(self.process, cluster.rt.now());
+            let server = state.servers[attached.server].process;
+            let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
+            state.recorder.observe_of(Part::of(call), cluster.rt.now(), event);
+            state.count_watch(self.process, kind, call, cluster.rt.now());
+        }
+        let result = self.open(attached, kind, namespace, &options, call).await;
+        if let Err(ApiError::Transport(error)) = &result {
+            self.reconnect(attached.breaks, *error);
+        }
+        let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
+        {
+            let mut state = cluster.lock();
+            state.tell(self.process, cluster.rt.now());
+            state.recorder.observe_of(Part::of(call), cluster.rt.now(), event);
+        }
+        Ok(AnyWatch::new(self.clone(), kind, attached.breaks, result?))
+    }
+
     /// Opens a watch; the checks of K §2.3.
-    pub(super) async fn open(
+    async fn open(
         &self,
         attached: Attached,
         kind: KindId,

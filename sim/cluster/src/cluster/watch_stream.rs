@@ -9,12 +9,9 @@ use kube_machinery::{ApiError, Backlog, Object, WatchStream};
 use super::client::SimClient;
 use super::deferred::SimBacklog;
 use super::watch::Next;
-use super::watch_element::Element;
-use super::watcher::End;
+use super::watch_element::{End, event_of};
 use crate::kinds::{KindId, Served};
-use crate::object::{AnyObject, Obj};
-use crate::rt::ProcessId;
-use crate::trace::{EventKind, WatchKind};
+use crate::object::AnyObject;
 
 /// An open watch on objects of a type that is known only by its registration. Dropping it closes the stream.
 pub struct AnyWatch {
@@ -73,29 +70,6 @@ impl AnyWatch {
             }
         };
         Some(Ok(Arc::unwrap_or_clone(element).into_event()))
-    }
-}
-
-/// That a client is told of an element.
-pub(super) fn event_of(client: ProcessId, kind: KindId, element: &Element) -> EventKind<'_> {
-    let Element { what, revision, ref object, .. } = *element;
-    EventKind::Deliver { client, kind, what, revision, object: object.as_ref() }
-}
-
-impl Element {
-    /// As its client gets it.
-    pub(super) fn into_event(self) -> WatchEvent<dyn AnyObject> {
-        let some = |object: Option<Obj>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
-        match self.what {
-            WatchKind::Added => WatchEvent::Added(some(self.object)),
-            WatchKind::Modified => WatchEvent::Modified(some(self.object)),
-            WatchKind::Deleted => WatchEvent::Deleted(some(self.object)),
-            what @ (WatchKind::Bookmark | WatchKind::InitialEventsEnd) => {
-                let initial_events_end = what == WatchKind::InitialEventsEnd;
-                WatchEvent::Bookmark { resource_version: self.revision.to_string(), initial_events_end }
-            }
-            WatchKind::Error => WatchEvent::Error(self.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
-        }
     }
 }
 

@@ -1,22 +1,23 @@
 //! One watch stream: what is on its way to its client, and how it ends (K §2.5, K158 to K160, K180, K181).
 
+mod deferral;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use kube_machinery::api::TransportError;
 use sim_config::draw::unit;
 use sim_config::time::SimTime;
 
-use super::connection::{CutOff, Obstacle};
-use super::deferred::Deferral;
+use super::api_server::ApiServer;
 use super::held_change::HeldChanges;
+use super::obstacle::{CutOff, Obstacle};
 use super::request_point::RequestPoints;
-use super::server::{ApiServer, Samplers};
+use super::server::Samplers;
 use super::store::Revision;
 use super::transport::Transport;
-use super::watch_element::Element;
+use super::watch_element::{Element, End};
 use crate::kinds::KindId;
 use crate::net::Network;
 use crate::rt::{ProcessId, Rt};
@@ -24,19 +25,12 @@ use crate::selector::Selector;
 use crate::trace::WatchKind;
 use crate::trace::recorder::Recorder;
 
+pub(crate) use deferral::Deferral;
+
 /// About how often a quiet stream gets a bookmark (K §2.3).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A last bookmark comes this long before the server ends the stream.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-
-/// How a stream ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
-    Clean,
-    /// The connection broke, with what its client is told.
-    Broken(TransportError),
-}
 
 pub(crate) struct Watcher {
     /// Tells it from earlier ones of the same number.

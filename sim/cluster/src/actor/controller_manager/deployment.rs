@@ -19,13 +19,12 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::ignore_not_found;
 use kube_machinery::informer::StoreReader;
-use kube_machinery::{ApiError, ClientExt};
+use kube_machinery::{ApiError, ClientExt, ObjectKey, controller_of};
 use plan::{Limits, Size, old_sizes, size_of_new};
 
-use super::Item;
 use super::names::{ROLL_OUT, TEMPLATE_HASH_LABEL};
 use super::shared::Shared;
-use super::template;
+use super::{Item, Kind, template};
 
 pub(super) use plan::share;
 
@@ -33,6 +32,12 @@ pub(super) struct Deployments {
     pub(super) shared: Arc<Shared>,
     pub(super) deployments: StoreReader<Deployment>,
     pub(super) sets: StoreReader<ReplicaSet>,
+}
+
+/// The Deployment of a set.
+pub(super) fn deployment_of(set: &ReplicaSet) -> Option<Item> {
+    let owner = controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")?;
+    Some(Kind::Deployment.item(ObjectKey::namespaced(set.metadata.namespace.as_deref().unwrap_or(""), &owner.name)))
 }
 
 /// A set, and how far it has come.

@@ -14,12 +14,13 @@ use kube_machinery::informer::{Index, Notification};
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use parking_lot::Mutex;
 
+use super::deployment::deployment_of;
 use super::disruption::is_covered;
 use super::kubevirt::BY_INSTANCE;
 use super::shared::Shared;
 use super::stateful_set::{self, ORPHANS};
 use super::view::View;
-use super::{Controller, Item, Kind, OWNER, Set};
+use super::{Controller, Kind, OWNER, Set};
 use crate::actor::garbage_collector::Collected;
 use crate::actor::informers::Informers;
 use crate::kinds::kruise::CloneSet;
@@ -147,12 +148,6 @@ fn cron_jobs(shared: &Arc<Shared>, informers: &mut Informers) {
             shared.queue.add(Kind::CronJob.item(key));
         }
     });
-}
-
-/// The Deployment of a set.
-pub(super) fn deployment_of(set: &ReplicaSet) -> Option<Item> {
-    let owner = controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")?;
-    Some(Kind::Deployment.item(ObjectKey::namespaced(set.metadata.namespace.as_deref().unwrap_or(""), &owner.name)))
 }
 
 /// Every DaemonSet is looked at when a node comes, goes, or is another one to the scheduler.

@@ -12,8 +12,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube_machinery::informer::StoreReader;
 use kube_machinery::{ApiError, Env};
 
+use super::deployment::deployment_of;
 use super::families::{Family, Member};
-use super::listen::deployment_of;
 use super::replicas::Change;
 use super::shared::Shared;
 use super::view::ready_since;

@@ -15,7 +15,8 @@ use sim_config::time::SimTime;
 
 use super::Webhook;
 use super::call::{Certificate, Failed, WebhookFailure};
-use crate::cluster::connection::{HANDSHAKE, Obstacle};
+use crate::cluster::connection::HANDSHAKE;
+use crate::cluster::obstacle::Obstacle;
 use crate::cluster::{Cluster, State};
 use crate::rt::{HostId, ProcessId, ProcessState};
 use crate::trace::{EventKind, FaultChange};

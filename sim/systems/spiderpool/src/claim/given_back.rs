@@ -6,8 +6,7 @@ use std::sync::Arc;
 use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::{FxHashMap, FxHashSet};
 
-use super::records_leave_only_for_their_own_uid::is_migration;
-use super::view::{Answer, EndpointChange, View, addresses_of, uid_of};
+use super::view::{Answer, EndpointChange, View, addresses_of, is_migration, uid_of};
 use crate::workload::Cause;
 
 /// What the agent writes into an endpoint in the same write in which it takes out what a plugin has given back.

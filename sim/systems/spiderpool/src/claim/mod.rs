@@ -63,7 +63,7 @@ use sim_harness::claim::Findings;
 
 use crate::workload::{Given, How, IpamNote};
 
-use records_leave_only_for_their_own_uid::is_migration;
+use view::is_migration;
 
 pub(super) use addresses_come_from_their_pool::AddressesComeFromTheirPool;
 pub(super) use answer_endpoint_and_record_agree::AnswerEndpointAndRecordAgree;

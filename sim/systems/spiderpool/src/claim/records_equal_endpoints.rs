@@ -6,8 +6,7 @@ use ipam_spiderpool::ipam::PATIENCE;
 use kube_machinery::ObjectKey;
 
 use super::pods_get_addresses::waits_for_reclaim;
-use super::records_leave_only_for_their_own_uid::is_migration;
-use super::view::{Pod, Release, View, addresses_of, uid_of};
+use super::view::{Pod, Release, View, addresses_of, is_migration, uid_of};
 use super::{IpamClaim, told};
 use crate::workload::Refusal;
 

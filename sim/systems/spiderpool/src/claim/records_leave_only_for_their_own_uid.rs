@@ -7,7 +7,7 @@ use ipam_spiderpool::SpiderEndpoint;
 use kube_sim::rt::ProcessId;
 
 use super::given_back::{self, GivenBack};
-use super::view::{Answer, EventMask, Place, Seen, View, uid_of};
+use super::view::{Answer, EventMask, Place, Seen, View, is_migration, uid_of};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
@@ -155,11 +155,6 @@ fn is_recorded_anew(view: &View, uid: &str, answer: &Answer) -> bool {
     let has_endpoint = view.pods.get(uid).and_then(|pod| view.endpoint_of(pod)).is_some_and(own);
     let since = view.pools.holder(&answer.given.pool, answer.given.address).filter(|holder| holder.record.pod_uid == uid);
     !has_endpoint && since.and_then(|holder| holder.since).is_some_and(|made| made.moment > answer.said.moment)
-}
-
-pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
-    let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
-    vm(one).is_some_and(|place| vm(other) == Some(place))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! A S6: what is reserved is not given away.
 
-use super::records_leave_only_for_their_own_uid::is_migration;
-use super::view::{EventMask, Seen, Shown, View};
+use super::view::{EventMask, Seen, Shown, View, is_migration};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that

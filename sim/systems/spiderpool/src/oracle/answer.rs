@@ -191,7 +191,7 @@ fn in_order(ranks: &[Vec<String>]) -> String {
 impl Asked<'_> {
     /// A §3, pool by pool.
     pub(super) fn judge(&self, answer: &mut Answer) {
-        let nameless = super::wishes::is_nameless(self.request.pod);
+        let nameless = super::text::is_nameless(self.request.pod);
         for nic in &mut answer.nics {
             for family in &mut nic.families {
                 for candidate in &mut family.candidates {

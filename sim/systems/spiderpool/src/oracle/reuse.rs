@@ -27,7 +27,7 @@ pub fn refused(
     }
     let asked = Asked { cluster, request, controller, policy: &policy, reserved: Default::default() };
     let for_all = first.tier == "pod-ippools";
-    let nameless = super::wishes::is_nameless(request.pod);
+    let nameless = super::text::is_nameless(request.pod);
     let mut refused = Vec::new();
     for (place, entry) in entries.iter().enumerate() {
         let name = if nameless { place.to_string() } else { entry.interface.clone() };

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use ipam_spiderpool::names::ANNOTATION_IPPOOLS;
+use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -73,4 +75,20 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, ()> {
 /// The members of one object; `null` has none, and anything else is `Err`.
 pub(super) fn item(text: &str) -> Result<Item, ()> {
     serde_json::from_str(text).map_err(drop)
+}
+
+/// The names and patterns of both families for one NIC.
+pub(super) type Lists = [Vec<String>; 2];
+
+/// Whether the NICs of a pod are known by index (A §2.4).
+pub(super) fn is_nameless(pod: &Pod) -> bool {
+    let Some(text) = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_IPPOOLS)) else { return false };
+    let read = items(text).and_then(|items| items.iter().map(read_item).collect::<Result<Vec<_>, ()>>());
+    read.is_ok_and(|items| items.iter().any(|(interface, _)| interface.is_empty()))
+}
+
+/// The interface that an element of an annotation names, and its lists.
+pub(super) fn read_item(item: &Item) -> Result<(String, Lists), ()> {
+    item.is_true("cleangateway")?;
+    Ok((item.text("interface")?, [item.texts("ipv4")?, item.texts("ipv6")?]))
 }

@@ -9,28 +9,12 @@ use ipam_spiderpool::names::{
     ANNOTATION_SUBNETS,
 };
 use ipam_spiderpool::ranges::check_route_of_any_version;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
 use super::Asked;
 use super::answer::{Answer, Candidate, Family, Nic};
 use super::pattern;
-use super::text::{Item, item, items, texts};
-
-/// The names and patterns of both families for one NIC.
-type Lists = [Vec<String>; 2];
-
-/// Whether the NICs of a pod are known by index (A §2.4).
-pub(super) fn is_nameless(pod: &Pod) -> bool {
-    let Some(text) = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_IPPOOLS)) else { return false };
-    let read = items(text).and_then(|items| items.iter().map(read_item).collect::<Result<Vec<_>, ()>>());
-    read.is_ok_and(|items| items.iter().any(|(interface, _)| interface.is_empty()))
-}
-
-fn read_item(item: &Item) -> Result<(String, Lists), ()> {
-    item.is_true("cleangateway")?;
-    Ok((item.text("interface")?, [item.texts("ipv4")?, item.texts("ipv6")?]))
-}
+use super::text::{Item, Lists, item, items, read_item, texts};
 
 /// What a tier names for a NIC: for each family the pools of its elements; `None` = it names nothing for it.
 struct Wished {

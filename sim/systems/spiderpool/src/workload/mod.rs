@@ -27,11 +27,13 @@ mod note;
 mod operator;
 mod ops;
 mod plan;
+mod pod_count;
 mod preload;
 mod question;
 mod reach;
 mod reclaim_note;
 mod reclaim_trace_observer;
+mod rounds;
 mod script;
 mod shrink;
 mod site;
@@ -64,7 +66,6 @@ use subnets::ops::{check_edit, check_subnet};
 use crate::Operation;
 
 pub use adopt::Adopted;
-pub use budget::PodCount;
 pub use closed_loop::ClosedLoop;
 pub use draft::{Families, ManifestFlaw, PoolChange, PoolRule, PoolWish, SpiderDraft, WishMistake};
 pub use hook_note::{HookAnswer, HookNote};
@@ -79,6 +80,7 @@ pub use ops::{
 };
 pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub(crate) use plan::{reclaim_settings_of, settings_of};
+pub use pod_count::PodCount;
 #[cfg(test)]
 pub(crate) use question::Known;
 pub use question::Question;
@@ -325,7 +327,7 @@ impl Work for SpiderPlan {
             live(&site, cluster, process, move |site, cluster| agent::run(site, cluster, number, process));
             if let Some(rounds) = self.closed_loop {
                 cluster.start(process);
-                closed_loop::install(&site, cluster, number, rounds);
+                rounds::install(&site, cluster, number, rounds);
                 continue;
             }
             let cni = Arc::new(site.plugin(cluster, number));

@@ -1,5 +1,7 @@
 //! The operator: runs applications, scales and replaces them, deletes pods, and edits pools.
 
+mod subnets;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::Open;
 use sim_config::time::Span;
 
-use super::budget::PodCount;
+use super::pod_count::PodCount;
 
 /// The namespace of whatever names none.
 pub(super) const NAMESPACE: &str = "default";

@@ -11,9 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Cluster;
 
-use super::closed_loop;
 use super::ops::{PoolPlan, Reserve};
 use super::plan::SpiderPlan;
+use super::rounds;
 use super::subnets::admission::{defaulted, subnet_object};
 
 /// A pool as the defaulting webhook leaves it (A §9.1).
@@ -81,7 +81,7 @@ pub(super) fn preload(plan: &SpiderPlan, cluster: &Arc<Cluster>) {
         }
     }
     if let Some(rounds) = plan.closed_loop {
-        closed_loop::preload(plan, rounds, cluster);
+        rounds::preload(plan, rounds, cluster);
     }
     for reserve in &plan.reserved {
         cluster.preload_typed(reserved_object(reserve));

@@ -53,9 +53,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
         for (_, sandbox) in view.sandboxes.iter().filter(|(_, sandbox)| !is_on_lost_node(view, view.pods.get(&sandbox.uid))) {
             let addresses = sandbox.nics.iter().flat_map(|(_, since, addresses)| addresses.iter().map(move |address| (since, *address)));
             for (_, address) in addresses.filter(|(since, address)| since.at + YOUNG < view.at && !view.changes.touched(*address)) {
-                let own = |uid: &str| {
-                    *sandbox.uid == *uid || super::super::records_leave_only_for_their_own_uid::is_migration(view, &sandbox.uid, uid)
-                };
+                let own = |uid: &str| *sandbox.uid == *uid || super::super::view::is_migration(view, &sandbox.uid, uid);
                 let excused = view.excuse_of(&sandbox.uid, address).is_some();
                 if !excused && !view.pools.holders(address).any(|holder| own(&holder.record.pod_uid)) {
                     wrong.push(format!("{} answers on {address}, which is not recorded for it", view.pod_of(&sandbox.uid)));

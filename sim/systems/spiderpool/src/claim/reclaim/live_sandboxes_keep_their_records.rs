@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use ipam_spiderpool::PoolIPAllocation;
 use kube_sim::node::PodNote;
 
-use super::super::records_leave_only_for_their_own_uid::is_migration;
-use super::super::view::{EventMask, Seen, View};
+use super::super::view::{EventMask, Seen, View, is_migration};
 use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim};
 use super::violated;
 

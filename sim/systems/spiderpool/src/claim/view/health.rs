@@ -1,14 +1,9 @@
 //! When the cluster was free of faults that can hinder reclaim: only then does a bound count as it is.
 
-use std::time::Duration;
-
 use kube_sim::trace::FaultChange;
 use sim_config::time::SimTime;
 
-use super::terms::{Lasts, PlannedFault, Reach};
-
-/// How long what most faults left behind may take.
-pub(in super::super) const AFTERMATH: Duration = Duration::from_secs(60);
+use super::terms::{AFTERMATH, Lasts, PlannedFault, Reach};
 
 /// One fault of the plan.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +79,8 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, Written, addresses_of, is_held_by_others, uid_of};
 pub(crate) use entitlement::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use entitlement::{Reclaimed, is_of_set, sim_time, wall};
-pub(super) use health::{AFTERMATH, Health};
+pub(super) use health::Health;
 pub(super) use ledger::{Answer, Last, Ledger, Release};
 pub(super) use nodes::Nodes;
 pub(super) use places::Places;
@@ -80,8 +80,8 @@ pub(super) use reservations::Reservations;
 pub(super) use sandboxes::{Sandbox, Sandboxes};
 pub(crate) use seen::{EventMask, Seen};
 pub(super) use subnets::{Subnet, SubnetChange, Subnets, entries_of};
-pub(super) use terms::Reach;
 pub(crate) use terms::Terms;
+pub(super) use terms::{AFTERMATH, Reach};
 
 /// Somebody, at some time.
 #[derive(Clone, Copy, Debug)]
@@ -556,4 +556,10 @@ impl View {
         let rt = &self.rt;
         self.replicas.knows(process, || rt.process_name(process))
     }
+}
+
+/// Whether one of these two pods, by UID, is the VM of the other, moved.
+pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
+    let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
+    vm(one).is_some_and(|place| vm(other) == Some(place))
 }

@@ -10,9 +10,11 @@ use kube_sim::fault::{Blocks, Fault, FaultKind, is_for_good};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
 
-use super::health::AFTERMATH;
 use crate::workload::{reclaim_settings_of, settings_of};
 use crate::{Operation, Plans};
+
+/// How long what most faults left behind may take.
+pub(in super::super) const AFTERMATH: Duration = Duration::from_secs(60);
 
 /// Whom a fault can hinder to reclaim.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,5 +4,4 @@
 
 pub(super) mod admission;
 pub(super) mod drawn;
-mod operator;
 pub(super) mod ops;

@@ -5,17 +5,17 @@ use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
 use kube_machinery::api::{DeleteOptions, ignore_not_found};
 use kube_machinery::{ApiError, ClientExt, ObjectKey};
 
-use super::super::operator::Operator;
-use super::ops::{DeleteSubnet, EditSubnet, StatusEdit};
+use super::super::subnets::ops::{DeleteSubnet, EditSubnet, StatusEdit};
+use super::Operator;
 
 impl Operator {
-    pub(in super::super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
+    pub(super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
         ignore_not_found(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
     }
 
     /// Reads a subnet and writes it back, so that what was set aside meanwhile makes it be read again: as admission would see to it,
     /// nothing that is set aside for a pool leaves the subnet.
-    pub(in super::super) async fn edit_subnet(&self, op: &EditSubnet) -> Result<(), ApiError> {
+    pub(super) async fn edit_subnet(&self, op: &EditSubnet) -> Result<(), ApiError> {
         let key = ObjectKey::cluster(&op.subnet);
         let subnet = match self.client.get::<SpiderSubnet>(&key).await {
             Err(error) if error.is_not_found() => return Ok(()),

@@ -18,6 +18,7 @@
 //! | [`world::run`], [`Outcome`] | one run |
 //! | [`engine`] | many: sweeps, guided search, shrinking, replay |
 //! | [`causality`], [`feature`] | what led to what, for stories; what tells a run from others |
+//! | [`webhook`], [`explainer`], [`text`] | what a system says of manifests without a run, and how it looks on a console |
 //! | [`deviation`], [`upgrade`] | what a system does wrong when it is told to; processes that begin in an older version |
 //!
 //! [`System`]: system::System
@@ -194,6 +195,8 @@ pub mod check;
 pub mod claim;
 pub mod deviation;
 pub mod engine;
+mod error;
+pub mod explainer;
 mod fault_text;
 pub mod feature;
 pub mod note_counts;
@@ -207,6 +210,8 @@ pub mod scenario;
 pub mod served;
 pub mod swarm;
 pub mod system;
+pub mod text;
 pub mod upgrade;
+pub mod webhook;
 pub mod workload;
 pub mod world;

@@ -20,19 +20,21 @@ use kube_sim::rt::Rt;
 use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use kube_sim::trace::{Event, Interest};
-use sim_config::Problems;
 use sim_config::manifest::Manifest;
 use sim_config::time::SimTime;
+use sim_config::{Problems, Source};
 
 use crate::check::claim_name::Names;
 use crate::check::{self, Excuse, KnownClaim};
 use crate::claim::{self, ClaimSuite};
 use crate::deviation::{self, Deviation};
+use crate::explainer::Explainer;
 use crate::operation;
 use crate::plan::Plan;
 use crate::records;
 use crate::registered::{Open, assert_unique};
 use crate::served;
+use crate::webhook::Webhooks;
 use crate::workload::{self, WorkloadDraft, WorkloadKinds};
 
 /// A system under test: what scenarios can say of it, what it does in a run, and how it is judged.
@@ -99,6 +101,23 @@ pub trait System: Sync {
     fn check_manifest(&self, manifest: &Manifest) -> Result<Problems, Problems> {
         let _ = manifest;
         Ok(Problems::new())
+    }
+
+    /// What is odd about a workload of its own in a scenario that can be run all the same. `source` is the file, or a variant of it.
+    fn check_workload(&self, workload: &WorkloadDraft, source: Source<'_>) -> Problems {
+        let _ = (workload, source);
+        Problems::new()
+    }
+
+    /// Its webhooks, for `check`: what it refuses of manifests. Of the systems of a program one at most has some, as `check` has their
+    /// arguments.
+    fn webhooks(&self) -> Option<&dyn Webhooks> {
+        None
+    }
+
+    /// Who explains its decisions. A program none of whose systems has one does not have the verb `explain`, and one at most has.
+    fn explainer(&self) -> Option<&dyn Explainer> {
+        None
     }
 
     /// The addresses that an object of one of its types records, and the pod of each as `NAMESPACE/NAME`; `None` = it is no such object.
@@ -205,8 +224,13 @@ fn suites_of(system: &dyn System) -> Vec<ClaimSuite> {
     suites
 }
 
+/// Panics if several systems have what a program has once.
+fn assert_one(what: &str, systems: Vec<&str>) {
+    assert!(systems.len() <= 1, "more than one system has {what}: {}", systems.join(", "));
+}
+
 impl Systems {
-    /// Tells everybody what `systems` add. Panics if a name is there twice.
+    /// Tells everybody what `systems` add. Panics if a name is there twice, or what a program has once.
     fn register(systems: &[&'static dyn System], build: &'static str) -> Self {
         let common = ClaimSuite { name: check::COMMON_SUITE, claims: claim::COMMON };
         let suites: Vec<ClaimSuite> = std::iter::once(common).chain(systems.iter().flat_map(|system| suites_of(*system))).collect();
@@ -219,6 +243,10 @@ impl Systems {
         }
         let mutations: Vec<Deviation> = systems.iter().flat_map(|system| system.mutations()).collect();
         assert_unique("a system", &systems.iter().map(|system| system.name()).collect::<Vec<_>>());
+        let having =
+            |has: fn(&dyn System) -> bool| systems.iter().filter(|system| has(**system)).map(|system| system.name()).collect::<Vec<_>>();
+        assert_one("webhooks", having(|system| system.webhooks().is_some()));
+        assert_one("an explainer", having(|system| system.explainer().is_some()));
         assert_unique("a suite of claims", &suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
         assert_unique("a claim", &claims.iter().map(|claim| claim.name).collect::<Vec<_>>());
         assert_unique("a mutation", &mutations.iter().map(|mutation| mutation.name).collect::<Vec<_>>());
@@ -259,6 +287,16 @@ impl Systems {
     /// The system that has the mutation called `name`.
     pub fn of_mutation(&self, name: &str) -> Option<&'static dyn System> {
         self.iter().find(|system| system.mutations().iter().any(|mutation| mutation.name == name))
+    }
+
+    /// The webhooks that `check` asks.
+    pub fn webhooks(&self) -> Option<&'static dyn Webhooks> {
+        self.iter().find_map(|system| system.webhooks())
+    }
+
+    /// Who answers `explain`; `None` = no system explains its decisions.
+    pub fn explainer(&self) -> Option<&'static dyn Explainer> {
+        self.iter().find_map(|system| system.explainer())
     }
 
     /// The place of the claim called `name` among those whose violation hurts users ([`System::hurting_claims`]); `None` = it is none of

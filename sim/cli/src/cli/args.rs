@@ -4,7 +4,6 @@ mod check;
 mod completions;
 mod conformance;
 mod explain;
-mod form;
 mod format;
 mod gate;
 mod hunt;
@@ -23,14 +22,14 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::parser::ValueSource;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ipam_reports::command::program;
+use sim_harness::system::systems;
 
 use super::report::args::ReportArgs;
 
-pub use check::CheckArgs;
+pub use check::{CheckArgs, WebhookArgs};
 pub use completions::CompletionsArgs;
 pub use conformance::{ALLOW, ConformanceArgs, RECORDED};
-pub use explain::{ExplainArgs, PodKey};
-pub use form::FormArgs;
+pub use explain::{ExplainArgs, QuestionArgs};
 pub use format::Format;
 pub use gate::GateArgs;
 pub use hunt::HuntArgs;
@@ -138,6 +137,7 @@ impl Cli {
                     .expect("run is a verb")
                     .error(clap::error::ErrorKind::MissingRequiredArgument, message))
             }
+            Verb::Explain(_) if systems().explainer().is_none() => Err(explain::nobody_explains(&mut command)),
             Verb::List(list) if list_of.is_some() && !list.wants(What::Scenarios) => {
                 let message = "a PATH says where to look for scenarios, and those are not listed";
                 Err(command.find_subcommand_mut("list").expect("list is a verb").error(clap::error::ErrorKind::ArgumentConflict, message))

@@ -16,6 +16,7 @@ pub mod text;
 pub mod trace;
 mod verbs;
 
+use sim_harness::explainer::Explanation;
 use sim_harness::system::System;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -67,7 +68,7 @@ fn process() -> ExitCode {
     CompleteEnv::with_factory(args::command).bin(program()).complete();
     let color = color_wanted(std::env::args_os());
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    let (paint_out, paint_err) = (Paint::choose(color, &stdout), Paint::choose(color, &stderr));
+    let (paint_out, paint_err) = (text::choose(color, &stdout), text::choose(color, &stderr));
     let columns = |size: Option<(Width, Height)>| size.map(|(width, _)| usize::from(width.0));
     let mut console = Console {
         paint_out,
@@ -101,7 +102,7 @@ pub struct Console<'a> {
     pub out: &'a mut dyn Write,
     /// Standard error: errors and notes. A progress bar does not go through it, see [`Console::progress_bar`].
     pub err: &'a mut dyn Write,
-    /// Whether results are coloured, as `--color`, their stream and the environment have it; see [`Paint::choose`].
+    /// Whether results are coloured, as `--color`, their stream and the environment have it.
     pub paint_out: Paint,
     /// Colour of errors and notes.
     pub paint_err: Paint,
@@ -233,8 +234,8 @@ fn print<T: Serialize + DeserializeOwned + Clone>(
     }
 }
 
-/// The same for a record that the program has made of numbers, with names that it has checked. Where it cannot be written, it is told to
-/// people on standard error: a disk that is full must not hide a verdict.
+/// The same for a record that the program has made of numbers, with names that it has checked, and for one whose text makes the names that
+/// it has fit to be shown. Where it cannot be written, it is told to people on standard error: a disk that is full must not hide a verdict.
 fn print_made<T: Serialize>(
     console: &mut Console<'_>,
     format: Format,
@@ -425,15 +426,9 @@ fn conformance(args: &ConformanceArgs, verbs: &dyn Verbs, console: &mut Console<
 }
 
 fn explain(args: &ExplainArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    if args.reclaim {
-        let report = verbs.explain_reclaim(args)?;
-        warn(console, &report.warnings);
-        print(console, args.format, &report, text::explain_reclaim)?;
-    } else {
-        let report = verbs.explain(args)?;
-        warn(console, &report.warnings);
-        print(console, args.format, &report, text::explain)?;
-    }
+    let explanation = verbs.explain(args)?;
+    warn(console, explanation.warnings());
+    print_made(console, args.format, &explanation, Explanation::text)?;
     Ok(exit::HELD)
 }
 

@@ -9,7 +9,6 @@
 
 pub mod crash_points;
 mod disturbed;
-mod error;
 pub mod hunt;
 pub mod load;
 pub mod output;
@@ -24,7 +23,6 @@ pub mod sweep;
 pub mod tables;
 pub mod thread_pool;
 
-pub use error::{Error, HarnessBug};
 pub use hunt::HuntOptions;
 pub use load::LoadOptions;
 pub use progress::Progress;
@@ -33,6 +31,8 @@ pub use seeds::{Seeds, Shard};
 pub use shrink::ShrinkOptions;
 pub use sweep::SweepOptions;
 pub use thread_pool::STACK_BYTES;
+
+pub use crate::error::{Error, HarnessBug};
 
 /// Which build of the program this is: digests are comparable within one build, whatever its profile or machine.
 pub fn build() -> &'static str {

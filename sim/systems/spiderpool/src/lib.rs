@@ -66,17 +66,19 @@ use kube_sim::object::Obj;
 use kube_sim::trace::coverage::CoveragePoint;
 use kube_sim::trace::entity::Touch;
 use sim_config::manifest::Manifest;
-use sim_config::{Problems, kinds};
+use sim_config::{Problems, Source, kinds};
 use sim_harness::check::Excuse;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
+use sim_harness::explainer::Explainer;
 use sim_harness::plan::Plan;
 use sim_harness::system::RunOptions;
 use sim_harness::system::{Metric, System};
-use sim_harness::workload::WorkloadKinds;
+use sim_harness::webhook::Webhooks;
+use sim_harness::workload::{WorkloadDraft, WorkloadKinds};
 use sim_harness::workloads;
 
-use crate::input::stored;
+use crate::input::{restless, stored};
 use crate::metrics::{AddressMetrics, AgentMetrics, ReclaimMetrics};
 use crate::workload::{
     AnnotateNamespace, ApplyApp, ApplyManifest, CreateNamespace, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf,
@@ -256,6 +258,18 @@ impl System for Spiderpool {
 
     fn check_manifest(&self, manifest: &Manifest) -> Result<Problems, Problems> {
         stored::check(manifest)
+    }
+
+    fn check_workload(&self, workload: &WorkloadDraft, source: Source<'_>) -> Problems {
+        workload.get().map_or_else(Problems::new, |drafts| restless(drafts, source))
+    }
+
+    fn webhooks(&self) -> Option<&dyn Webhooks> {
+        Some(self)
+    }
+
+    fn explainer(&self) -> Option<&dyn Explainer> {
+        Some(self)
     }
 
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {

@@ -1,85 +1,62 @@
-//! What the command line of `explain` says.
+//! What the command line of `explain` says. All of it but the format is the system's that explains.
 
-use std::path::PathBuf;
-use std::str::FromStr;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use sim_harness::system::systems;
 
-use clap::Args;
-use sim_spiderpool::input::cluster::DEFAULT_NAMESPACE;
-
-use super::form::FormArgs;
 use super::format::Format;
 
 /// Arguments of `explain`.
+// Without a group: what a system adds may have one of the same name.
 #[derive(Clone, Debug, PartialEq, Args)]
-#[command(after_help = EXPLAIN_EXAMPLES, group = clap::ArgGroup::new("which").required(true).args(["pod", "pod_file", "reclaim"]))]
+#[group(skip)]
 pub struct ExplainArgs {
-    /// The cluster as kubectl prints it: files or folders; - is standard input
-    #[arg(long, value_name = "PATH", num_args = 1..)]
-    pub manifests: Vec<PathBuf>,
-    /// The pod, one of those in the manifests
-    #[arg(long, value_name = "NS/NAME")]
-    pub pod: Option<PodKey>,
-    /// A file with the pod, which need not be in the cluster yet
-    #[arg(long, value_name = "FILE")]
-    pub pod_file: Option<PathBuf>,
-    /// Instead: what reclaim would do with each address of the cluster, and why
-    #[arg(long, conflicts_with_all = ["node", "cni_config", "master"])]
-    pub reclaim: bool,
-    /// The time of the scan, e.g. 2026-01-01T12:00:00Z [default: now]
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["pod", "pod_file"])]
-    pub now: Option<jiff::Timestamp>,
-    /// The NIC of the ADD
-    #[arg(long, value_name = "NAME", value_parser = nic, default_value = ipam_spiderpool::select::FIRST_NIC)]
-    pub nic: String,
-    /// The node [default: the one in the pod's spec]
-    #[arg(long, value_name = "NAME")]
-    pub node: Option<String>,
-    /// The network configuration (.conf or .conflist) of the ADD
-    #[arg(long, value_name = "FILE")]
-    pub cni_config: Option<PathBuf>,
-    /// An address of the NIC's physical function, for match_master_subnet; repeatable
-    #[arg(long, value_name = "ADDRESS")]
-    pub master: Vec<std::net::IpAddr>,
-    /// The cluster's Spiderpool
+    /// What is to be explained: see [`QuestionArgs`].
     #[command(flatten)]
-    pub form: FormArgs,
+    pub question: QuestionArgs,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
 
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  ipam-sim explain --manifests scenarios/manifests --pod shop/reasons
-  kubectl get ns,no,sp,sr,ss,deploy,rs,po -A -o yaml | ipam-sim explain --manifests - --pod a/b
-  ipam-sim explain --manifests cluster.yaml --pod-file new.yaml --node n1 --format json
-  kubectl get po,no,sp,se,sts -A -o yaml | ipam-sim explain --reclaim --manifests -
+/// What is to be explained, in the words of the system that explains ([`Explainer::args`](sim_harness::explainer::Explainer::args)).
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuestionArgs(pub ArgMatches);
 
-Exits 0 with an answer, also if the answer is that the pod gets no address; 2 on bad input.";
+/// Words of a command line that cannot be read: no system explains.
+const WORDS: &str = "words";
 
-/// `namespace/name` of a pod; `default` if only the name is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodKey {
-    /// Never empty; [`DEFAULT_NAMESPACE`] where the argument is a name alone.
-    pub namespace: String,
-    /// As in `metadata.name`; never empty, and without a `/`.
-    pub name: String,
-}
-
-impl FromStr for PodKey {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (namespace, name) = text.split_once('/').unwrap_or((DEFAULT_NAMESPACE, text));
-        if namespace.is_empty() || name.is_empty() || name.contains('/') {
-            return Err("expected NS/NAME, e.g. default/web-0".to_owned());
+impl Args for QuestionArgs {
+    fn augment_args(command: Command) -> Command {
+        match systems().explainer() {
+            Some(explainer) => explainer.args(command),
+            // Whatever is asked, the answer is that nobody knows.
+            None => {
+                let words = Arg::new(WORDS).num_args(1..).action(ArgAction::Append).value_parser(value_parser!(std::ffi::OsString));
+                command.hide(true).disable_help_flag(true).arg(words.trailing_var_arg(true).allow_hyphen_values(true).hide(true))
+            }
         }
-        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }
 
-/// The name of a network interface, as far as Linux and CNI ask for one.
-fn nic(text: &str) -> Result<String, String> {
-    let fine = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
-    if fine { Ok(text.to_owned()) } else { Err("expected the name of an interface, e.g. eth0".to_owned()) }
+impl FromArgMatches for QuestionArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
+}
+
+/// What is wrong with asking a program none of whose systems explains.
+pub(super) fn nobody_explains(command: &mut Command) -> clap::Error {
+    let names = systems().iter().map(|system| system.name()).collect::<Vec<_>>().join(", ");
+    let message = format!("{} has no verb `explain`: no system of it explains its decisions (there is {names})", command.get_name());
+    command.error(ErrorKind::InvalidSubcommand, message)
 }

@@ -15,7 +15,7 @@ pub(in super::super) fn setting(text: &str) -> Result<Setting, String> {
 }
 
 /// The names of the profiles on the command line.
-pub(super) const HARDENED: &str = "hardened";
+const HARDENED: &str = "hardened";
 const UPSTREAM: &str = "upstream";
 
 /// The name of a profile.

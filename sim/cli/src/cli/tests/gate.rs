@@ -124,10 +124,7 @@ fn the_environment_chooses_the_shard() {
         fn conformance(&self, _: &ConformanceArgs) -> Result<ipam_reports::ConformanceReport, CliError> {
             unreachable!()
         }
-        fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
-            unreachable!()
-        }
-        fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
+        fn explain(&self, _: &ExplainArgs) -> Result<Explanation, CliError> {
             unreachable!()
         }
         fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {

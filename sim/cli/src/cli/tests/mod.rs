@@ -16,8 +16,8 @@ mod shrink;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport,
-    RunReport, ShrinkReport,
+    CapacityReport, CheckReport, ConflictsReport, ConformanceReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
+    ShrinkReport,
 };
 
 use super::report::args::{CalibrateArgs, CapacityArgs, ConflictsArgs, MetricsArgs, ReclaimArgs};
@@ -106,8 +106,7 @@ struct Prepared {
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
     conformance: Answer<ConformanceReport>,
-    explain: Answer<ExplainReport>,
-    reclaim: Answer<ipam_reports::ExplainReclaimReport>,
+    explain: Answer<Explanation>,
     gate: Answer<GateReport>,
     conflicts: Answer<ConflictsReport>,
 }
@@ -174,17 +173,20 @@ impl Verbs for Prepared {
         answer(&self.conflicts).map(CapacityReport::Bursts)
     }
 
-    fn explain(&self, _: &ExplainArgs) -> Result<ExplainReport, CliError> {
+    fn explain(&self, _: &ExplainArgs) -> Result<Explanation, CliError> {
         answer(&self.explain)
-    }
-
-    fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
-        answer(&self.reclaim)
     }
 }
 
 fn running(report: RunReport) -> Prepared {
     Prepared { run: Some(Ok(report)), ..Prepared::default() }
+}
+
+fn explaining<T>(record: T, warnings: Vec<String>, text: fn(&T, Paint) -> String) -> Prepared
+where
+    T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    Prepared { explain: Some(Ok(Explanation::new(record, text, warnings))), ..Prepared::default() }
 }
 
 fn replaying(report: ReplayReport) -> Prepared {

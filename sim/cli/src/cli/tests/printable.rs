@@ -5,9 +5,10 @@ use ipam_reports::gate::{annotations, junit, markdown};
 use ipam_reports::pool::{PoolCall, PoolRun};
 use ipam_reports::reclaim::ReclaimRun;
 use ipam_reports::rows::Rows;
-use ipam_reports::{ExplainReclaimReport, GateReport, SeedRecord, Timeline, timeline};
+use ipam_reports::{ExplainReclaimReport, ExplainReport, GateReport, SeedRecord, Timeline, timeline};
 use proptest::prelude::*;
 use serde_json::Value;
+use sim_spiderpool::explain::text as explain_text;
 
 use super::records::{held, negative, two_owners, vacuous, violated};
 use super::*;
@@ -143,14 +144,13 @@ fn verbs() -> Vec<(&'static str, Answered)> {
         telling("list", &real::<ListReport>("list scenarios @/smoke"), |report| Prepared { list: Some(Ok(report)), ..Prepared::default() }),
         telling("check x", &real::<CheckReport>("check @/manifests"), |report| Prepared { check: Some(Ok(report)), ..Prepared::default() }),
         telling("conformance", &conformance_report(), |report| Prepared { conformance: Some(Ok(report)), ..Prepared::default() }),
-        telling("explain --pod a/b", &real::<ExplainReport>("explain --manifests @/manifests --pod shop/reasons"), |report| Prepared {
-            explain: Some(Ok(report)),
-            ..Prepared::default()
+        telling("explain --pod a/b", &real::<ExplainReport>("explain --manifests @/manifests --pod shop/reasons"), |report| {
+            explaining(report.clone(), report.warnings, explain_text::explain)
         }),
         telling(
             "explain --reclaim",
             &real::<ExplainReclaimReport>("explain --reclaim --now 2026-01-15T12:00:00Z --manifests @/dumps/reclaim.yaml"),
-            |report| Prepared { reclaim: Some(Ok(report)), ..Prepared::default() },
+            |report| explaining(report.clone(), report.warnings, explain_text::explain_reclaim),
         ),
     ]
 }

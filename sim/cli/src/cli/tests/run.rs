@@ -191,10 +191,7 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn conformance(&self, _: &ConformanceArgs) -> Result<ipam_reports::ConformanceReport, CliError> {
             unreachable!()
         }
-        fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
-            unreachable!()
-        }
-        fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
+        fn explain(&self, _: &ExplainArgs) -> Result<Explanation, CliError> {
             unreachable!()
         }
         fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {

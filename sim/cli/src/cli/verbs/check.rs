@@ -1,38 +1,30 @@
 //! `check`: everything that is wrong with scenario, plan and manifest files, without running them.
 //!
-//! Of manifests that includes what Spiderpool's webhooks would say, if the objects of a cluster were created one after the other.
+//! Of manifests that includes what the webhooks of a system would say, if the objects of a cluster were created one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ipam_reports::CheckReport;
 use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
-use ipam_spiderpool::Policy;
-use ipam_spiderpool::admission::AdmissionSettings;
 use kube_sim::kinds::Registry;
 use sim_config::manifest::{self, Manifest};
 use sim_config::{Problem, Problems, Source, source, toml as input_toml};
 use sim_harness::engine::load::{self, Ready};
 use sim_harness::plan::{Plan, SCHEMA};
 use sim_harness::served::registry;
-use sim_spiderpool::Drafts;
-use sim_spiderpool::input::admission::{Admission, Broken, in_order, kind_of, settings_of};
-use sim_spiderpool::input::cluster::DEFAULT_NAMESPACE;
-use sim_spiderpool::input::stored;
+use sim_harness::system::systems;
+use sim_harness::webhook::{Broken, Judge, Judged};
 
-use super::form;
 use crate::cli::CliError;
 use crate::cli::args::CheckArgs;
 
 /// Checks every file under the paths of the command line.
 ///
 /// # Errors
-/// The settings cannot be read, or Spiderpool has no such deviation.
+/// The webhooks cannot be set up as the command line says.
 pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
-    let policy = form::policy(&args.form)?;
-    let mut problems = Problems::new();
-    let settings = settings_of(&form::settings(&args.form, &mut problems).select);
-    problems.or(())?;
+    let webhooks = systems().webhooks().map(|webhooks| webhooks.set_up(&args.webhooks.0)).transpose()?;
     let registry = registry();
     let (mut checked_files, mut seen, mut clusters) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for path in &args.paths {
@@ -56,7 +48,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
             clusters.entry(cluster).or_insert_with(Vec::new).extend(manifests);
         }
     }
-    let mut refused = refused(&registry, clusters.values(), settings, &policy);
+    let mut refused = refused(&registry, clusters.values(), webhooks.as_deref());
     let files = checked_files.into_iter().map(|checked| {
         let refused = refused.remove(&checked.name).unwrap_or_default();
         checked.told(refused)
@@ -94,15 +86,13 @@ fn collect(path: &Path, named: bool, files: &mut Vec<Found>) -> Result<(), Probl
 fn refused<'a>(
     registry: &Registry,
     clusters: impl Iterator<Item = &'a Vec<Manifest>>,
-    settings: AdmissionSettings,
-    policy: &Policy,
+    webhooks: Option<&dyn Judge>,
 ) -> BTreeMap<String, Vec<Finding>> {
     let mut refused: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for manifests in clusters {
-        let mut admission = Admission::new(settings, policy);
-        let mut there = BTreeSet::new();
-        for manifest in in_order(manifests) {
-            let mut broken = admission.create(manifest);
+        let (mut there, mut judged_types) = (BTreeSet::new(), BTreeSet::new());
+        for Judged { manifest, mut broken } in webhooks.map(|webhooks| webhooks.judge(manifests)).unwrap_or_default() {
+            judged_types.insert(type_of(manifest));
             // A webhook does not always ask whether the name is taken; the API server does.
             let exists = Broken::already_exists();
             if there.contains(&key_of(manifest)) && broken.iter().all(|broken| broken.fault != exists.fault) {
@@ -116,13 +106,20 @@ fn refused<'a>(
         }
         // What admission does not judge is taken as it is stored, the last one of a name.
         let served = |manifest: &&Manifest| registry.find(&manifest.api_version, &manifest.kind).is_some();
-        for manifest in manifests.iter().filter(|manifest| kind_of(manifest).is_none()).filter(served) {
+        for manifest in manifests.iter().filter(|manifest| !judged_types.contains(&type_of(manifest))).filter(served) {
             if !there.insert(key_of(manifest)) {
                 refused.entry(manifest.file().to_owned()).or_default().push(again(manifest));
             }
         }
     }
     refused
+}
+
+/// The namespace of a namespaced object that names none, as kubectl has it.
+const DEFAULT_NAMESPACE: &str = "default";
+
+fn type_of(manifest: &Manifest) -> (&str, &str) {
+    (&manifest.api_version, &manifest.kind)
 }
 
 /// What tells objects apart.
@@ -165,30 +162,20 @@ fn check_file(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
         return (Checked { errors: errors.unwrap_or_default(), ..Checked::new(file, "plan") }, Vec::new());
     }
     let checked = match load::variants(file, |_| true) {
-        Ok(ready) => Checked { warnings: restless(file, &ready), ..Checked::new(file, "scenario") },
+        Ok(ready) => Checked { warnings: odd_workloads(file, &ready), ..Checked::new(file, "scenario") },
         Err(errors) => Checked { errors, ..Checked::new(file, "scenario") },
     };
     (checked, Vec::new())
 }
 
-/// The settings that are pauses between two rounds of a loop (G §2.1). Upstream takes any number: without a pause the loop never rests.
-const PAUSES: [&str; 3] =
-    ["SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION", "SPIDERPOOL_GC_TRACE_POD_GAP_DURATION", "SPIDERPOOL_LEADER_RETRY_GAP"];
-
-/// Settings of scenarios with which a process spins.
-fn restless(file: &Path, ready: &[Ready]) -> Problems {
+/// What systems find odd about the workloads of a scenario.
+fn odd_workloads(file: &Path, ready: &[Ready]) -> Problems {
     let mut odd = Problems::new();
     let Ok((name, text)) = input_toml::text(file) else { return odd };
     for (number, ready) in ready.iter().enumerate() {
         let source = Source::new(&name, &text).of_variant(Some(number));
-        let Some(settings) = ready.scenario.workload.get().map(|drafts: &Drafts| &drafts.cluster().settings) else { continue };
-        let pauses = PAUSES.iter().filter_map(|name| settings.get_key_value(*name));
-        for (name, value) in pauses.flat_map(|(name, value)| value.written().into_iter().map(move |value| (name, value))) {
-            if value.parse::<i64>().is_ok_and(|seconds| seconds <= 0) {
-                let wrong = format!("with `{name}` {value} a loop never rests, as upstream's does not: runs may spend their events");
-                let right = "a pause of 1 or more seconds, unless that is the question";
-                odd.merge(&source.problem_of_value(&["workload", "settings", name], wrong, right).into());
-            }
+        if let Some(system) = systems().of_workload(&ready.scenario.workload) {
+            odd.merge(&system.check_workload(&ready.scenario.workload, source));
         }
     }
     odd
@@ -199,8 +186,10 @@ fn check_manifests(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>)
     let Checked { errors, warnings, .. } = &mut checked;
     let manifests = errors.collect(manifest::read(&[file.to_owned()])).unwrap_or_default();
     for manifest in &manifests {
-        if let Some(odd) = errors.collect(stored::check(manifest)) {
-            warnings.append(odd);
+        for system in systems().iter() {
+            if let Some(odd) = errors.collect(system.check_manifest(manifest)) {
+                warnings.append(odd);
+            }
         }
         match registry.find(&manifest.api_version, &manifest.kind) {
             Some(kind) => {

@@ -4,8 +4,6 @@
 
 mod check;
 mod conformance;
-mod explain;
-mod form;
 mod gate;
 mod hunt;
 mod list;
@@ -22,11 +20,13 @@ use std::path::Path;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CalibrateReport, CapacityReport, CheckReport, ConflictsReport, ConformanceReport, ExplainReclaimReport, ExplainReport, GateReport,
+    CalibrateReport, CapacityReport, CheckReport, ConflictsReport, ConformanceReport, GateReport,
     LeaksReport, ListReport, MatrixReport, MetricsReport, ReplayReport, RunReport, ShrinkReport,
 };
 use sim_harness::deviation::DeviationName;
 use sim_harness::engine::output;
+use sim_harness::explainer::Explanation;
+use sim_harness::system::systems;
 
 use super::CliError;
 use super::args::{CheckArgs, ConformanceArgs, ExplainArgs, GateArgs, HuntArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
@@ -94,11 +94,8 @@ pub trait Verbs: Sync {
     /// Fits a queue to the latencies of an audit log, and writes settings, the picture of the fit, tables and the page.
     fn calibrate(&self, args: &CalibrateArgs) -> Result<CalibrateReport, CliError>;
 
-    /// Explains a decision. That a pod gets no address is an answer, not an error.
-    fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError>;
-
-    /// Explains what reclaim would do with each address of a cluster.
-    fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError>;
+    /// Explains a decision of the system that has an explainer. That a pod gets no address is an answer, not an error.
+    fn explain(&self, args: &ExplainArgs) -> Result<Explanation, CliError>;
 }
 
 /// The verbs as the harness of [`sim_harness::engine`] carries them out.
@@ -161,12 +158,9 @@ impl Verbs for Simulator {
         report::calibration(args)
     }
 
-    fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {
-        explain::explain(args)
-    }
-
-    fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
-        explain::explain_reclaim(args)
+    fn explain(&self, args: &ExplainArgs) -> Result<Explanation, CliError> {
+        let nobody = || CliError::usage("no system of this program explains its decisions");
+        Ok(systems().explainer().ok_or_else(nobody)?.explain(&args.question.0)?)
     }
 }
 

@@ -14,13 +14,16 @@
 
 mod add;
 mod agent;
+mod args;
 mod auto_pool;
 mod detail;
+mod explainer;
 mod inherited;
 mod ladder;
 mod outcome;
 mod reclaim;
 mod refused;
+pub mod text;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -39,6 +42,7 @@ use sim_harness::deviation::Profile;
 
 use self::outcome::Outcome;
 
+pub use crate::input::form::policy_of;
 pub use reclaim::{ReclaimQuestion, explain_reclaim};
 
 /// Everything that the answer depends on.
@@ -87,14 +91,6 @@ impl Question {
     pub fn pod_key(&self) -> String {
         let meta = &self.pod.metadata;
         format!("{}/{}", meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
-    }
-}
-
-/// The form of Spiderpool that a profile names.
-pub fn policy_of(profile: Profile) -> Policy {
-    match profile {
-        Profile::Hardened => Policy::hardened(),
-        Profile::Upstream => Policy::upstream(),
     }
 }
 

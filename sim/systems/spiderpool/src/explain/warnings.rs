@@ -9,9 +9,10 @@ use std::sync::Arc;
 use ipam_spiderpool::ranges::{RangeError, bad_entries};
 use ipam_spiderpool::select::{Cluster, Selection, Tier, annotation};
 use ipam_spiderpool::{IPPoolSpec, ReservedIPSpec, SpiderIPPool};
+use sim_harness::webhook::Broken;
 
 use super::{Question, name_of};
-use crate::input::admission::{Admission, Broken, settings_of};
+use crate::input::admission::{Admission, settings_of};
 use crate::input::stored::no_address;
 
 /// The webhooks of the cluster.

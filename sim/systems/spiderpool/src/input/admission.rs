@@ -16,6 +16,7 @@ use ipam_spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_machinery::controller_of;
 use sim_config::manifest::Manifest;
+use sim_harness::webhook::Broken;
 
 /// By what objects are judged, and what exists.
 #[derive(Clone, Debug)]
@@ -23,19 +24,6 @@ pub struct Admission<'a> {
     settings: AdmissionSettings,
     policy: &'a Policy,
     existing: Existing,
-}
-
-/// A rule that an object breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The path of the field, such as `spec.ips[1]`.
-    pub field: String,
-    /// What is wrong and, where that helps, what to write instead.
-    pub message: String,
-    /// The type of the cause, as Kubernetes writes it; `AlreadyExists` for a name that is taken.
-    pub fault: &'static str,
-    /// Whether the manifests are too few to judge: a webhook would look at what they do not hold.
-    pub unknown: bool,
 }
 
 /// The settings of a cluster, as far as admission looks at them.
@@ -179,8 +167,8 @@ impl<'a> Admission<'a> {
     fn judge<K: Admitted>(&self, new: &K, live: &Beside<'_>) -> Vec<Broken> {
         match new.audit(&self.rules(live)) {
             Ok(()) => Vec::new(),
-            Err(Denial::Invalid(violations)) => violations.into_iter().map(Broken::of).collect(),
-            Err(denial) => vec![Broken::of_denial(&denial)],
+            Err(Denial::Invalid(violations)) => violations.into_iter().map(of_violation).collect(),
+            Err(denial) => vec![of_denial(&denial)],
         }
     }
 
@@ -194,20 +182,13 @@ impl<'a> Admission<'a> {
     }
 }
 
-impl Broken {
-    /// The name is taken.
-    pub fn already_exists() -> Self {
-        Self::of_denial(&Denial::AlreadyExists)
-    }
+fn of_denial(denial: &Denial) -> Broken {
+    Broken { field: "metadata.name".to_owned(), message: denial.to_string(), fault: denial.reason().as_str(), unknown: false }
+}
 
-    fn of_denial(denial: &Denial) -> Self {
-        Self { field: "metadata.name".to_owned(), message: denial.to_string(), fault: denial.reason().as_str(), unknown: false }
-    }
-
-    fn of(violation: Violation) -> Self {
-        let Violation { field, fault, message } = violation;
-        Self { field: field.into_owned(), message, fault: fault.as_str(), unknown: false }
-    }
+fn of_violation(violation: Violation) -> Broken {
+    let Violation { field, fault, message } = violation;
+    Broken { field: field.into_owned(), message, fault: fault.as_str(), unknown: false }
 }
 
 #[cfg(test)]
@@ -221,6 +202,11 @@ mod tests {
             format!("{{apiVersion: spiderpool.spidernet.io/v2beta1, kind: {kind}, metadata: {{name: {name}{owners}}}, spec: {{}}}}\n")
         };
         manifest::parse("x.yaml", objects.iter().map(text).collect::<Vec<_>>().join("---\n").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_refused_as_by_the_api_server() {
+        assert_eq!(of_denial(&Denial::AlreadyExists), Broken::already_exists());
     }
 
     #[test]

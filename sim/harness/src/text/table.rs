@@ -1,38 +1,41 @@
 //! Rows whose columns line up.
 
 /// Where a column's text stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Align {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// The padding comes after it.
     Left,
+    /// The padding comes before it: for numbers.
     Right,
 }
 
 /// Rows of as many cells as there are columns.
-pub(super) struct Table<const N: usize>(Rows);
+pub struct Table<const N: usize>(Rows);
 
 impl<const N: usize> Table<N> {
-    pub(super) fn new(columns: [Align; N]) -> Self {
+    /// A table without rows.
+    pub fn new(columns: [Align; N]) -> Self {
         Self(Rows::new(columns.to_vec()))
     }
 
     /// A row as it is.
-    pub(super) fn row(&mut self, cells: [String; N]) {
+    pub fn row(&mut self, cells: [String; N]) {
         self.0.row(cells.into());
     }
 
     /// A row whose padded cells go through `paint`, with the number of their column.
-    pub(super) fn painted(&mut self, cells: [String; N], paint: impl Fn(usize, &str) -> String + 'static) {
+    pub fn painted(&mut self, cells: [String; N], paint: impl Fn(usize, &str) -> String + 'static) {
         self.0.painted(cells.into(), paint);
     }
 
     /// The rows as lines: see [`Rows::lines`].
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         self.0.lines()
     }
 }
 
 /// Rows whose columns are known when the program runs. Colour is applied to padded cells, so that it does not disturb the widths.
-pub(super) struct Rows {
+pub struct Rows {
     columns: Vec<Align>,
     rows: Vec<(Vec<String>, Painter)>,
 }
@@ -41,22 +44,23 @@ pub(super) struct Rows {
 type Painter = Box<dyn Fn(usize, &str) -> String>;
 
 impl Rows {
-    pub(super) fn new(columns: Vec<Align>) -> Self {
+    /// No rows yet.
+    pub fn new(columns: Vec<Align>) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
     /// A row as it is.
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         self.painted(cells, |_, text| text.to_owned());
     }
 
     /// A row whose padded cells go through `paint`, with the number of their column.
-    pub(super) fn painted(&mut self, cells: Vec<String>, paint: impl Fn(usize, &str) -> String + 'static) {
+    pub fn painted(&mut self, cells: Vec<String>, paint: impl Fn(usize, &str) -> String + 'static) {
         self.rows.push((cells, Box::new(paint)));
     }
 
     /// The rows as lines, two spaces between columns, no space at the end of a line. A column with nothing in it takes no room.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let width = |column: usize| self.rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let last_used = |cells: &[String]| cells.iter().rposition(|cell| !cell.is_empty());

@@ -1,9 +1,7 @@
 //! What reclaim would do, from the records to the endpoints.
 
 use ipam_reports::{ExplainReclaimReport, reference};
-
-use super::Paint;
-use super::table::{Align, Table};
+use sim_harness::text::{Align, Paint, Table};
 
 /// The whole dry run.
 pub fn explain_reclaim(report: &ExplainReclaimReport, paint: Paint) -> String {

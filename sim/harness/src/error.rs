@@ -37,6 +37,15 @@ impl Error {
         Self::Usage { message: message.into(), hint: None }
     }
 
+    /// With a next step, where what was asked for is wrong.
+    #[must_use]
+    pub fn hint(self, step: impl Into<String>) -> Self {
+        match self {
+            Self::Usage { message, .. } => Self::Usage { message, hint: Some(step.into()) },
+            other => other,
+        }
+    }
+
     /// What the operating system said to `action`, such as `write plan.toml`.
     pub fn io(action: impl Into<String>, source: io::Error) -> Self {
         Self::Io { action: action.into(), source }
@@ -53,6 +62,16 @@ mod tests {
     use std::error::Error as _;
 
     use super::*;
+
+    #[test]
+    fn a_next_step_is_for_who_asked_for_something_wrong() {
+        let hint = |error: Error| match error.hint("ask for y") {
+            Error::Usage { hint, .. } => hint,
+            _ => None,
+        };
+        assert_eq!(hint(Error::usage("there is no claim `x`")).as_deref(), Some("ask for y"));
+        assert_eq!(hint(Error::io("write a.toml", io::Error::from(io::ErrorKind::StorageFull))), None);
+    }
 
     #[test]
     fn what_the_operating_system_said_is_kept_as_the_source() {

@@ -2,9 +2,7 @@
 
 use ipam_reports::ExplainReport;
 use ipam_reports::explain::{AutoPoolAnswer, FamilyAnswer, NicAnswer, Refusal, Reuse, RouteSource, TierState};
-
-use super::Paint;
-use super::table::{Align, Table};
+use sim_harness::text::{Align, Paint, Table};
 
 /// Sections with an empty line between them: the question, tiers, NICs and families, auto pools, the answer.
 pub fn explain(report: &ExplainReport, paint: Paint) -> String {

@@ -1,25 +1,46 @@
-//! `explain`: from files and flags to a question and its answer.
+//! The verb `explain`: from files and flags to a question and its answer.
 
 use std::collections::BTreeMap;
 
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use ipam_reports::{ExplainReclaimReport, ExplainReport, human, printable};
 use ipam_spiderpool::names;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use sim_config::Problems;
 use sim_config::manifest::Manifest;
-use sim_spiderpool::explain::{self, Question, ReclaimQuestion};
-use sim_spiderpool::input::cluster::{self, ClusterInput};
-use sim_spiderpool::input::cni;
-use sim_spiderpool::input::settings::{self, ClusterSettings};
+use sim_harness::engine::Error;
+use sim_harness::explainer::{Explainer, Explanation};
 
-use super::form;
-use crate::cli::CliError;
-use crate::cli::args::{ExplainArgs, PodKey};
+use super::args::{ExplainArgs, PodKey};
+use super::{Question, ReclaimQuestion, text};
+use crate::Spiderpool;
+use crate::input::cluster::{self, ClusterInput};
+use crate::input::cni;
+use crate::input::settings::{self, ClusterSettings};
 
-/// Explains what the flags ask for.
-pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
-    let policy = form::policy(&args.form)?;
+impl Explainer for Spiderpool {
+    fn args(&self, command: Command) -> Command {
+        ExplainArgs::augment_args(command)
+    }
+
+    fn explain(&self, args: &ArgMatches) -> Result<Explanation, Error> {
+        let args = ExplainArgs::from_arg_matches(args).map_err(|error| Error::usage(error.to_string()))?;
+        if args.reclaim {
+            let report = reclaim(&args)?;
+            let warnings = report.warnings.clone();
+            Ok(Explanation::new(report, text::explain_reclaim, warnings))
+        } else {
+            let report = add(&args)?;
+            let warnings = report.warnings.clone();
+            Ok(Explanation::new(report, text::explain, warnings))
+        }
+    }
+}
+
+/// Explains what the ADD of a pod would give it, and why.
+fn add(args: &ExplainArgs) -> Result<ExplainReport, Error> {
+    let policy = args.form.policy()?;
     // Everything that is wrong in any file is said in one go.
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
@@ -32,7 +53,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     let (pod, manifest) = match (file.flatten(), &args.pod) {
         (Some(found), _) => found,
         (None, Some(key)) => find(&cluster, key)?,
-        (None, None) => return Err(CliError::usage("no pod is named; --pod NS/NAME or --pod-file FILE does")),
+        (None, None) => return Err(Error::usage("no pod is named; --pod NS/NAME or --pod-file FILE does")),
     };
     let (network, odd) = network.flatten().unwrap_or_default();
     let node = args.node.clone().or_else(|| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
@@ -54,7 +75,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         written: cluster.admitted,
         pod,
     };
-    let mut report = explain::explain(&question);
+    let mut report = super::explain(&question);
     report.warnings.splice(0..0, cluster.warnings.iter().chain(&odd).map(ToString::to_string));
     Ok(report)
 }
@@ -62,7 +83,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
 /// The settings in the file that is named, else those of the cluster's own ConfigMap, and where they stand.
 fn settings(args: &ExplainArgs, cluster: Option<&ClusterInput>, problems: &mut Problems) -> (ClusterSettings, Option<String>) {
     if let Some(path) = &args.form.settings {
-        return (form::settings(&args.form, problems), Some(path.display().to_string()));
+        return (args.form.settings(problems), Some(path.display().to_string()));
     }
     match cluster.and_then(|cluster| cluster.settings.as_ref()) {
         Some(manifest) => {
@@ -74,9 +95,9 @@ fn settings(args: &ExplainArgs, cluster: Option<&ClusterInput>, problems: &mut P
     }
 }
 
-/// Explains what reclaim would do, as the flags ask for it.
-pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
-    let policy = form::policy(&args.form)?;
+/// Explains what reclaim would do.
+fn reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, Error> {
+    let policy = args.form.policy()?;
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
     let (settings, from) = settings(args, cluster.as_ref(), &mut problems);
@@ -85,7 +106,7 @@ pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport
     let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();
     let question =
         ReclaimQuestion { cluster, now: args.now.unwrap_or_else(clock), settings: settings.reclaim, profile: args.form.profile, policy };
-    let mut report = explain::explain_reclaim(question);
+    let mut report = super::explain_reclaim(question);
     report.warnings.splice(0..0, of_input);
     report.remarks.extend(from.map(|from| format!("the settings are those of {from}")));
     Ok(report)
@@ -105,10 +126,10 @@ fn named(pod: &Pod) -> String {
 /// How many pods are named when one is asked for that is not there.
 const NAMED_MAX: usize = 50;
 
-fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), CliError> {
+fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), Error> {
     cluster.pod(namespace, name).cloned().ok_or_else(|| {
         let known: Vec<String> = cluster.pods.iter().map(|(pod, _)| named(pod)).collect();
-        let error = CliError::usage(format!("the manifests hold no pod {namespace}/{name}"));
+        let error = Error::usage(format!("the manifests hold no pod {namespace}/{name}"));
         let more = known.len().saturating_sub(NAMED_MAX);
         let and = if more > 0 { format!(" and {} more", human::count(more as u64)) } else { String::new() };
         match &known[..] {

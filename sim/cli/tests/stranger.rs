@@ -129,6 +129,44 @@ fn its_claims_and_mutations_are_listed_and_its_scenarios_checked() {
 }
 
 #[test]
+fn its_own_manifests_are_checked_and_nobody_elses_webhooks_are_asked() {
+    let out = folder("check");
+    let file = |name: &str, text: &str| {
+        std::fs::write(out.join(name), text).unwrap();
+        out.join(name).display().to_string()
+    };
+    let pool =
+        |rest: &str| format!("apiVersion: whereabouts.example.com/v1alpha1\nkind: IPPool\nmetadata: {{name: p, namespace: a}}\n{rest}");
+    let (good, bad) = (pool("spec: {allocations: {'1': a/b}}\n"), pool("spec: {allocations: {x: a/b}}\n"));
+    assert_has(&told(&out, &format!("check {}", file("good.yaml", &good)), 0), &["1 file: no problem"]);
+    assert_has(&told(&out, &format!("check {}", file("bad.yaml", &bad)), 2), &["bad.yaml", "error", "allocations"]);
+    let twice = told(&out, &format!("check {}", file("twice.yaml", &format!("{good}---\n{good}"))), 0);
+    assert_has(&twice, &["another IPPool is called p, too"]);
+    // Spiderpool's webhooks would refuse it.
+    let foreign = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata: {name: p}\nspec: {subnet: x}\n";
+    let foreign = told(&out, &format!("check {}", file("foreign.yaml", foreign)), 0);
+    assert_has(&foreign, &["does not serve SpiderIPPool"]);
+    assert!(!foreign.contains("spec.subnet"), "{foreign}");
+
+    let help = told(&out, "check --help", 0);
+    assert!(!help.contains("Spiderpool") && !help.contains("--profile"), "{help}");
+    let refused = command(&out, "check scenarios --profile upstream");
+    assert_eq!(refused.status.code(), Some(2));
+    assert_has(&String::from_utf8_lossy(&refused.stderr), &["unexpected argument '--profile' found"]);
+}
+
+#[test]
+fn without_an_explainer_there_is_no_verb_for_it() {
+    let out = folder("explain");
+    for line in ["explain", "explain --help", "explain --manifests . --pod a/b", "explain --reclaim --format json"] {
+        let refused = command(&out, line);
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{line}");
+        assert_has(&String::from_utf8_lossy(&refused.stderr), &["whereabouts-sim has no verb `explain`: no system of it explains"]);
+    }
+    assert!(!told(&out, "--help", 0).contains("explain"), "a verb that is not there is offered");
+}
+
+#[test]
 fn help_and_hints_call_it_by_its_name() {
     let out = folder("help");
     for line in ["--help", "run --help"] {

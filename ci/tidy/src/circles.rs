@@ -133,9 +133,9 @@ impl Package<'_> {
         let looked_at = self.looked_at();
         let mut folders: BTreeMap<String, Imports> = BTreeMap::new();
         for (module, file) in &self.modules {
-            for (path, at) in paths(module, &codes[module.as_slice()]) {
-                let level = module.iter().zip(&path).take_while(|(own, other)| own == other).count();
-                let (Some(own), Some(&other)) = (module.get(level), path.get(level)) else { continue };
+            for path in paths(module, &codes[module.as_slice()]) {
+                let level = module.iter().zip(&path).take_while(|(own, (other, _))| *own == other).count();
+                let (Some(own), Some(&(other, at))) = (module.get(level), path.get(level)) else { continue };
                 let other = re_exports.get(&module[..level]).and_then(|of| of.get(other)).map_or(other, String::as_str);
                 if *own != other && looked_at.contains(&module[..level]) {
                     let imports = folders.entry(module[..level].join("::")).or_default();
@@ -181,8 +181,11 @@ fn re_exports(module: &[&str], code: &str) -> ReExports {
     found
 }
 
-/// The paths that a module names by way of its package or its parents, each from the root of the package, and where.
-fn paths<'c>(module: &[&'c str], code: &'c str) -> Vec<(Vec<&'c str>, usize)> {
+/// A path by its segments, and where each of them is.
+type Path<'c> = Vec<(&'c str, usize)>;
+
+/// The paths that a module names by way of its package or its parents, each from the root of the package.
+fn paths<'c>(module: &[&'c str], code: &'c str) -> Vec<Path<'c>> {
     let prefix = Regex::new(r"(?:^|[^\w:$])(crate|super)::").expect("a constant");
     let (mut paths, mut at) = (Vec::new(), 0);
     while let Some(found) = prefix.captures_at(code, at) {
@@ -190,17 +193,17 @@ fn paths<'c>(module: &[&'c str], code: &'c str) -> Vec<(Vec<&'c str>, usize)> {
         let mut trees = Vec::new();
         reader.tree(&mut Vec::new(), &mut trees);
         at = reader.at;
-        for (segments, place) in trees {
-            let mut path = module.to_vec();
+        for segments in trees {
+            let mut path: Path<'_> = module.iter().map(|segment| (*segment, at)).collect();
             for segment in segments {
-                match segment {
+                match segment.0 {
                     "crate" => path.clear(),
                     "super" => drop(path.pop()),
                     "self" => {}
-                    name => path.push(name),
+                    _ => path.push(segment),
                 }
             }
-            paths.push((path, place));
+            paths.push(path);
         }
     }
     paths
@@ -231,8 +234,8 @@ impl<'c> Reader<'c> {
         (length > 0).then(|| (&rest[..length], place))
     }
 
-    /// A path after `before`, or as many as are in its braces; each with the place of the first segment that names something.
-    fn tree(&mut self, before: &mut Vec<(&'c str, usize)>, found: &mut Vec<(Vec<&'c str>, usize)>) {
+    /// A path after `before`, or as many as are in its braces.
+    fn tree(&mut self, before: &mut Path<'c>, found: &mut Vec<Path<'c>>) {
         let kept = before.len();
         loop {
             if self.takes("{") {
@@ -262,10 +265,7 @@ impl<'c> Reader<'c> {
                 self.at += 2;
                 continue;
             }
-            let named = before.iter().find(|(word, _)| !matches!(*word, "crate" | "super" | "self"));
-            if let Some((_, place)) = named {
-                found.push((before.iter().map(|(word, _)| *word).collect(), *place));
-            }
+            found.push(before.clone());
             break;
         }
         before.truncate(kept);
@@ -353,7 +353,7 @@ mod tests {
         let large: Vec<(&str, &str)> = few.into_iter().chain(more.iter().map(|(path, text)| (path.as_str(), text.as_str()))).collect();
         let found = findings("", &large);
         let circle = "modules of p, m import each other in a circle: a imports b (p/src/m/a.rs), b imports a (p/src/m/b/mod.rs)";
-        assert!(found.len() == 1 && found[0].starts_with(&format!("p/src/m/a.rs:1:26: {circle}")), "{found:?}");
+        assert!(found.len() == 1 && found[0].starts_with(&format!("p/src/m/a.rs:1:22: {circle}")), "{found:?}");
         let table = "[[circle]]\npackage = 'p'\nwithin = 'm'\nmodules = ['a', 'b']\nreason = 'one noun'\n";
         assert_eq!(findings(table, &large), [""; 0]);
         assert_eq!(findings(table, &few), ["ci/tidy/circles.toml: p, m: a, b are no circle; remove the entry"]);

@@ -19,34 +19,24 @@ pub(crate) fn name(fault: &Fault) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kube_sim::fault::{FaultKind, Window};
-    use sim_config::time::SimTime;
-
     use super::*;
 
     #[test]
     fn a_text_names_the_subject_and_what_the_fault_waits_for() {
-        let text = |kind: &str, when: &str| {
-            let kind: FaultKind = toml::from_str(kind).unwrap();
-            let window = Window {
-                when: toml::from_str::<Window>(&format!("at = \"0s\"\n{when}")).unwrap().when,
-                ..Window::new(SimTime::from_secs(3), None)
-            };
-            text(&Fault { common: window, kind })
+        let text = |rows: &str| {
+            let row = format!("at = '3s'\n{rows}");
+            text(&sim_config::toml::from_str::<Fault>("plan.toml", &row).unwrap_or_else(|problems| panic!("{problems}")))
         };
-        assert_eq!(text("kind = 'partition'\nfrom = 'a'\nto = 'b'", ""), "partition(a, b) at 3.000 s");
-        assert_eq!(text("kind = 'compaction'", ""), "compaction at 3.000 s");
-        let writes = "kind = 'crash-at-write'\nprocess = 'a'\nnth = 7\nafter_commit = true\ndown = '1s'";
-        assert_eq!(text(writes, ""), "crash-at-write(a) 7");
+        assert_eq!(text("kind = 'partition'\nfrom = 'a'\nto = 'b'"), "partition(a, b) at 3.000 s");
+        assert_eq!(text("kind = 'compaction'"), "compaction at 3.000 s");
+        let crash = "kind = 'crash-at-write'\nprocess = 'a'\nnth = 7\nafter_commit = true\ndown = '1s'";
+        assert_eq!(text(crash), "crash-at-write(a) 7");
         let late = "kind = 'change-late'\nprocess = 'a'\nresource = '*'\nnth = 4\nby = '1s'\nwrites = 0";
-        assert_eq!(text(late, ""), "change-late(a) 4");
-        let of_all = "kind = 'request-fault'\nprocess = 'a'\nverb = 'get'\nresource = '*'\nnth = 2\neffect = 'late'\n";
-        let request = format!("{of_all}after = '1s'\nwrites = 0\nerror = 'reset'\ndown = '1s'");
-        assert_eq!(text(&request, ""), "request-fault(a) late 2");
+        assert_eq!(text(late), "change-late(a) 4");
+        let request = "kind = 'request-fault'\nprocess = 'a'\nverb = 'get'\nresource = '*'\nnth = 2\neffect = 'late'";
+        assert_eq!(text(&format!("{request}\nafter = '1s'\nwrites = 0\nerror = 'reset'\ndown = '1s'")), "request-fault(a) late 2");
         let when = "when = [{ object = 'pods/default/web-0', change = 'updated', nth = 2 }]";
-        assert_eq!(
-            text("kind = 'external-host'\naddress = '10.0.0.1'", when),
-            "external-host(10.0.0.1) at the 2nd update of pods/default/web-0"
-        );
+        let host = format!("kind = 'external-host'\naddress = '10.0.0.1'\n{when}");
+        assert_eq!(text(&host), "external-host(10.0.0.1) at the 2nd update of pods/default/web-0");
     }
 }

@@ -94,8 +94,8 @@ pub struct ReclaimPolicy {
     pub ending_pool_keeps_places: bool,
     /// `ending-vm-frees`: the addresses of a VM are released once it is being deleted, although its pod may still run (S-5).
     pub ending_vm_frees: bool,
-    /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that a pod that
-    /// lives counts as gone where its endpoint is marked, and one that is stuck as answered for (S-5, G §5.2).
+    /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that each scan
+    /// asks for the VM of a pod that lives, and one that is stuck counts as answered for (S-5, G §5.2).
     pub vm_pod_sought_by_record: bool,
     /// `trace-needs-endpoint`: what was traced is dropped if the cached endpoint under the pod's name is absent or another's (XD-1, XD-3).
     pub trace_needs_endpoint: bool,

@@ -15,7 +15,10 @@ pub const ABOUT: &[(&str, &str)] = &[
         "deletes of endpoints are guarded by `metadata.uid` only, which a static pod's endpoint never changes",
     ),
     ("scan-trusts-cached-pod", "a scan releases what its caches show, without reading the record and the pod (G R3)"),
-    ("scan-trusts-cached-endpoint", "a cached endpoint of another pod ends the entitlement to the address, even that of a live pod (G R4, E-4)"),
+    (
+        "scan-trusts-cached-endpoint",
+        "a cached endpoint of another pod ends the entitlement to the address, even that of a live pod (G R4, E-4)",
+    ),
     (
         "vm-record-without-owner-check",
         "a record without pod and endpoint is released without a check for a StatefulSet or a VM of its name (G R5, S-3)",

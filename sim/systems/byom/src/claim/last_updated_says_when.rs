@@ -1,7 +1,5 @@
 //! B §1.2: the document and its records say when they were written.
 
-use std::time::Duration;
-
 use kube_sim::cluster::EPOCH;
 
 use super::view::{Change, Seen, View};
@@ -10,21 +8,17 @@ use super::{Findings, PoolClaim};
 /// What a process of the pool writes has the time of that process: `lastUpdated`, and `allocatedAt` of a record that it adds, lie between
 /// its clock when it first asked for the version that it changes and its clock when the write takes effect, in whole seconds.
 ///
-/// Not judged are writes during which a clock may have been set, those before which nobody saw the process ask, and those within a minute of
-/// a request that failed: the API server may carry it out after the process has asked anew (K §2.13). What a document that is
-/// made anew tells of its records comes from their owners. It does not see a time that stays from a version of the same second.
+/// Not judged are writes during which a clock may have been set, those before which nobody saw the process ask, and those that make the
+/// document anew: it stands on no version, so that nothing tells when it was decided. It does not see a time that stays from a version of
+/// the same second.
 pub(crate) struct LastUpdatedSaysWhen;
-
-/// How long after its client gave up on it a write may be carried out.
-const LATE_COMMIT: Duration = Duration::from_secs(60);
 
 impl PoolClaim for LastUpdatedSaysWhen {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Commit(change) = seen else { return };
         let Some(document) = change.written() else { return };
         let Some(asked) = change.asked else { return };
-        let failed = view.processes.get(change.by).and_then(|known| known.failed);
-        if view.clock_may_be_set_since(asked.at) || failed.is_some_and(|failed| view.at.since(failed) < LATE_COMMIT) {
+        if change.anew || view.clock_may_be_set_since(asked.at) {
             return;
         }
         findings.exercised();
@@ -37,7 +31,7 @@ impl PoolClaim for LastUpdatedSaysWhen {
             }
         };
         tell("lastUpdated", document.last_updated.timestamp().map(|time| time.as_second()));
-        for record in change.records.iter().filter(|_| !change.anew).filter_map(|edit| edit.added()) {
+        for record in change.records.iter().filter_map(|edit| edit.added()) {
             tell("allocatedAt of a new record", record.allocated_at.timestamp().map(|time| time.as_second()));
         }
     }
@@ -51,8 +45,9 @@ fn wrong(view: &View, change: &Change, what: &str, time: Option<i64>, (first, la
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use ipam_byom::{PoolDocument, Seconds};
-    use kube_machinery::api::Reason;
 
     use super::super::testing::{on_stage, take};
     use super::*;
@@ -96,20 +91,17 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_may_come_after_its_process_has_asked_anew() {
-        for (later, violations) in [(Duration::ZERO, 0), (LATE_COMMIT, 1)] {
-            on_stage(CLAIM, |stage| {
-                let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
-                stage.read(adaptor);
-                stage.edit(adaptor, |document| document.last_updated = at(0));
-                stage.pass(Duration::from_secs(5));
-                stage.wrote(adaptor, Reason::InternalError);
-                stage.read(adaptor);
-                stage.pass(later);
-                stage.edit(adaptor, |document| document.last_updated = at(3));
-                assert_eq!(stage.excuses().len(), violations, "{later:?}");
-            });
-        }
+    fn a_document_that_is_made_anew_stands_on_no_version() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            stage.pass(Duration::from_secs(5));
+            stage.read(adaptor);
+            stage.edit(adaptor, |document| document.last_updated = at(1));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
+            stage.read(adaptor);
+            stage.edit(adaptor, |document| document.last_updated = at(1));
+            assert_eq!((stage.excuses().len(), stage.exercised()), (1, true));
+        });
     }
 
     #[test]

@@ -78,17 +78,17 @@ pub(crate) fn columns<'a>() -> Vec<Of<'a>> {
         Of::cell("series", Text, "The curve on which it lies: everything but what the axis shows.", |(.., point)| {
             written(&point.setting.series)
         }),
-        Of::cell("instances", Count, "How many adaptors or nodes share the pool.", |(.., point)| written(&point.setting.instances)),
-        Of::cell("addresses", Count, "How many addresses the pool has in total.", |(.., point)| written(&point.setting.addresses)),
-        Of::cell("taken", Count, "How many of them are taken at the beginning.", |(.., point)| written(&point.setting.taken)),
-        Of::cell("spread_s", Seconds, "Starts are uniform between the beginning and this.", |(.., point)| written(&point.setting.spread)),
-        Of::cell("read_s", Seconds, "The mean round trip of a read.", |(.., point)| written(&point.setting.read)),
-        Of::cell("write_s", Seconds, "The mean round trip of a write.", |(.., point)| written(&point.setting.write)),
+        Of::cell("instances", Count, "How many adaptors or nodes share the pool.", |(.., point)| written(point.setting.instances)),
+        Of::cell("addresses", Count, "How many addresses the pool has in total.", |(.., point)| written(point.setting.addresses)),
+        Of::cell("taken", Count, "How many of them are taken at the beginning.", |(.., point)| written(point.setting.taken)),
+        Of::cell("spread_s", Seconds, "Starts are uniform between the beginning and this.", |(.., point)| written(point.setting.spread)),
+        Of::cell("read_s", Seconds, "The mean round trip of a read.", |(.., point)| written(point.setting.read)),
+        Of::cell("write_s", Seconds, "The mean round trip of a write.", |(.., point)| written(point.setting.write)),
         Of::cell("think_s", Seconds, "What an adaptor needs between an answer and the request that follows it.", |(.., point)| {
-            written(&point.setting.think)
+            written(point.setting.think)
         }),
         Of::cell("dial_s", Seconds, "The mean time to try a VM before its address is handed out; 0 = it is not tried.", |(.., point)| {
-            written(&point.setting.dial)
+            written(point.setting.dial)
         }),
         Of::cell(
             "retry",

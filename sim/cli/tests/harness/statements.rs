@@ -193,7 +193,12 @@ fn row(statement: &Statement, runs: &BTreeMap<&String, Vec<Run>>) -> String {
     let of: Vec<&Run> = scenarios.iter().flat_map(|name| &runs[name]).collect();
     let count = |shown: fn(&Run) -> &Shown| of.iter().filter(|run| shown(run).shows(statement)).count();
     let (whole, active, all) = (count(|run| &run.whole), count(|run| &run.while_active), of.len());
-    format!("| {id} | {says} | {} | {} | {} | {whole} of {all} | {active} |\n", reference::markdown(reference, "../"), names(judged), names(scenarios))
+    format!(
+        "| {id} | {says} | {} | {} | {} | {whole} of {all} | {active} |\n",
+        reference::markdown(reference, "../"),
+        names(judged),
+        names(scenarios)
+    )
 }
 
 #[test]

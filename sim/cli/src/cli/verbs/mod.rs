@@ -20,8 +20,8 @@ use std::path::Path;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CalibrateReport, CapacityReport, CheckReport, ConflictsReport, ConformanceReport, GateReport,
-    LeaksReport, ListReport, MatrixReport, MetricsReport, ReplayReport, RunReport, ShrinkReport,
+    CalibrateReport, CapacityReport, CheckReport, ConflictsReport, ConformanceReport, GateReport, LeaksReport, ListReport, MatrixReport,
+    MetricsReport, ReplayReport, RunReport, ShrinkReport,
 };
 use sim_harness::deviation::DeviationName;
 use sim_harness::engine::output;

@@ -36,7 +36,7 @@ fn every_refusal_has_its_place() {
     for (args, expected) in [
         (vec!["check", &nothing], "nothing.yaml:1:1: error: holds no object"),
         (vec!["explain", "--pod", "a/b", "--manifests", &nothing], "nothing.yaml:1:1: holds no object"),
-        (vec!["run", &calm, "--manifests", &list], "list.yaml:1:1: no node, no pool"),
+        (vec!["run", &calm, "--manifests", &list], "list.yaml:1:1: the manifests hold no node"),
         (vec!["explain", "--pod", "shop/reasons", "--manifests", &manifests, "--settings", &two], "two.yaml:3:1: holds 2 documents"),
         (vec!["explain", "--pod-file", &service], "service.yaml:1:1: holds no Pod"),
         (vec!["run", &trace, "--set", &empty], "empty.csv:1:1: the trace is empty"),
@@ -48,8 +48,8 @@ fn every_refusal_has_its_place() {
             "foreign.csv:1:1: cannot be drawn again: it is no table of sizes",
         ),
         (vec!["merge", &bytes_json], "bytes.json:2:7: the byte 0xff is not UTF-8"),
-        (vec!["run", &calm, "--manifests", &list, &other], "list.yaml:1:1: no node, no pool"),
-        (vec!["run", &calm, "--manifests", &list, &other], "other.yaml:1:1: no node, no pool"),
+        (vec!["run", &calm, "--manifests", &list, &other], "list.yaml:1:1: the manifests hold no node"),
+        (vec!["run", &calm, "--manifests", &list, &other], "other.yaml:1:1: the manifests hold no node"),
         (vec!["run", &calm, &twin], &same_name),
         (vec!["run", &trace, "--set", &late], "late.csv:1:1: no pod of the trace comes before the run ends"),
     ] {

@@ -140,8 +140,9 @@ fn the_nightly_workflow_lets_verdicts_pass_and_fails_by_anything_else() {
     assert!(!script.contains("${{"), "{script}");
     for (code, verdict) in CODES {
         let checkout = Checkout::new();
-        assert_eq!(checkout.script(code, &[], &script), if verdict { 0 } else { code });
-        assert!(checkout.read("arguments").unwrap().contains("--shard 2/4 "));
+        assert_eq!(checkout.script(code, &[("GITHUB_SHA", "0000ff00aa")], &script), if verdict { 0 } else { code });
+        let arguments = checkout.read("arguments").unwrap();
+        assert!(arguments.contains("--shard 2/4 ") && arguments.contains("--from 65280 "), "{arguments}");
         assert_eq!(checkout.read("results/2.json").is_some(), code != 2);
     }
 }

@@ -75,7 +75,7 @@ Examples:
 Exit codes: 0 all held, 1 violated, 2 bad input, 3 liveness claim violated,
 4 vacuous, 5 nondeterministic, 6 incomplete, 70 bug of the harness, 130 or 143 interrupted.";
 
-/// The verbs.
+/// The verbs of the command line, each with its arguments.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Verb {
     /// Run scenarios over many seeds and judge their claims

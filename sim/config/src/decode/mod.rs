@@ -8,6 +8,7 @@
 //! on the type, the errors above all, is in functions of their own.
 
 mod error;
+mod key;
 mod stand_in;
 
 use std::cell::{Cell, RefCell};
@@ -20,6 +21,7 @@ use super::expected::{Language, advice, meant};
 use super::node::{Entry, Node, Step, Value, path_text};
 use super::problem::{Problem, Problems};
 use error::{Place, none_of, too_long, unfit, value_before_key};
+use key::Key;
 use stand_in::StandIn;
 
 pub(super) use error::{Error, What};
@@ -499,28 +501,6 @@ impl<'de> de::SeqAccess<'de> for Shared<'_, 'de> {
                 (result, _) => result.map(Some),
             },
         }
-    }
-}
-
-/// The key of a table, or a name that chooses something, on its way into a type.
-struct Key<'c, 'de> {
-    text: &'de str,
-    context: &'c Context,
-}
-
-impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
-    type Error = Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match visitor.visit_borrowed_str(self.text) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(self.context.note(error)),
-        }
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
-        tuple tuple_struct map struct enum identifier ignored_any
     }
 }
 

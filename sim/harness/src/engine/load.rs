@@ -134,8 +134,8 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
     }
     if homeless {
         let wrong = "the manifests hold no node, no workload and no object of a system under test";
-        let right = "`--manifests` takes what `kubectl get ... -A -o yaml` prints of nodes, namespaces, workloads, pods, ConfigMaps and the \
-                     custom resources of the system";
+        let right = "`--manifests` takes what `kubectl get ... -A -o yaml` prints of nodes, namespaces, workloads, pods, ConfigMaps and \
+                     the custom resources of the system";
         of_each(&manifests, wrong, right).into_iter().for_each(|problem| problems.push(problem));
     }
     let mut names = BTreeSet::new();

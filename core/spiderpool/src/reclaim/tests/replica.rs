@@ -15,7 +15,8 @@ use kube_machinery::leader::ElectionConfig;
 use kube_machinery::testing::TestEnv;
 
 /// The deviations that show here.
-pub(super) const SHOWN_HERE: [&str; 4] = ["event-lost-on-error", "standbys-scan-once", "no-scan-on-takeover", "leader-flag-polled"];
+pub(super) const SHOWN_HERE: [&str; 5] =
+    ["event-lost-on-error", "standbys-scan-once", "no-scan-on-takeover", "leader-flag-polled", "reclaims-while-switched-off"];
 
 /// What was heard, as texts with the second at which it was.
 #[derive(Clone, Default)]
@@ -168,6 +169,23 @@ fn standbys_scan_at_the_interval_and_upstreams_do_not() {
     };
     assert_eq!(scans(Policy::hardened()), 3);
     assert_eq!(scans(with("standbys-scan-once")), 0);
+}
+
+#[test]
+fn nothing_is_scanned_while_reclaim_is_switched_off() {
+    let scans = |policy| {
+        let scene = Scene::new(policy);
+        let heard = Heard { env: Some(scene.env.clone()), ..Heard::default() };
+        let mut off = config(policy);
+        off.settings.enabled = false;
+        let (_teller, leadership) = LeadershipTeller::new();
+        let reclaim = Reclaim::new(scene.world.clone(), scene.env.clone(), scene.views.clone(), heard.clone(), off);
+        let _task = scene.env.spawn(async move { reclaim.run(leadership).await });
+        scene.env.advance(Duration::from_secs(350));
+        heard.times("scan Interval standby").len()
+    };
+    assert_eq!(scans(Policy::hardened()), 0);
+    assert_eq!(scans(with("reclaims-while-switched-off")), 3);
 }
 
 #[test]

@@ -93,8 +93,8 @@ fn every_flag_of_run_is_plain_data() {
 
 #[test]
 fn every_flag_of_gate_is_plain_data() {
-    let line = "ipam-sim gate --budget 60s --times 3 --from 7 --jobs 2 --shard /4 --mutation d --profile hardened --scenarios s --regressions r \
-        --digests d --coverage c --ledger l.csv --junit j.xml --summary s.md --github --out o --format json";
+    let line = "ipam-sim gate --budget 60s --times 3 --from 7 --jobs 2 --shard /4 --mutation d --profile hardened --scenarios s \
+        --regressions r --digests d --coverage c --ledger l.csv --junit j.xml --summary s.md --github --out o --format json";
     let read = |line: &str| match Cli::read(line.split_whitespace().map(OsString::from)) {
         Ok(Cli { verb: Verb::Gate(args), .. }) => args,
         other => panic!("{line}: {other:?}"),

@@ -14,9 +14,9 @@ use super::super::{Findings, IpamClaim, violated};
 /// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A
 /// record in a pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left
 /// there is taken back once the pod has its answer (A W1); that nothing stays is the business of `records-equal-endpoints`. The same goes
-/// for what an earlier life sent before it ended and the API server carried out when this one had drawn, or had sent what it drew (K §2.13):
-/// no read can tell that it will come. One in a pool whose records people made unreadable since is excused as `edited-by-hand`, until an ADD that looked in the
-/// meantime has ended: an agent that has started anew cannot know of it.
+/// for what an earlier life sent before it ended and the API server carried out when this one had drawn, or had sent what it drew
+/// (K §2.13): no read can tell that it will come. One in a pool whose records people made unreadable since is excused as
+/// `edited-by-hand`, until an ADD that looked in the meantime has ended: an agent that has started anew cannot know of it.
 #[derive(Default)]
 pub(crate) struct NicsHaveOneRecordOfAFamily {
     /// Of addresses that were given by what an earlier life had sent, by pool: the moment at which that was carried out.

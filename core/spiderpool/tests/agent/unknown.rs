@@ -143,6 +143,67 @@ fn a_vm_keeps_the_address_that_its_other_pod_answers_on_though_its_instance_does
     }
 }
 
+/// The instance of `vm`, which counts `u1` as active.
+fn instance(scene: &Scene) {
+    scene.world.put(json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
+        "spec": {}, "status": {"activePods": {"u1": "n"}},
+    }));
+}
+
+/// Another client deletes the endpoint of `vm`, which its finalizer keeps.
+fn mark(scene: &Scene) {
+    scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+}
+
+#[test]
+fn a_vm_that_moves_again_keeps_its_address_though_the_endpoint_is_of_a_target_that_failed() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+    scene.world.vanish("Pod", &key("virt-2"));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    scene.vm_pod("virt-3", "u3", "vm");
+    assert_eq!(addresses(&scene.add("virt-3", "u3", "eth0").unwrap()), addresses(&first));
+}
+
+#[test]
+fn a_vm_that_moves_keeps_its_address_though_somebody_has_marked_its_endpoint() {
+    let scene = Scene::new(Policy::hardened());
+    // Whoever draws gets an address that is free by then, and comes before that of the VM.
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    scene.add("a", "u", "eth0").unwrap();
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    scene.terminate("a");
+    scene.del("a", "u", "eth0").unwrap();
+    mark(&scene);
+    scene.vm_pod("virt-2", "u2", "vm");
+    let second = scene.add("virt-2", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&second), scene.of("u2"), scene.of("u1")), (addresses(&first), addresses(&first), vec![]));
+    let endpoint = scene.endpoint("vm").expect("there is another one");
+    assert_eq!((endpoint.metadata.deletion_timestamp.as_ref(), scene.stored("vm")), (None, addresses(&first)));
+}
+
+#[test]
+fn a_vm_that_starts_again_keeps_its_address_though_somebody_has_marked_its_endpoint() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    mark(&scene);
+    scene.terminate("virt-1");
+    scene.del("virt-1", "u1", "eth0").unwrap();
+    assert_eq!(scene.of("u1"), addresses(&first));
+    scene.world.vanish("Pod", &key("virt-1"));
+    scene.vm_pod("virt-2", "u2", "vm");
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+}
+
 /// What stays recorded after the DEL of one of two pods of a VM, where the other one `is` like this and `then` befell their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());

@@ -169,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_was_deleted_by_force_is_there_as_long_as_its_instance_says_so() {
+        for (active, excuses) in [(&["source", "target"][..], vec![]), (&["target"][..], vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.vm_pod("ns/source", "source", "vm");
+                stage.vm_pod("ns/target", "target", "vm");
+                stage.vm_instance("ns/vm", active);
+                stage.pod_gone("ns/source");
+                stage.compare("target", "eth0", &[("p", "10.0.0.1")]);
+                stage.answer_reowned("ns/target", "target", "eth0", FIRST);
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true), "{active:?}");
+            });
+        }
+    }
+
+    #[test]
     fn what_was_compared_for_one_request_does_not_count_for_the_next() {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);

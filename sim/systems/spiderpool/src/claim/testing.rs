@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_machinery::Object;
 use kube_machinery::ObjectKey;
 use kube_machinery::api::{Reason, Verb};
+use kube_machinery::kubevirt::VirtualMachineInstance;
 use kube_sim::kinds::Registry;
 use kube_sim::node::PodNote;
 use kube_sim::object::{Obj, typed_ref};
@@ -421,6 +422,14 @@ impl Stage {
     pub(super) fn vm_pod(&mut self, key: &str, uid: &str, vmi: &str) {
         let kind = "VirtualMachineInstance";
         self.pod_object(key, uid, Some(json!({"apiVersion": "kubevirt.io/v1", "kind": kind, "name": vmi, "uid": "v", "controller": true})));
+    }
+
+    /// The instance of a VM says that these pods are active.
+    pub(super) fn vm_instance(&mut self, key: &str, active: &[&str]) {
+        let (namespace, name) = key.split_once('/').expect("the test's objects have a namespace");
+        let active: std::collections::BTreeMap<&str, &str> = active.iter().map(|uid| (*uid, "n")).collect();
+        let instance = json!({"metadata": {"name": name, "namespace": namespace}, "spec": {}, "status": {"activePods": active}});
+        self.write::<VirtualMachineInstance>(self.person, instance);
     }
 
     /// A StatefulSet has so many pods.

@@ -16,3 +16,4 @@ mod stories;
 mod terminating_pools;
 mod unknown;
 mod unseen;
+mod virtual_machines;

@@ -1,0 +1,203 @@
+//! The pods of a VM, of which two run during a live migration: what one of them answers on stays the VM's.
+
+use crate::api_server::{Deed, World};
+use crate::scene::{Owner, Scene, addresses, ippools};
+use ipam_spiderpool::Policy;
+use kube_machinery::api::ObjectKey;
+use serde_json::json;
+
+const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("ns", name)
+}
+
+#[test]
+fn a_vm_that_moves_keeps_the_address_that_its_other_pod_answers_on() {
+    let scene = Scene::new(Policy::hardened());
+    let pools = ippools(&[("eth0", &["p4", "q4"], &[])]);
+    scene.vm_pod("virt-1", "u1", "vm");
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    scene.world.put(json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
+        "spec": {}, "status": {"activePods": {"u1": "n", "u2": "m"}},
+    }));
+    scene.vm_pod("virt-2", "u2", "vm");
+    scene.change("Pod", "virt-2", |pod| pod["metadata"]["annotations"]["ipam.spidernet.io/ippools"] = json!(pools));
+    let second = scene.add("virt-2", "u2", "eth0").unwrap();
+    assert_eq!(addresses(&second), addresses(&first));
+}
+
+#[test]
+fn a_vm_keeps_the_address_that_its_other_pod_answers_on_though_its_instance_does_not_count_that_one_yet() {
+    for (other, keeps) in [("is listed", true), ("is being deleted", true), ("is named", true), ("has ended", false), ("is gone", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.vm_pod("virt-2", "u2", "vm");
+        let first = scene.add("virt-2", "u2", "eth0").unwrap();
+        scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+        let target = if other == "is named" { json!("virt-2") } else { json!(null) };
+        scene.world.put(json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
+            "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
+        }));
+        the_other_pod(&scene, other);
+        let again = scene.add("virt-1", "u1", "eth0").unwrap();
+        assert_eq!((addresses(&again) == addresses(&first), scene.of("u1")), (keeps, addresses(&again)), "the other one {other}");
+        assert_eq!(scene.of("u2").len(), 0, "the other one {other}");
+    }
+}
+
+/// The instance of `vm`, which counts `u1` as active.
+fn instance(scene: &Scene) {
+    scene.world.put(json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
+        "spec": {}, "status": {"activePods": {"u1": "n"}},
+    }));
+}
+
+/// Another client deletes the endpoint of `vm`, which its finalizer keeps.
+fn mark(scene: &Scene) {
+    scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+}
+
+#[test]
+fn a_vm_that_moves_again_keeps_its_address_though_the_endpoint_is_of_a_target_that_failed() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+    scene.world.vanish("Pod", &key("virt-2"));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    scene.vm_pod("virt-3", "u3", "vm");
+    assert_eq!(addresses(&scene.add("virt-3", "u3", "eth0").unwrap()), addresses(&first));
+}
+
+#[test]
+fn a_vm_that_moves_keeps_its_address_though_somebody_has_marked_its_endpoint() {
+    let scene = Scene::new(Policy::hardened());
+    // Whoever draws gets an address that is free by then, and comes before that of the VM.
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    scene.add("a", "u", "eth0").unwrap();
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    scene.terminate("a");
+    scene.del("a", "u", "eth0").unwrap();
+    mark(&scene);
+    scene.vm_pod("virt-2", "u2", "vm");
+    let second = scene.add("virt-2", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&second), scene.of("u2"), scene.of("u1")), (addresses(&first), addresses(&first), vec![]));
+    let endpoint = scene.endpoint("vm").expect("there is another one");
+    assert_eq!((endpoint.metadata.deletion_timestamp.as_ref(), scene.stored("vm")), (None, addresses(&first)));
+}
+
+#[test]
+fn a_vm_that_starts_again_keeps_its_address_though_somebody_has_marked_its_endpoint() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    instance(&scene);
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    mark(&scene);
+    scene.terminate("virt-1");
+    scene.del("virt-1", "u1", "eth0").unwrap();
+    assert_eq!(scene.of("u1"), addresses(&first));
+    scene.world.vanish("Pod", &key("virt-1"));
+    scene.vm_pod("virt-2", "u2", "vm");
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+}
+
+/// What stays recorded after the DEL of one of two pods of a VM, where the other one `is` like this and `then` befell their VM.
+fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.vm_pod("virt-2", "u2", "vm");
+    let first = scene.add("virt-1", "u1", "eth0").unwrap();
+    assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
+    then(&scene.world);
+    the_other_pod(&scene, other);
+    // The endpoint and the record are the source's again.
+    the_source_takes_the_record(&scene.world);
+    scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
+    scene.terminate("virt-1");
+    scene.del("virt-1", "u1", "eth0").unwrap();
+    !scene.records().is_empty()
+}
+
+#[test]
+fn a_del_leaves_what_another_pod_of_a_deleted_vm_answers_on_though_its_instance_does_not_count_that_one_yet() {
+    for (other, keeps) in [("is listed", true), ("is being deleted", true), ("is named", true), ("has ended", false), ("is gone", false)] {
+        let target = if other == "is named" { json!("virt-2") } else { json!(null) };
+        let deleted = |world: &World| {
+            world.put(json!({
+                "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+                "metadata": {
+                    "name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"],
+                },
+                "spec": {}, "status": {"activePods": {"u1": "n"}, "migrationState": {"sourcePod": "virt-1", "targetPod": target}},
+            }));
+        };
+        assert_eq!(stays_recorded_after_a_del(other, deleted), keeps, "the other one {other}");
+    }
+}
+
+#[test]
+fn a_del_leaves_what_another_pod_of_a_vm_answers_on_though_its_instance_is_gone() {
+    let others = [("is listed", true), ("is being deleted", true), ("has ended", false), ("is another's", false), ("is gone", false)];
+    for (other, keeps) in others {
+        assert_eq!(stays_recorded_after_a_del(other, |_| ()), keeps, "the other one {other}");
+    }
+}
+
+/// What the other pod of a VM is like.
+fn the_other_pod(scene: &Scene, is: &str) {
+    match is {
+        "is being deleted" => scene.terminate("virt-2"),
+        // As if the list did not show it (K182).
+        "is named" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({})),
+        "has ended" => scene.change("Pod", "virt-2", |pod| pod["status"] = json!({"phase": "Failed"})),
+        "is another's" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["ownerReferences"][0]["name"] = json!("other")),
+        "is gone" => scene.world.vanish("Pod", &key("virt-2")),
+        _ => {}
+    }
+}
+
+/// The record in `p4` becomes that of `u1`, whoever has it.
+fn the_source_takes_the_record(world: &World) {
+    world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
+        let records = pool["status"]["allocatedIPs"].as_str().unwrap().replace("\"u2\"", "\"u1\"");
+        pool["status"]["allocatedIPs"] = json!(records);
+    });
+}
+
+#[test]
+fn when_both_pods_of_a_migration_ask_endpoint_and_records_are_left_to_the_same_one() {
+    // The source takes over the endpoint while the target takes back the record, and the other way round.
+    for (request, of_endpoint) in [("update SpiderIPPool/status", true), ("update SpiderEndpoint", false)] {
+        let scene = Scene::new(Policy::hardened());
+        scene.vm_pod("virt-1", "u1", "vm");
+        scene.add("virt-1", "u1", "eth0").unwrap();
+        scene.vm_pod("virt-2", "u2", "vm");
+        if of_endpoint {
+            scene.add("virt-2", "u2", "eth0").unwrap();
+            the_source_takes_the_record(&scene.world);
+        }
+        let mut asked = false;
+        scene.world.script(move |name, world| {
+            if name == request && !std::mem::replace(&mut asked, true) {
+                if of_endpoint {
+                    world.change("SpiderEndpoint", &key("vm"), |endpoint| endpoint["status"]["current"]["uid"] = json!("u1"));
+                } else {
+                    the_source_takes_the_record(world);
+                }
+            }
+            Deed::Serve
+        });
+        scene.add("virt-2", "u2", "eth0").unwrap();
+        let endpoint = scene.endpoint("vm").and_then(|endpoint| Some(endpoint.status.as_ref()?.current.uid.clone()));
+        assert_eq!((endpoint.as_deref(), scene.of("u1").len(), scene.of("u2").len()), (Some("u2"), 0, 1), "at {request}");
+    }
+}

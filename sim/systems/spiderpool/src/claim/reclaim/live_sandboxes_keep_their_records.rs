@@ -11,7 +11,7 @@ use super::violated;
 
 /// While a sandbox answers on an address, its pool records the address for the sandbox's UID: from its attachment until its interface is
 /// to be taken down, or it is gone. Whoever removes the record breaks it, an agent or a replica of the controller. The pods of a VM may
-/// hand a record to each other.
+/// hand a record to each other, and it stays as long as one of them answers.
 ///
 /// Excused by the documented hazards of reclaim within their bounds, also where another NIC of the pod drew what a hazard took from this
 /// one, and an agent takes it back; by hands; and where the next pod of its place takes over what a pod had that was deleted by force,
@@ -31,7 +31,9 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                 for edit in &change.edits {
                     let Some((address, before)) = edit.taken() else { continue };
                     findings.exercised();
-                    let Some((_, sandbox)) = view.sandboxes.answering(address).find(|(_, sandbox)| *sandbox.uid == *before.pod_uid) else {
+                    // What one pod of a VM answers on may be recorded for the other.
+                    let is_of = |uid: &str| *uid == *before.pod_uid || is_migration(view, &before.pod_uid, uid);
+                    let Some((_, sandbox)) = view.sandboxes.answering(address).find(|(_, sandbox)| is_of(&sandbox.uid)) else {
                         continue;
                     };
                     let successor = edit.after.as_ref().filter(|after| after.pod == before.pod);
@@ -40,11 +42,13 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     }
                     let succeeded =
                         view.is_succeeded(&sandbox.uid) || successor.is_some_and(|after| view.succeeds(&after.pod_uid, &sandbox.uid));
-                    let forced = change.by_agent && succeeded && view.may_outlive(&sandbox.uid);
+                    // Of a VM's other pod the record is the successor's, which a replica may reclaim by right.
+                    let of_successor = *sandbox.uid != *before.pod_uid;
+                    let forced = (change.by_agent || of_successor) && succeeded && view.may_outlive(&sandbox.uid);
                     let forced = forced.then_some(FORCED_SUCCESSOR);
                     let hazard = || view.excuse_of(&sandbox.uid, address);
                     let excuse = match () {
-                        () if change.by_replica => hazard(),
+                        () if change.by_replica => forced.or_else(hazard),
                         () if is_of_a_silent_nic(view, address, before) => forced.or_else(hazard),
                         () => forced,
                     };
@@ -391,5 +395,26 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn what_the_target_of_a_migration_that_failed_has_recorded_stays_while_its_source_answers() {
+        for (source_answers, excuses) in [(true, vec![None]), (false, vec![])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                for uid in ["source", "target"] {
+                    stage.vm_pod(&format!("ns/{uid}"), uid, "vm");
+                    stage.sandbox(uid, &format!("ns/{uid}"), uid);
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", uid);
+                    stage.attach(uid, "eth0", &["10.0.0.1"]);
+                }
+                stage.node(PodNote::SandboxGone { sandbox: "target".into() });
+                if !source_answers {
+                    stage.node(PodNote::SandboxGone { sandbox: "source".into() });
+                }
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true), "the source answers: {source_answers}");
+            });
+        }
     }
 }

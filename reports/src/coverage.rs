@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::tally;
 
+/// The group of claims, among coverage points: a run reaches one that had something to judge in it, or that held once.
+pub const CLAIMS: &str = "claim";
+/// The group of excuses, among coverage points: a run reaches one that it had.
+pub const EXCUSES: &str = "excuse";
+
 /// A point, and in how many runs it was reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct PointCount {

@@ -426,6 +426,8 @@ impl GateCase {
                 let never: Vec<_> = result.never_held().map(|claim| claim.claim.as_str()).collect();
                 if never.is_empty() {
                     format!("vacuous in {seeds}")
+                } else if self.part == Part::Coverage {
+                    format!("not reached in {seeds}: {}", never.join(", "))
                 } else {
                     format!("vacuous: {} held in none of {seeds}", never.join(", "))
                 }

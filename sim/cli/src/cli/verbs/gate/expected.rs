@@ -1,9 +1,11 @@
-//! What runs that must hold have to reach: every coverage point of the systems that the file does not call rare.
+//! What runs that must hold have to reach: every coverage point of the systems, and every `always` and `eventually` claim, that the file
+//! does not call rare.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ipam_reports::coverage::Expected;
+use ipam_reports::coverage::{CLAIMS, Expected};
+use ipam_reports::finding::Kind;
 use serde::Deserialize;
 use sim_config::nearest;
 use sim_config::toml;
@@ -32,7 +34,13 @@ pub(super) fn read(file: &Path) -> Result<Option<Expected>, CliError> {
         return Ok(None);
     }
     let File { rare } = toml::read(file)?;
-    let mut points: Vec<String> = systems().iter().flat_map(|system| system.coverage()).map(|point| point.to_string()).collect();
+    let claims = systems().suites().iter().flat_map(|suite| suite.claims);
+    let mut points: Vec<String> = systems()
+        .iter()
+        .flat_map(|system| system.coverage())
+        .map(|point| point.to_string())
+        .chain(claims.filter(|claim| matches!(claim.kind, Kind::Always | Kind::Eventually)).map(|claim| format!("{CLAIMS}/{}", claim.name)))
+        .collect();
     points.sort_unstable();
     for (point, reason) in &rare {
         let refused = |what: String| CliError::usage(format!("{}: {what}", file.display()));

@@ -15,6 +15,7 @@ use super::ranges::CheckedRanges;
 use super::{Policy, SpiderIPPool};
 use crate::finalizer;
 use crate::leadership::Leadership;
+use crate::select::BadSetting;
 use kube_machinery::FxHashMap;
 use kube_machinery::api::{ApiError, ObjectKey, ignore_not_found};
 use kube_machinery::client::{Client, ClientExt};
@@ -32,9 +33,12 @@ pub struct ControllerSettings {
     pub election: Option<ElectionConfig>,
     /// `SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD`: how often all pools are looked at. Default 300 s; `None` = only when they change.
     pub resync: Option<Duration>,
+    /// `SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD`: the same of subnets.
+    pub subnet_resync: Option<Duration>,
     /// `SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION`: when a write is tried again that failed otherwise than by a conflict. Default 5 s.
     pub retry_delay: Duration,
-    /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: how often. Default 500.
+    /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: how often, with `pool-given-up` and `application-given-up`. Default 500; hardened, nothing looks
+    /// at it.
     pub max_retries: u32,
     /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened,
     /// nothing looks at it.
@@ -47,12 +51,50 @@ pub struct ControllerSettings {
 }
 
 impl ControllerSettings {
+    /// The shortest pause before a write is tried again, taken where the setting says 0: a controller that is refused at once would never
+    /// rest.
+    pub const LEAST_DELAY: Duration = Duration::from_millis(1);
+
+    /// The names of all settings that have one.
+    pub const NAMES: [&'static str; 5] = [
+        "SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD",
+        "SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD",
+        "SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION",
+        "SPIDERPOOL_WORKQUEUE_MAX_RETRIES",
+        "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH",
+    ];
+
+    /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name. A resync period of 0 is none.
+    ///
+    /// # Errors
+    /// The value is none for this setting.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<bool, BadSetting> {
+        let number = || {
+            let bad = BadSetting { name: name.to_owned(), value: value.to_owned(), wanted: "a number from 0 on" };
+            value.parse::<u32>().map_err(|_| bad)
+        };
+        let period = || number().map(|seconds| (seconds > 0).then(|| Duration::from_secs(seconds.into())));
+        if self.policy.controller_settings_ignored && Self::NAMES.contains(&name) {
+            return number().map(|_| true);
+        }
+        match name {
+            "SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD" => self.resync = period()?,
+            "SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD" => self.subnet_resync = period()?,
+            "SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION" => self.retry_delay = period()?.unwrap_or(Self::LEAST_DELAY),
+            "SPIDERPOOL_WORKQUEUE_MAX_RETRIES" => self.max_retries = number()?,
+            "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH" => self.max_queue_length = usize::try_from(number()?).unwrap_or(usize::MAX),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// The defaults for a policy, without an election.
     pub fn new(policy: Policy) -> Self {
         let (resync, retry_delay) = (Some(Duration::from_secs(300)), Duration::from_secs(5));
         Self {
             election: None,
             resync,
+            subnet_resync: resync,
             retry_delay,
             max_retries: 500,
             max_queue_length: 10_000,
@@ -175,7 +217,7 @@ impl<C: Client, V: Env> PoolController<C, V> {
             match self.reconcile(&key, &store).await {
                 Ok(()) => queue.forget(&key),
                 Err(error) if error.is_conflict() => queue.add_rate_limited(ObjectKey::clone(&key)),
-                Err(_) if queue.failures(&key) < self.settings.max_retries => {
+                Err(_) if !self.settings.policy.pool_given_up || queue.failures(&key) < self.settings.max_retries => {
                     queue.add_after(ObjectKey::clone(&key), self.settings.retry_delay);
                 }
                 Err(_) => queue.forget(&key),
@@ -235,6 +277,32 @@ mod tests {
         status.allocated_ip_count = counts.map(|(_, allocated)| allocated);
         pool.status = Some(status);
         pool
+    }
+
+    #[test]
+    fn every_name_sets_something_and_nothing_else_is_a_name() {
+        let default = ControllerSettings::new(Policy::hardened());
+        let seen = |settings: &ControllerSettings| {
+            let ControllerSettings { resync, subnet_resync, retry_delay, max_retries, max_queue_length, .. } = settings;
+            (*resync, *subnet_resync, *retry_delay, *max_retries, *max_queue_length)
+        };
+        for name in ControllerSettings::NAMES {
+            let mut settings = default.clone();
+            assert_eq!(settings.set(name, "7"), Ok(true), "{name}");
+            assert_ne!(seen(&settings), seen(&default), "{name}");
+            assert!(settings.set(name, "-1").is_err(), "{name}");
+        }
+        assert_eq!(default.clone().set("SPIDERPOOL_NOTHING", "7"), Ok(false));
+    }
+
+    #[test]
+    fn a_period_of_nothing_is_none_and_a_delay_of_nothing_still_lets_time_pass() {
+        let mut settings = ControllerSettings::new(Policy::hardened());
+        for name in ControllerSettings::NAMES {
+            assert_eq!(settings.set(name, "0"), Ok(true), "{name}");
+        }
+        assert_eq!((settings.resync, settings.subnet_resync), (None, None));
+        assert_eq!(settings.retry_delay, ControllerSettings::LEAST_DELAY);
     }
 
     #[test]

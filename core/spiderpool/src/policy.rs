@@ -182,6 +182,12 @@ pub struct Policy {
     /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it
     /// should be (A §8.4).
     pub application_given_up: bool,
+    /// `pool-given-up`: once writes of a pool have failed as often as `SPIDERPOOL_WORKQUEUE_MAX_RETRIES` says, 500 times by default, its
+    /// counts and its finalizer stay as they are until it changes or the next resync (A §8.6).
+    pub pool_given_up: bool,
+    /// `controller-settings-ignored`: the controller tries writes again after 5 s and looks at all pools every 300 s, whatever the settings
+    /// say (A §10). No behaviour of upstream.
+    pub controller_settings_ignored: bool,
     /// `full-queue-drops-event`: changes of workloads are dropped while as many are waiting as a setting says, 10,000 by default (A §8.5).
     pub full_queue_drops_event: bool,
     /// `subnet-finalizer-trusts-status`: a subnet in deletion is removed when its status names no pool, whether or not there is one (A
@@ -292,6 +298,8 @@ impl Policy {
         "nics-race" true nics_race;
         "removed-annotation-keeps-pool" true removed_annotation_keeps_pool;
         "application-given-up" true application_given_up;
+        "pool-given-up" true pool_given_up;
+        "controller-settings-ignored" false controller_settings_ignored;
         "full-queue-drops-event" true full_queue_drops_event;
         "subnet-finalizer-trusts-status" true subnet_finalizer_trusts_status;
         "long-names-unshortened" true long_names_unshortened;

@@ -1,7 +1,7 @@
 //! Deviations that promises of the agent alone cannot show.
 
 /// The deviations of admission, subnets, caches and the limiter, which are tested beside their code.
-pub(crate) const SHOWN_ELSEWHERE: [&str; 24] = [
+pub(crate) const SHOWN_ELSEWHERE: [&str; 26] = [
     "limiter-overtakes",
     "subnet-shrinks-lowest",
     "update-judged-whole",
@@ -20,6 +20,8 @@ pub(crate) const SHOWN_ELSEWHERE: [&str; 24] = [
     "nics-race",
     "removed-annotation-keeps-pool",
     "application-given-up",
+    "pool-given-up",
+    "controller-settings-ignored",
     "full-queue-drops-event",
     "subnet-finalizer-trusts-status",
     "long-names-unshortened",

@@ -71,13 +71,14 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     /// Starts to watch subnets, pools, reserved IP objects and all built-in workloads; changes fill the queues.
     pub(super) fn watch(&self, queues: &Queues<V>) -> Seen<V> {
         let (client, env) = (&self.auto_pools.client, &self.auto_pools.env);
-        let (resync, patience) = (self.settings.resync, self.settings.request_timeout);
+        let (resync, patience) = (self.settings.subnet_resync, self.settings.request_timeout);
         let reserved_ips = Informer::start(client.clone(), env.clone(), InformerOptions { patience, ..InformerOptions::default() });
         let subnets = Informer::start(client.clone(), env.clone(), InformerOptions { resync, patience, ..InformerOptions::default() });
         subnets.add_handler({
             let queue = queues.subnets.clone();
             move |notification: Notification<SpiderSubnet>| queue.add(notification.key())
         });
+        let resync = self.settings.resync;
         let pools = Informer::start(client.clone(), env.clone(), InformerOptions { resync, patience, ..InformerOptions::default() });
         pools.add_handler({
             let (queues, policy) = (queues.clone(), self.settings.policy);

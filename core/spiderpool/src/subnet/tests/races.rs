@@ -11,6 +11,7 @@ use super::scene::{Scene, deployment, key, with};
 use super::server::Server;
 use crate::PoolIPPreAllocation;
 use crate::admission::{AdmissionSettings, Request, Webhook};
+use crate::controller::ControllerSettings;
 use crate::ranges::IpSet;
 use crate::subnet::{AutoPools, ReconcileError, Reconciled, Want};
 use crate::{Policy, SpiderIPPool, SpiderSubnet};
@@ -200,6 +201,25 @@ fn a_pool_that_comes_and_goes_unseen_is_made_anew() {
             }
             assert_eq!(scene.only_size(), made, "with its subnet: {with_its_subnet}");
         }
+    }
+}
+
+#[test]
+fn it_is_made_anew_as_soon_as_a_setting_has_all_subnets_looked_at() {
+    for (period, made) in [("20", Some(3)), ("300", None), ("0", None)] {
+        let policy = Policy::hardened();
+        let scene = Scene::with_subnet(policy);
+        let mut settings = ControllerSettings::new(policy);
+        assert_eq!(settings.set("SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD", period), Ok(true));
+        scene.start_under(settings, ());
+        scene.server.hold::<SpiderIPPool>();
+        scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+        scene.pass(5);
+        let pool = ObjectKey::cluster(scene.sizes().keys().next().unwrap());
+        scene.server.change::<SpiderIPPool>(&pool, |value| value["metadata"]["finalizers"] = json!([]));
+        scene.server.delete::<SpiderIPPool>(&pool);
+        scene.pass(25);
+        assert_eq!(scene.only_size(), made, "every {period} s");
     }
 }
 

@@ -71,8 +71,12 @@ impl Scene {
 
     /// Starts both controllers, who know some third-party kinds.
     pub(super) fn start_with(&self, policy: Policy, third_party: impl ThirdParty) {
+        self.start_under(ControllerSettings::new(policy), third_party);
+    }
+
+    /// The same under some settings of both.
+    pub(super) fn start_under(&self, settings: ControllerSettings, third_party: impl ThirdParty) {
         let (env, server) = (self.env.clone(), self.server.clone());
-        let settings = ControllerSettings::new(policy);
         let subnets = SubnetController::new(server.clone(), env.clone(), (), third_party, settings.clone(), Settings::default());
         self.env.spawn(async move { drop(subnets.run().await) });
         let pools = PoolController::new(server, env, settings);

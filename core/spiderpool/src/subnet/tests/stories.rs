@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::scene::{Scene, deployment, key, template, wants, with};
 use crate::SpiderSubnet;
+use crate::controller::ControllerSettings;
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
@@ -110,6 +111,52 @@ fn a_subnet_that_comes_late_serves_those_who_waited_unless_they_were_given_up() 
         scene.make_subnet();
         scene.pass(1200);
         assert_eq!(scene.only_size(), served.then_some(3));
+    }
+}
+
+/// The settings of a controller, with some of them stated.
+fn settings(policy: Policy, stated: &[(&str, &str)]) -> ControllerSettings {
+    let mut settings = ControllerSettings::new(policy);
+    for (name, value) in stated {
+        assert_eq!(settings.set(name, value), Ok(true), "{name}");
+    }
+    settings
+}
+
+#[test]
+fn a_pool_whose_write_failed_is_not_given_up_whatever_the_setting_says() {
+    let never = [("SPIDERPOOL_WORKQUEUE_MAX_RETRIES", "0"), ("SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD", "0")];
+    for (policy, counted) in [(Policy::hardened(), Some(3)), (with("pool-given-up"), None)] {
+        let scene = Scene::new(policy);
+        scene.start_under(settings(policy, &never), ());
+        scene.server.refuse("update SpiderIPPool");
+        scene
+            .server
+            .create::<SpiderIPPool>(json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.1.0.0/24", "ips": ["10.1.0.1-10.1.0.3"]}}));
+        scene.pass(3);
+        scene.server.serve("update SpiderIPPool");
+        scene.pass(3600);
+        let pool = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("p")).unwrap();
+        assert_eq!(pool.status.as_ref().and_then(|status| status.total_ip_count), counted);
+    }
+}
+
+#[test]
+fn writes_are_tried_again_when_the_setting_says_so() {
+    for (policy, delay, counted) in
+        [(Policy::hardened(), "1", true), (Policy::hardened(), "5", false), (with("controller-settings-ignored"), "1", false)]
+    {
+        let scene = Scene::new(policy);
+        scene.start_under(settings(policy, &[("SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION", delay)]), ());
+        scene.server.refuse("update SpiderIPPool");
+        scene
+            .server
+            .create::<SpiderIPPool>(json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.1.0.0/24", "ips": ["10.1.0.1-10.1.0.3"]}}));
+        scene.pass(2);
+        scene.server.serve("update SpiderIPPool");
+        scene.pass(2);
+        let pool = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("p")).unwrap();
+        assert_eq!(pool.status.as_ref().is_some_and(|status| status.total_ip_count.is_some()), counted, "{delay} s");
     }
 }
 

@@ -98,6 +98,15 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("nics-race", "the NICs of one ADD conflict with each other in the pool that they share (A §5.2, A10)"),
     ("removed-annotation-keeps-pool", "an auto pool stays when its workload no longer asks for it (A §8.5)"),
     ("application-given-up", "after 500 tries, the controller gives up on a workload whose pools cannot be created (A §8.4)"),
+    (
+        "pool-given-up",
+        "once writes of a pool have failed as often as a setting says, 500 times by default, the controller leaves it as it is until it \
+         changes or the next resync (A §8.6, §10)",
+    ),
+    (
+        "controller-settings-ignored",
+        "the controller tries writes again after 5 s and looks at all pools every 300 s, whatever the settings say (A §10)",
+    ),
     ("full-queue-drops-event", "changes of workloads are dropped while the queue is full; a setting limits it, 10,000 by default (A §8.5)"),
     (
         "subnet-finalizer-trusts-status",

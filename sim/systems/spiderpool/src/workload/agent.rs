@@ -32,9 +32,10 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
         settings: Arc::new(config.settings.select.clone()),
         caches: Arc::new(caches.as_last_read()),
     };
+    let detects_conflicts = config.settings.enable_ip_conflict_detection;
     let agent = Agent::new(client, env.clone(), caches, observer, config);
     let (socket, mut calls) = mpsc::unbounded_channel();
-    node.listen(socket);
+    node.listen(socket, detects_conflicts);
     while let Some(call) = calls.recv().await {
         let agent = agent.clone();
         // A caller that has gone does not hear the answer; the agent goes on.

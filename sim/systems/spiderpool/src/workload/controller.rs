@@ -16,6 +16,7 @@ use kube_sim::rt::ProcessId;
 
 use super::first_use::FirstUse;
 use super::hooks;
+use super::plan::controller_settings_of;
 use super::reclaim_trace_observer::ReclaimTraceObserver;
 use super::site::{ApiClient, Site};
 
@@ -57,7 +58,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, process: Process
 
 /// What every replica is told, but for the election.
 fn settings(site: &Site, policy: Policy) -> ControllerSettings {
-    site.plan.controller_settings(policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
+    controller_settings_of(&site.settings.lock(), policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
 }
 
 /// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).

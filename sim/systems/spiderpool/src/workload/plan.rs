@@ -157,18 +157,6 @@ impl SpiderPlan {
         reclaim_settings_of(&self.settings, policy)
     }
 
-    /// The settings of a replica of Spiderpool's controller, without an election.
-    ///
-    /// # Errors
-    /// A value that its setting cannot have.
-    pub(super) fn controller_settings(&self, policy: Policy) -> Result<ControllerSettings, InvalidValue> {
-        let mut settings = ControllerSettings::new(policy);
-        if let Some(value) = self.settings.get(QUEUE_LENGTH) {
-            settings.max_queue_length = queue_length(value)?;
-        }
-        Ok(settings)
-    }
-
     /// Whether pools in use may not be deleted (`enableValidatingResourcesDeletedWebhook`).
     pub(crate) fn guards_deletion(&self) -> bool {
         self.has_webhooks() && self.settings.get(DELETE_CHECK).is_some_and(|value| value == "true")
@@ -191,11 +179,6 @@ impl SpiderPlan {
     /// by admission.
     pub(crate) fn has_webhooks(&self) -> bool {
         self.admission || self.serves_subnets()
-    }
-
-    /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
-    pub(super) fn detects_conflicts(&self) -> bool {
-        self.settings.get(DETECTION).is_some_and(|value| value == "true")
     }
 
     /// What is wrong with the plan's own values.
@@ -261,8 +244,8 @@ pub(crate) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
     let mut settings = AgentSettings::new(policy);
     for (name, value) in stated {
         let known = settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
-        if !known && !OTHERS.contains(&name.as_str()) && !ReclaimSettings::NAMES.contains(&name.as_str()) {
-            let names: BTreeSet<&str> = AgentSettings::NAMES.iter().chain(&OTHERS).chain(&ReclaimSettings::NAMES).copied().collect();
+        if !known && !ReclaimSettings::NAMES.contains(&name.as_str()) {
+            let names: BTreeSet<&str> = AgentSettings::NAMES.iter().chain(&ReclaimSettings::NAMES).copied().collect();
             let names: Vec<&str> = names.into_iter().collect();
             return Err(InvalidValue::value(name, format!("there is no setting `{name}`"), advice(name, &names, "setting")));
         }
@@ -282,14 +265,28 @@ pub(crate) fn reclaim_settings_of(stated: &BTreeMap<String, String>, policy: &Po
     Ok(settings)
 }
 
+/// What a replica of Spiderpool's controller takes these settings for, without an election; those that are not named, and those of others,
+/// are as by default.
+///
+/// # Errors
+/// The value that its setting cannot have.
+pub(super) fn controller_settings_of(stated: &BTreeMap<String, String>, policy: Policy) -> Result<ControllerSettings, InvalidValue> {
+    let mut settings = ControllerSettings::new(policy);
+    for (name, value) in stated {
+        settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+    }
+    Ok(settings)
+}
+
 /// One setting as every reader of it takes it: agents, reclaim, the replicas of the controller.
 ///
 /// # Errors
 /// There is no such setting, or it cannot have this value.
-fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), InvalidValue> {
-    settings_of(&[(name.to_owned(), value.to_owned())].into(), policy)?;
-    ReclaimSettings::new(policy).set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
-    if name == QUEUE_LENGTH { queue_length(value).map(drop) } else { Ok(()) }
+pub(super) fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), InvalidValue> {
+    let stated = [(name.to_owned(), value.to_owned())].into();
+    settings_of(&stated, policy)?;
+    reclaim_settings_of(&stated, policy)?;
+    controller_settings_of(&stated, *policy).map(drop)
 }
 
 /// What is wrong with the settings of a draft or a plan, each at its place.
@@ -306,10 +303,6 @@ pub(super) fn problems_of_settings<'a>(settings: impl IntoIterator<Item = (&'a s
     problems
 }
 
-fn queue_length(value: &str) -> Result<usize, InvalidValue> {
-    value.parse().map_err(|_| wrong_value(QUEUE_LENGTH, value, "a number from 0 on"))
-}
-
 fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> InvalidValue {
     InvalidValue::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
 }
@@ -317,17 +310,8 @@ fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> InvalidVal
 /// The feature of subnets.
 pub(super) const SUBNETS: &str = "enableSpiderSubnet";
 
-/// The plugin's probe for conflicts.
-pub(super) const DETECTION: &str = "enableIPConflictDetection";
-
 /// The setting that guards pools and subnets in use from deletion.
 const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
-
-/// How many changes of workloads upstream's controller lets wait.
-const QUEUE_LENGTH: &str = "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH";
-
-/// Settings that are not for agents.
-const OTHERS: [&str; 1] = [DETECTION];
 
 /// A pool can exist: its subnet and its ranges can be read.
 pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), InvalidValue> {

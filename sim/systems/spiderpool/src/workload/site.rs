@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -57,16 +58,19 @@ pub(super) struct Node {
     pub kubelet: ProcessId,
     pub agent: ProcessId,
     socket: Mutex<Option<Socket>>,
+    /// Whether the agent that took calls last has its plugin look for conflicts (`enableIPConflictDetection`).
+    detects_conflicts: AtomicBool,
 }
 
 impl Node {
     pub(super) fn new(name: String, kubelet: ProcessId, agent: ProcessId) -> Self {
-        Self { name: name.into(), kubelet, agent, socket: Mutex::default() }
+        Self { name: name.into(), kubelet, agent, socket: Mutex::default(), detects_conflicts: AtomicBool::default() }
     }
 
-    /// The agent takes calls from now on.
-    pub(super) fn listen(&self, socket: Socket) {
+    /// The agent takes calls from now on, and tells the plugin whether to look for conflicts.
+    pub(super) fn listen(&self, socket: Socket, detects_conflicts: bool) {
         *self.socket.lock() = Some(socket);
+        self.detects_conflicts.store(detects_conflicts, Ordering::Relaxed);
     }
 
     /// Whether the agent takes calls.
@@ -154,10 +158,10 @@ impl Site {
             agent: ways.clone(),
             probe: ways.clone(),
             cni: self.cni.clone(),
-            detects_conflicts: self.plan.detects_conflicts(),
+            detects_conflicts: false,
             policy: *policy,
         });
-        NodePlugin { plugins, env, cluster: self.cluster.clone() }
+        NodePlugin { plugins, env, site: self.clone(), number }
     }
 }
 
@@ -225,14 +229,16 @@ impl Probe for Ways {
 pub(super) struct NodePlugin {
     plugins: Version<Plugin<Ways, Ways>>,
     env: SimEnv,
-    cluster: Weak<Cluster>,
+    site: Arc<Site>,
+    number: usize,
 }
 
 impl NodePlugin {
-    /// The plugin as it is on the node now.
-    fn plugin(&self) -> &Plugin<Ways, Ways> {
-        let now = self.cluster.upgrade().map(|cluster| cluster.rt.now());
-        self.plugins.at(now.unwrap_or_default())
+    /// The plugin as it is on the node now. Whether it looks for conflicts the agent tells it.
+    fn plugin(&self) -> Plugin<Ways, Ways> {
+        let now = self.site.cluster.upgrade().map(|cluster| cluster.rt.now());
+        let detects_conflicts = self.site.nodes[self.number].detects_conflicts.load(Ordering::Relaxed);
+        Plugin { detects_conflicts, ..self.plugins.at(now.unwrap_or_default()).clone() }
     }
 }
 

@@ -19,7 +19,7 @@ impl IpamClaim for PoolsKeepToTheirMaximum {
         else {
             return;
         };
-        let (records, most) = (records_of(after).map_or(0, |records| records.len() as u64), view.terms.select.max_allocated_ips);
+        let (records, most) = (records_of(after).map_or(0, |records| records.len() as u64), view.terms.most_records);
         // Far below it nothing could go wrong.
         if records + 1 >= most {
             findings.exercised();
@@ -39,7 +39,7 @@ mod tests {
     fn an_agent_that_adds_one_too_many_is_a_violation_and_a_person_is_not() {
         on_stage_under(
             "pools-keep-to-their-maximum",
-            |terms| terms.select.max_allocated_ips = 2,
+            |terms| terms.most_records = 2,
             |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                 stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");

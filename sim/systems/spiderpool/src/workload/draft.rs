@@ -6,6 +6,7 @@ mod mistakes;
 mod operations;
 mod routes;
 mod rules;
+mod settings;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -206,6 +207,11 @@ pub struct SpiderDraft {
     pub manifest: Choice<ManifestFlaw>,
     /// How often operators drain a node for a while: it takes no new pods, and its own are evicted but for those of DaemonSets.
     pub drains: Choice<u32>,
+    /// How often operators change settings: each that `settings` leaves open is drawn anew, and agents and replicas of the controller are
+    /// restarted one after the other, so that for a while they go by different ones.
+    pub settings_changes: Choice<u32>,
+    /// How long after one process the next is restarted then, agents and replicas side by side.
+    pub settings_every: Choice<Span>,
     /// How many applications of several pods have a disruption budget: `minAvailable` or `maxUnavailable`, a number or a percentage. Each
     /// lets one pod go, if not more.
     pub budgeted: Probability,
@@ -318,6 +324,8 @@ impl Default for SpiderDraft {
             manifests: Choice::Is(0),
             manifest: Choice::Is(ManifestFlaw::None),
             drains: Choice::Is(0),
+            settings_changes: Choice::Is(0),
+            settings_every: Choice::Between(secs(1), secs(30)),
             budgeted: probability(0.0),
             changed_for: Choice::Between(secs(5), secs(30)),
             events: Choice::Between(secs(10), secs(60)),
@@ -382,6 +390,7 @@ impl Draft for SpiderDraft {
         let operations = most(&self.apps) * (12 + most(&self.pods_deleted) + by_hand + mended)
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes) + most(&self.drains))
             + 3 * most(&self.manifests)
+            + most(&self.settings_changes)
             + most(&self.leaked)
             + most(&self.overlapping);
         for (key, what, value, limit) in [
@@ -507,6 +516,11 @@ impl Draft for SpiderDraft {
         if *self.drains.bounds().1 > 0 {
             for _ in 0..self.drains.draw(draw) {
                 drawn.drain(draw, &names, plan.nodes);
+            }
+        }
+        if *self.settings_changes.bounds().1 > 0 {
+            for _ in 0..self.settings_changes.draw(draw) {
+                drawn.settings_change(draw);
             }
         }
         if self.has_zones() {

@@ -73,6 +73,7 @@ pub use ipam_spiderpool::ipam::{Cause, How};
 pub use lifecycle::NodeLifecycle;
 pub use manifests::{ApplyManifest, Manifest, ReservationPlan};
 pub use note::{Given, InOrder, IpamNote, Refusal};
+pub(crate) use operator::DOWN;
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreateNamespace, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DrainNode,
     EditPool, EditRecord, EditStatefulSet, GarbleRecords, LabelNamespace, LabelNode, MigrateVm, PoolPlan, Reserve, RollOutApp, ScaleApp,
@@ -189,8 +190,7 @@ impl Work for SpiderPlan {
             Operation::ApplyManifest(op) => manifests::check_manifest(op),
             Operation::GarbleRecords(_) => Ok(()),
             Operation::SetSettings(op) => {
-                plan::settings_of(&op.settings, &Policy::hardened())?;
-                plan::reclaim_settings_of(&op.settings, &Policy::hardened()).map(drop)
+                op.settings.iter().try_for_each(|(name, value)| plan::check_setting(name, value, &Policy::hardened()))
             }
             Operation::ScaleApp(_)
             | Operation::RollOutApp(_)

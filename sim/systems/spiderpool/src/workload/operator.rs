@@ -43,6 +43,8 @@ use crate::Operation;
 
 /// How long the operator goes on asking for what a webhook refuses: longer than any mistake of one lasts.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a process is down that a roll-out of settings replaces.
+pub(crate) const DOWN: Duration = Duration::from_secs(1);
 /// The finalizer of somebody else.
 const HOLDER: &str = "example.com/backup";
 
@@ -294,9 +296,24 @@ impl Operator {
     fn set_settings(&self, op: &SetSettings) {
         self.site.settings.lock().extend(op.settings.clone());
         let Some(cluster) = self.site.cluster.upgrade() else { return };
-        for node in &self.site.nodes {
-            cluster.crash(node.agent);
-            cluster.start(node.agent);
+        let Some(every) = op.every else {
+            for node in &self.site.nodes {
+                cluster.crash(node.agent);
+                cluster.start(node.agent);
+            }
+            return;
+        };
+        let replicas: BTreeSet<String> = self.site.plan.controller_names().collect();
+        let is_replica = |process: &ProcessId| replicas.contains(&*cluster.rt.process_name(*process));
+        let replicas: Vec<ProcessId> = cluster.rt.processes().into_iter().filter(is_replica).collect();
+        let agents = self.site.nodes.iter().map(|node| node.agent).enumerate();
+        for (number, process) in agents.chain(replicas.into_iter().enumerate()) {
+            let shared = self.site.cluster.clone();
+            cluster.rt.at(cluster.rt.now() + every.0 * number as u32, move || {
+                if let Some(cluster) = shared.upgrade() {
+                    cluster.restart_after(process, DOWN);
+                }
+            });
         }
     }
 

@@ -286,13 +286,17 @@ pub struct DeletePool {
     pub force: bool,
 }
 
-/// An operator changes settings of Spiderpool, and restarts its agents, which read them when they start. Replicas of the controller read
-/// those of reclaim when they start next.
+/// An operator changes settings of Spiderpool, and restarts its agents, which read them when they start: all at once, while replicas of the
+/// controller read them when they start next, or by a roll-out of both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSettings {
     /// The settings that change, by their names in A §10.
     pub settings: BTreeMap<String, String>,
+    /// Agents and replicas of the controller are restarted one after the other, as roll-outs of a DaemonSet and of a Deployment do it side
+    /// by side: so long after one of them the next. Until its turn each goes by what it read when it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
 }
 
 /// An operator edits a pool. Addresses that are in use stay in it, as admission asks for (A §9.1).

@@ -131,7 +131,7 @@ impl View {
         let pool = self.pools.get(name)?;
         let addresses = pool.addresses.as_deref()?;
         let is_its_own = || !self.reservations.ever_met(addresses) && self.pools.overlaps.with(name).next().is_none();
-        let is_known = pool.size <= self.terms.select.max_allocated_ips.into() && !pool.may_have_hidden(None, began, self.at);
+        let is_known = pool.size <= self.terms.fewest_records.into() && !pool.may_have_hidden(None, began, self.at);
         (is_known && is_its_own()).then(|| pool.roomy_since.is_some_and(|since| since < began))
     }
 

@@ -10,7 +10,7 @@ use kube_sim::fault::{Blocks, Fault, FaultKind, is_for_good};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
 
-use crate::workload::{reclaim_settings_of, settings_of};
+use crate::workload::{DOWN, reclaim_settings_of, settings_of};
 use crate::{Operation, Plans};
 
 /// How long what most faults left behind may take.
@@ -123,6 +123,8 @@ pub(in super::super) struct Stated {
     pub(in super::super) reclaims: bool,
     /// By which settings an agent that starts then selects pools.
     pub(in super::super) select: Settings,
+    /// How long after that no agent is left that started before.
+    pub(in super::super) rolls_out: Duration,
 }
 
 /// How long it may take until settings are changed that nothing holds up.
@@ -135,6 +137,10 @@ pub(crate) struct Terms {
     pub(in super::super) settings: ReclaimSettings,
     /// The settings by which agents select pools as the run begins.
     pub(in super::super) select: Settings,
+    /// How many records agents let a pool have at most: by what any of them is told in the course of the run.
+    pub(in super::super) most_records: u64,
+    /// The same by what tells them the least.
+    pub(in super::super) fewest_records: u64,
     /// What the settings say in the course of the run, by time; none = as ever.
     pub(in super::super) stated: Vec<Stated>,
     /// Whether a fault can hold up whoever changes them.
@@ -161,6 +167,7 @@ impl Terms {
             // A plan with settings that cannot be read is refused before.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
+            (terms.most_records, terms.fewest_records) = (terms.select.max_allocated_ips, terms.select.max_allocated_ips);
             terms.match_master_subnet = !spiderpool.masters.is_empty();
             terms.has_webhooks = spiderpool.has_webhooks();
             terms.guards_deletion = spiderpool.guards_deletion();
@@ -191,20 +198,24 @@ impl Terms {
         let Some(spiderpool) = plan.workload.get().map(Plans::cluster) else { return };
         let policy = Policy::hardened();
         let mut settings = spiderpool.settings.clone();
-        let mut state = |at, settings: &BTreeMap<String, String>| {
+        let mut state = |at, settings: &BTreeMap<String, String>, rolls_out| {
             // A plan with settings that cannot be read is refused before.
             let (Ok(agents), Ok(reclaim)) = (settings_of(settings, &policy), reclaim_settings_of(settings, &policy)) else { return };
             let reclaims = !spiderpool.reclaim || reclaim.enabled;
-            self.stated.push(Stated { at, reclaims, select: agents.select });
+            self.most_records = self.most_records.max(agents.select.max_allocated_ips);
+            self.fewest_records = self.fewest_records.min(agents.select.max_allocated_ips);
+            slowest(&mut self.settings, &reclaim);
+            self.stated.push(Stated { at, reclaims, select: agents.select, rolls_out });
         };
-        state(SimTime::ZERO, &settings);
+        state(SimTime::ZERO, &settings, Duration::ZERO);
         // Whoever carries them out takes them in the order in which the plan has them.
         let mut at = SimTime::ZERO;
         for op in &plan.op {
             at = at.max(op.common.at);
             if let Some(Operation::SetSettings(change)) = op.kind.get() {
                 settings.extend(change.settings.clone());
-                state(at, &settings);
+                let rolls_out = change.every.map_or(Duration::ZERO, |every| every.0 * spiderpool.nodes + DOWN);
+                state(at, &settings, rolls_out);
                 let holds_up = |fault: &Fault| matches!(fault.kind.blocks(), Blocks::Processes(of) if of.matches(&op.common.actor));
                 self.is_changed_late |= plan.fault.iter().any(holds_up);
             }
@@ -214,20 +225,36 @@ impl Terms {
     /// Somebody switches reclaim on or off.
     #[cfg(test)]
     pub(in super::super) fn switch_reclaim(&mut self, at: SimTime, reclaims: bool) {
-        self.stated.push(Stated { at, reclaims, select: Settings::default() });
+        self.stated.push(Stated { at, reclaims, select: Settings::default(), rolls_out: Duration::ZERO });
     }
 
     /// Somebody switches IPv6 on or off.
     #[cfg(test)]
     pub(in super::super) fn switch_ipv6(&mut self, at: SimTime, enable_ipv6: bool) {
-        self.stated.push(Stated { at, reclaims: true, select: Settings { enable_ipv6, ..Settings::default() } });
+        self.roll_ipv6_out(at, enable_ipv6, Duration::ZERO);
+    }
+
+    /// The same by a roll-out that takes a while.
+    #[cfg(test)]
+    fn roll_ipv6_out(&mut self, at: SimTime, enable_ipv6: bool, rolls_out: Duration) {
+        self.stated.push(Stated { at, reclaims: true, select: Settings { enable_ipv6, ..Settings::default() }, rolls_out });
     }
 
     /// What the settings can have said at a time. Who starts then reads one of these.
     fn can_have_said(&self, at: SimTime) -> impl Iterator<Item = &Stated> {
+        self.said_since(at, |_| CHANGES_WITHIN)
+    }
+
+    /// What the settings can have said to an agent that runs at a time.
+    fn can_have_told_agents(&self, at: SimTime) -> impl Iterator<Item = &Stated> {
+        self.said_since(at, |stated| CHANGES_WITHIN + stated.rolls_out)
+    }
+
+    /// What is said by a time, without that which a later change surely `counts` instead of so long after it.
+    fn said_since(&self, at: SimTime, counts: impl Fn(&Stated) -> Duration) -> impl Iterator<Item = &Stated> {
         let begun = self.stated.partition_point(|stated| stated.at <= at);
         // A change surely stands once its time is over, and what was said before it says nothing any more.
-        let stands = |stated: &Stated| !self.is_changed_late && stated.at + CHANGES_WITHIN <= at;
+        let stands = |stated: &Stated| !self.is_changed_late && stated.at + counts(stated) <= at;
         let first = self.stated[..begun].iter().rposition(stands).unwrap_or(0);
         self.stated[first..begun].iter()
     }
@@ -245,11 +272,24 @@ impl Terms {
 
     /// Whether an agent can select by other settings at a time than one that answered at an earlier one.
     pub(super) fn may_select_otherwise(&self, answered: SimTime, now: SimTime) -> bool {
-        let [mut then, mut now] = [answered, now].map(|at| self.can_have_said(at).map(|stated| &stated.select));
+        let [mut then, mut now] = [answered, now].map(|at| self.can_have_told_agents(at).map(|stated| &stated.select));
         let first = then.next();
-        // One that answers may have started at any time before, but those that change settings start all agents anew.
+        // One that answers may have started at any time before, but a change of settings starts all agents anew.
         then.any(|other| Some(other) != first) || now.any(|other| Some(other) != first)
     }
+}
+
+/// Takes what takes longest of both: whatever is to happen in time may go by either.
+fn slowest(settings: &mut ReclaimSettings, others: &ReclaimSettings) {
+    settings.interval = settings.interval.max(others.interval);
+    settings.trace_gap = settings.trace_gap.max(others.trace_gap);
+    settings.signal_timeout = settings.signal_timeout.max(others.signal_timeout);
+    settings.max_retries = settings.max_retries.max(others.max_retries);
+    settings.lease_duration = settings.lease_duration.max(others.lease_duration);
+    settings.retry_period = settings.retry_period.max(others.retry_period);
+    settings.leader_poll = settings.leader_poll.max(others.leader_poll);
+    settings.database = settings.database.min(others.database);
+    settings.workers = settings.workers.min(others.workers);
 }
 
 impl Default for Terms {
@@ -257,6 +297,8 @@ impl Default for Terms {
         Self {
             settings: ReclaimSettings::new(&Policy::hardened()),
             select: Settings::default(),
+            most_records: Settings::default().max_allocated_ips,
+            fewest_records: Settings::default().max_allocated_ips,
             stated: Vec::new(),
             is_changed_late: false,
             match_master_subnet: false,
@@ -279,6 +321,7 @@ mod tests {
             at: SimTime::from_secs(at),
             reclaims,
             select: Settings { enable_ipv6, ..Settings::default() },
+            rolls_out: Duration::ZERO,
         });
         Terms { stated: stated.collect(), ..Terms::default() }
     }
@@ -303,5 +346,24 @@ mod tests {
         for (answered, now, otherwise) in [(5, 9, false), (5, 15, false), (15, 20, true), (15, 40, true), (20, 40, true), (21, 40, false)] {
             assert_eq!(terms.may_select_otherwise(at(answered), at(now)), otherwise, "{answered} to {now} s");
         }
+    }
+
+    #[test]
+    fn while_a_change_is_rolled_out_agents_may_select_by_either() {
+        let at = SimTime::from_secs;
+        let mut terms = terms(&[(0, true, true)]);
+        terms.roll_ipv6_out(at(20), false, Duration::from_secs(30));
+        for (answered, now, otherwise) in [(5, 19, false), (25, 49, true), (40, 60, true), (52, 90, false)] {
+            assert_eq!(terms.may_select_otherwise(at(answered), at(now)), otherwise, "{answered} to {now} s");
+        }
+    }
+
+    #[test]
+    fn what_is_to_happen_in_time_may_go_by_the_slowest_of_all_settings() {
+        let mut settings = ReclaimSettings::new(&Policy::hardened());
+        let mut others = settings.clone();
+        (others.interval, others.trace_gap) = (Duration::from_secs(900), Duration::from_secs(1));
+        slowest(&mut settings, &others);
+        assert_eq!((settings.interval, settings.trace_gap), (Duration::from_secs(900), Duration::from_secs(5)));
     }
 }

@@ -107,15 +107,6 @@ impl SpiderDraft {
         self.versions().into_iter().flat_map(|version| (0..most).map(move |number| subnet_name(version, number))).collect()
     }
 
-    /// The settings of a run. What is not left open takes no number, so that it changes nothing else.
-    fn drawn_settings(&self, draw: &mut Draw) -> BTreeMap<String, String> {
-        let value = |choice: &Choice<String>, draw: &mut Draw| match choice {
-            Choice::Is(value) => value.clone(),
-            choice => choice.draw(draw),
-        };
-        self.settings.iter().map(|(name, choice)| (name.clone(), value(choice, draw))).collect()
-    }
-
     /// The cluster that is generated, without applications.
     pub(super) fn cluster(&self, draw: &mut Draw) -> SpiderPlan {
         let nodes = self.nodes.draw(draw).max(1);

@@ -1,4 +1,5 @@
-//! An upgrade of the system under test: some processes begin in an older version, and are replaced one after the other (K §9.2 C7).
+//! An upgrade of the system under test: some processes begin in an older version, or are rolled back to it, and are replaced one after the
+//! other (K §9.2 C7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::swarm::stream_of;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpgradeDraft {
-    /// Which processes begin in the older version.
+    /// Which processes begin in the older version, or are rolled back to it.
     pub processes: Target,
     /// The behaviour of the older version; default `hardened`. `upstream` turns every deviation on that upstream has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,16 +34,20 @@ pub struct UpgradeDraft {
     /// With which probability the older version of a run has each of them.
     #[serde(default = "always")]
     pub share: Probability,
+    /// When the first process is rolled back to the older version; the others follow as they are replaced later on, in another order. Whose
+    /// turn to be replaced comes first is not rolled back. Unset = processes begin in the older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<Choice<Span>>,
     /// When the first process is replaced.
     pub at: Choice<Span>,
-    /// How long after one process the next is replaced; in any order.
+    /// How long after one process the next is replaced or rolled back; in any order.
     #[serde(default = "soon")]
     pub every: Choice<Span>,
-    /// How long a process is down that is replaced.
+    /// How long a process is down that is replaced or rolled back.
     #[serde(default = "shortly")]
     pub down: Choice<Span>,
-    /// How long after the last replacement nothing is left of what the older version did. Until then violations are excused as
-    /// `older-version`, and nothing that is judged counts as such.
+    /// How long after the last replacement nothing is left of what the older version did. From when that begins to run until then violations
+    /// are excused as `older-version`, and nothing that is judged counts as such.
     pub settles: Span,
 }
 
@@ -65,10 +70,13 @@ pub struct Upgrade {
     /// What the older version does differently.
     #[serde(default)]
     pub deviations: Vec<DeviationName>,
-    /// How long a process is down that is replaced.
+    /// How long a process is down that is replaced or rolled back.
     pub down: Span,
     /// When nothing is left of what the older version did.
     pub settled: SimTime,
+    /// By process, when it is rolled back to the older version. Those that are not here begin in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rolled_back: BTreeMap<String, SimTime>,
     /// By process, when it is replaced: until then it is of the older version.
     pub replaced: BTreeMap<String, SimTime>,
 }
@@ -89,7 +97,8 @@ impl UpgradeDraft {
         }
         let deviations = self.all_deviations();
         let deviations = deviations.into_iter().filter(|_| draw.chance(self.share.get())).collect();
-        Upgrade { deviations, down, settled: last + self.settles.0, replaced }
+        let rolled_back = self.rolled_back.as_ref().map_or_else(BTreeMap::new, |at| roll_back(seed, at, every, &mut replaced));
+        Upgrade { deviations, down, settled: last + self.settles.0, rolled_back, replaced }
     }
 
     fn all_deviations(&self) -> Vec<DeviationName> {
@@ -117,6 +126,13 @@ impl UpgradeDraft {
             let right = "`profile = \"upstream\"`, or `deviations` by name";
             problems.push(source.problem("upgrade", "the older version of `[upgrade]` is the present one", right));
         }
+        if let Some(rolled_back) = &self.rolled_back
+            && rolled_back.bounds().1.0 >= self.at.bounds().0.0
+        {
+            let latest = rolled_back.bounds().1;
+            let wrong = format!("the first process may be rolled back at {latest} only, and be replaced at {}", self.at.bounds().0);
+            problems.push(source.problem("upgrade.rolled_back", wrong, "a time before all of `upgrade.at`"));
+        }
         let settled = self.at.bounds().1.0 + self.every.bounds().1.0 * of.saturating_sub(1) + self.settles.0;
         if settled >= shortest.0 {
             let wrong = format!("the upgrade may be settled after {} only, and the run may end after {shortest}", Span(settled));
@@ -126,13 +142,49 @@ impl UpgradeDraft {
     }
 }
 
+/// When each process is rolled back, from `at` on in any order. Whoever would be replaced before never is of the older version, and is
+/// taken out of those that are `replaced`.
+fn roll_back(seed: u64, at: &Choice<Span>, every: Span, replaced: &mut BTreeMap<String, SimTime>) -> BTreeMap<String, SimTime> {
+    let mut draw = Draw::new(seed, Concern::Faults, stream_of("upgrade", 1));
+    let mut at = SimTime::ZERO + at.draw(&mut draw).0;
+    let mut processes: Vec<String> = replaced.keys().cloned().collect();
+    let mut rolled_back = BTreeMap::new();
+    while !processes.is_empty() {
+        let process = processes.swap_remove(draw.below(processes.len() as u64) as usize);
+        if at < replaced[&process] {
+            rolled_back.insert(process, at);
+        } else {
+            replaced.remove(&process);
+        }
+        at += every.0;
+    }
+    rolled_back
+}
+
 impl Upgrade {
+    /// When a process is of the older version, if it ever is: from the first of the two times until the second.
+    pub fn older(&self, process: &str) -> Option<(SimTime, SimTime)> {
+        let until = *self.replaced.get(process)?;
+        Some((self.rolled_back.get(process).copied().unwrap_or_default(), until))
+    }
+
+    /// From when on something is of the older version.
+    pub(crate) fn begins(&self) -> SimTime {
+        self.replaced.keys().filter_map(|process| self.older(process)).map(|(from, _)| from).min().unwrap_or_default()
+    }
+
     /// What is wrong with that of a plan which has processes of these names, and ends at a time.
     pub(crate) fn problems(&self, source: Source<'_>, names: &[String], end: SimTime) -> Problems {
         let mut problems = Problems::new();
         for process in self.replaced.keys().filter(|process| !names.contains(process)) {
             let wrong = format!("`upgrade.replaced` names the process `{process}`, which there is not");
             problems.push(source.problem_of_text(process, wrong, "a process of the workload"));
+        }
+        for (process, at) in &self.rolled_back {
+            if self.replaced.get(process).is_none_or(|until| until <= at) {
+                let wrong = format!("`{process}` is rolled back at {at}, and not replaced after it");
+                problems.push(source.problem_of_text(process, wrong, "a later time in `upgrade.replaced`"));
+            }
         }
         let last = self.replaced.values().max().copied().unwrap_or_default();
         if self.settled < last || self.settled >= end {
@@ -142,10 +194,10 @@ impl Upgrade {
         problems
     }
 
-    /// Replaces each process at its time. One that is down then begins in the present version whenever it starts again.
+    /// Rolls each process back and replaces it, at its time. One that is down then begins in the other version whenever it starts again.
     pub(crate) fn schedule(&self, cluster: &Arc<Cluster>) {
         let (of_all, down) = (cluster.rt.processes(), self.down.0);
-        for (name, at) in &self.replaced {
+        for (name, at) in self.rolled_back.iter().chain(&self.replaced) {
             let named = |process: &ProcessId| *cluster.rt.process_name(*process) == **name;
             let Some(process) = of_all.iter().copied().find(named) else { continue };
             let shared = Arc::downgrade(cluster);
@@ -158,11 +210,12 @@ impl Upgrade {
     }
 }
 
-/// What a process is made of in the course of a run: of the present version, or of an older one until it is replaced.
+/// What a process is made of in the course of a run: of the present version, or for a while of an older one.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<T> {
     present: T,
-    older: Option<(SimTime, T)>,
+    /// From the first time until the second.
+    older: Option<(SimTime, SimTime, T)>,
 }
 
 impl<T> Version<T> {
@@ -171,18 +224,49 @@ impl<T> Version<T> {
         Self { present, older: None }
     }
 
-    /// That of a process which is of an `older` version until it is replaced.
-    pub(crate) fn replaced(self, at: SimTime, older: T) -> Self {
-        Self { older: Some((at, older)), ..self }
+    /// That of a process which is of an `older` version from one time until another.
+    pub(crate) fn with_older(self, (from, until): (SimTime, SimTime), older: T) -> Self {
+        Self { older: Some((from, until, older)), ..self }
     }
 
     /// Which of the two it is of at a time.
     pub fn at(&self, now: SimTime) -> &T {
-        self.older.as_ref().filter(|(until, _)| now < *until).map_or(&self.present, |(_, older)| older)
+        let older = self.older.as_ref().filter(|(from, until, _)| *from <= now && now < *until);
+        older.map_or(&self.present, |(_, _, older)| older)
     }
 
     /// The same of what `of` makes of each version.
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> Version<U> {
-        Version { present: of(&self.present), older: self.older.as_ref().map(|(until, older)| (*until, of(older))) }
+        let older = self.older.as_ref().map(|(from, until, older)| (*from, *until, of(older)));
+        Version { present: of(&self.present), older }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SimTime {
+        SimTime::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_process_is_of_the_older_version_until_it_is_replaced_and_from_when_it_is_rolled_back() {
+        let begins = Version::present("present").with_older((at(0), at(9)), "older");
+        assert_eq!([0, 8, 9].map(|now| *begins.at(at(now))), ["older", "older", "present"]);
+        let back = Version::present("present").with_older((at(5), at(9)), "older").map(|version| version.len());
+        assert_eq!([4, 5, 8, 9].map(|now| *back.at(at(now))), [7, 5, 5, 7]);
+    }
+
+    #[test]
+    fn whoever_is_replaced_before_its_turn_to_be_rolled_back_stays_as_it_is() {
+        let names: Vec<String> = (0..4).map(|number| format!("agent-{number}")).collect();
+        for seed in 0..200 {
+            let mut replaced: BTreeMap<String, SimTime> = names.iter().cloned().zip((0..4).map(|number| at(20 + 5 * number))).collect();
+            let rolled_back = roll_back(seed, &Choice::Is(Span::secs(10)), Span::secs(5), &mut replaced);
+            assert_eq!(rolled_back.values().min(), Some(&at(10)), "the first is always");
+            assert!(rolled_back.keys().eq(replaced.keys()));
+            assert!(rolled_back.iter().all(|(process, back)| *back < replaced[process]), "{rolled_back:?} {replaced:?}");
+        }
     }
 }

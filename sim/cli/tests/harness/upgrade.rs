@@ -61,6 +61,35 @@ fn what_the_present_version_breaks_is_found_once_it_is_settled() {
     assert!(early.len() >= 20, "{found:?}");
 }
 
+/// The same with processes that begin in the present version, and are rolled back to the older one between 2 and 7 s.
+fn rolled_back() -> String {
+    OLDER.replace(r#"at = "2s..4s""#, r#"rolled_back = "2s..3s", at = "7s..8s""#)
+}
+
+#[test]
+fn what_a_roll_back_breaks_is_excused_while_the_older_version_runs_and_until_nothing_is_left_of_it() {
+    let mut scenario = read(&upgrade(&rolled_back())).unwrap();
+    let found = violations(&scenario);
+    assert!(found.len() > 10, "{found:?}");
+    let is_excused = |(at, excuse): &(f64, Option<String>)| excuse.as_deref() == Some("older-version") && (2.0..15.1).contains(at);
+    assert!(found.iter().all(is_excused), "{found:?}");
+    // The present version is judged before and after.
+    scenario.deviations = scenario.upgrade.as_ref().unwrap().deviations.clone();
+    let judged: Vec<f64> = violations(&scenario).into_iter().filter(|(_, excuse)| excuse.is_none()).map(|(at, _)| at).collect();
+    assert!(judged.iter().any(|at| *at < 3.0) && judged.iter().all(|at| *at < 3.0 || *at >= 14.0), "{judged:?}");
+}
+
+#[test]
+fn each_process_is_rolled_back_before_it_is_replaced_or_stays_as_it_is() {
+    let scenario = read(&upgrade(&rolled_back().replace(r#"every = "2s""#, r#"every = "4s""#))).unwrap();
+    let upgrades: Vec<_> = (0..40).map(|seed| scenario.draw(seed).upgrade.unwrap()).collect();
+    for upgrade in &upgrades {
+        assert!(upgrade.rolled_back.keys().eq(upgrade.replaced.keys()));
+        assert!(upgrade.rolled_back.iter().all(|(name, at)| *at < upgrade.replaced[name]), "{upgrade:?}");
+    }
+    assert!(upgrades.iter().any(|upgrade| upgrade.replaced.len() == 3) && upgrades.iter().any(|upgrade| upgrade.replaced.len() < 3));
+}
+
 #[test]
 fn each_process_is_replaced_once_and_in_any_order() {
     let scenario = read(&upgrade(OLDER)).unwrap();
@@ -96,6 +125,7 @@ fn an_upgrade_that_shows_nothing_is_refused() {
             "the upgrade may be settled after 68s only, and the run may end after 40s",
         ),
         (OLDER.replace("decides-once", "decides-twice"), "counter-decides-twice"),
+        (rolled_back().replace("2s..3s", "2s..7s"), "the first process may be rolled back at 7s only, and be replaced at 7s"),
     ] {
         let error = read(&upgrade(&upgraded)).expect_err(&upgraded);
         assert!(error.contains(expected) && error.contains("upgrade.toml:7:"), "{error}");

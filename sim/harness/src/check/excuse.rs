@@ -23,7 +23,7 @@ pub struct Excuse {
 pub const OLDER_VERSION: Excuse = Excuse {
     name: "older-version",
     about: "an older version of the system under test runs beside the present one",
-    begins: "the run begins with an `[upgrade]`",
+    begins: "the run begins with an `[upgrade]`, or the first process is rolled back",
     ends: "`upgrade.settles` has passed since the last process was replaced",
     reference: None,
 };

@@ -96,7 +96,8 @@ impl Claims {
             check.eventually.iter().map(|eventually| ((def_of(eventually.claim.as_str()), true), Some(healed + eventually.within.0)));
         let lost = context.plan.lost_for_good().into_iter().collect();
         let mut claims = Self { lost, rt: Some(context.rt.clone()), ..Self::default() };
-        claims.findings.settled = context.plan.upgrade.as_ref().map_or(SimTime::ZERO, |upgrade| upgrade.settled);
+        claims.findings.unsettled =
+            context.plan.upgrade.as_ref().map_or(SimTime::ZERO..SimTime::ZERO, |upgrade| upgrade.begins()..upgrade.settled);
         for ((def, required), bound) in unbounded.chain(bounded) {
             let judge = match def.make {
                 Make::Events(make) => claims.judge_of_events(make(context)),

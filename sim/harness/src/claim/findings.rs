@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use sim_config::time::SimTime;
 
@@ -29,8 +30,8 @@ pub struct Findings {
     pub judged: Vec<u32>,
     /// For each claim: without and with an excuse.
     pub kept: Vec<[usize; 2]>,
-    /// Until when an older version of the system under test, or what it left behind, is the reason of whatever is wrong.
-    pub(crate) settled: SimTime,
+    /// When an older version of the system under test, or what it left behind, is the reason of whatever is wrong.
+    pub(crate) unsettled: Range<SimTime>,
     /// By when something must have happened, and which claim says so; the next one on top.
     pub due: BinaryHeap<Reverse<(SimTime, usize)>>,
 }
@@ -66,7 +67,7 @@ impl Findings {
     /// nothing by holding.
     pub fn exercised(&mut self) {
         // What an older version does shows nothing of this one.
-        if self.at >= self.settled {
+        if !self.unsettled.contains(&self.at) {
             let judged = &mut self.judged[self.current];
             *judged = judged.saturating_add(1);
         }
@@ -89,7 +90,7 @@ impl Findings {
 
     fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
         self.exercised();
-        let excuse = excuse.or_else(|| (self.at < self.settled).then_some(OLDER_VERSION.name));
+        let excuse = excuse.or_else(|| self.unsettled.contains(&self.at).then_some(OLDER_VERSION.name));
         let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;

@@ -112,7 +112,7 @@ pub struct RunContext<'a> {
     pub seed: u64,
     /// What the system under test does differently.
     pub deviations: &'a [DeviationName],
-    /// Who begins in an older version.
+    /// Who begins in an older version, or is rolled back to it.
     pub upgrade: Option<&'a Upgrade>,
     /// What the actors do.
     pub ops: &'a [Op],
@@ -122,8 +122,8 @@ impl<'a> RunContext<'a> {
     /// What the process of this name does differently in the course of the run.
     pub fn version_of(&self, process: &str) -> Version<&'a [DeviationName]> {
         let version = Version::present(self.deviations);
-        let replaced = self.upgrade.and_then(|upgrade| Some((*upgrade.replaced.get(process)?, &upgrade.deviations[..])));
-        replaced.map_or(version, |(at, older)| version.replaced(at, older))
+        let older = self.upgrade.and_then(|upgrade| Some((upgrade.older(process)?, &upgrade.deviations[..])));
+        older.map_or(version, |(during, older)| version.with_older(during, older))
     }
 
     /// What the actor of this name does, in the order of the plan.

@@ -142,8 +142,10 @@ fn upgrade(trial: &mut Trial<'_>) {
     let with = |upgrade: Upgrade| Plan { upgrade: Some(upgrade), ..plan.clone() };
     let replaced: Vec<_> = upgrade.replaced.iter().collect();
     ddmin(&replaced, |few| {
-        let replaced = few.iter().map(|(name, at)| ((*name).clone(), **at)).collect();
-        trial.accept(with(Upgrade { replaced, ..upgrade.clone() }))
+        let replaced: BTreeMap<_, _> = few.iter().map(|(name, at)| ((*name).clone(), **at)).collect();
+        let mut rolled_back = upgrade.rolled_back.clone();
+        rolled_back.retain(|process, _| replaced.contains_key(process));
+        trial.accept(with(Upgrade { replaced, rolled_back, ..upgrade.clone() }))
     });
     let plan = trial.best().clone();
     let Some(upgrade) = &plan.upgrade else { return };
@@ -184,7 +186,9 @@ fn with_workload(plan: &Plan, smaller: Smaller) -> Plan {
     let rename = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
     plan.fault.iter_mut().for_each(|fault| fault.kind.rename(&rename));
     if let Some(upgrade) = &mut plan.upgrade {
-        upgrade.replaced = std::mem::take(&mut upgrade.replaced).into_iter().map(|(name, at)| (rename(&name), at)).collect();
+        for times in [&mut upgrade.replaced, &mut upgrade.rolled_back] {
+            *times = std::mem::take(times).into_iter().map(|(name, at)| (rename(&name), at)).collect();
+        }
     }
     tidy(plan)
 }
@@ -200,6 +204,7 @@ fn tidy(mut plan: Plan) -> Plan {
     plan.fault.retain(|fault| fault.kind.problems(NOWHERE, &inventory).is_empty());
     if let Some(upgrade) = &mut plan.upgrade {
         upgrade.replaced.retain(|process, _| names.contains(process));
+        upgrade.rolled_back.retain(|process, _| names.contains(process));
     }
     Plan { op, ..plan }
 }

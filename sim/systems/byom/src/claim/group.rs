@@ -5,6 +5,7 @@ use std::any::Any;
 use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 use sim_harness::claim::{Findings, Group, GroupDef};
+use sim_harness::upgrade::Upgrade;
 
 use super::{PoolClaim, View};
 
@@ -13,8 +14,9 @@ pub(crate) static GROUP: GroupDef = GroupDef {
     name: "byom",
     make: |context| {
         let snapshots = context.plan.cluster.knobs.list_from_cache_snapshot;
-        let replaced = context.plan.upgrade.as_ref().map(|upgrade| upgrade.replaced.clone()).unwrap_or_default();
-        Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone(), snapshots).with_upgrade(replaced)))
+        let of = |upgrade: &Upgrade| upgrade.replaced.keys().filter_map(|name| Some((name.clone(), upgrade.older(name)?))).collect();
+        let older = context.plan.upgrade.as_ref().map(of).unwrap_or_default();
+        Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone(), snapshots).with_upgrade(older)))
     },
 };
 

@@ -52,7 +52,7 @@ pub(super) fn on_stage_under_upgrade(claim: &'static str, replaced: &[(&str, Sim
 }
 
 fn stage(claim: &'static str, snapshots: bool, replaced: &[(&str, SimTime)], test: impl FnOnce(&mut Stage)) {
-    let replaced = replaced.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
+    let replaced = replaced.iter().map(|(name, at)| ((*name).to_owned(), (SimTime::ZERO, *at))).collect();
     kube_sim::rt::run(1, async |rt| {
         let keeper = rt.add_process(rt.add_host("keeper"), "keeper");
         let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || {

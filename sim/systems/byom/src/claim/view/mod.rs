@@ -93,8 +93,8 @@ pub(crate) struct View {
     pub(super) out_of_reach: OutOfReach,
     /// When a fault last began or ended, by which a clock may have been set.
     fault_changed: Option<SimTime>,
-    /// When each process that begins in an older version is replaced, by name.
-    replaced: BTreeMap<String, SimTime>,
+    /// From when until when a process is of an older version, by name.
+    older: BTreeMap<String, (SimTime, SimTime)>,
 }
 
 impl View {
@@ -129,13 +129,13 @@ impl View {
             has_pods: false,
             out_of_reach,
             fault_changed: None,
-            replaced: BTreeMap::new(),
+            older: BTreeMap::new(),
         }
     }
 
-    /// The same in a run in which these processes are of an older version until they are replaced.
-    pub(crate) fn with_upgrade(self, replaced: BTreeMap<String, SimTime>) -> Self {
-        Self { replaced, ..self }
+    /// The same in a run in which these processes are of an older version from one time until another.
+    pub(crate) fn with_upgrade(self, older: BTreeMap<String, (SimTime, SimTime)>) -> Self {
+        Self { older, ..self }
     }
 
     /// Takes an event in; `None` = it is not about a pool.
@@ -319,8 +319,8 @@ impl View {
             self.ledger.made_anew(document);
             change.missing = self.take_missing(change, document);
         }
-        let is_older = |replaced: &SimTime| change.at < *replaced;
-        let by_older = !self.replaced.is_empty() && self.replaced.get(&*self.rt.process_name(change.by)).is_some_and(is_older);
+        let is_older = |(from, until): &(SimTime, SimTime)| *from <= change.at && change.at < *until;
+        let by_older = !self.older.is_empty() && self.older.get(&*self.rt.process_name(change.by)).is_some_and(is_older);
         let mut altered = Vec::new();
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };

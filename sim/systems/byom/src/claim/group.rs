@@ -7,7 +7,9 @@ use sim_config::time::SimTime;
 use sim_harness::claim::{Findings, Group, GroupDef};
 use sim_harness::upgrade::Upgrade;
 
-use super::{PoolClaim, View};
+use super::{PoolClaim, View, place_of};
+use crate::Plans;
+use crate::workload::pods::PoolPlace;
 
 /// The claims about the pool.
 pub(crate) static GROUP: GroupDef = GroupDef {
@@ -16,7 +18,12 @@ pub(crate) static GROUP: GroupDef = GroupDef {
         let snapshots = context.plan.cluster.knobs.list_from_cache_snapshot;
         let of = |upgrade: &Upgrade| upgrade.replaced.keys().filter_map(|name| Some((name.clone(), upgrade.older(name)?))).collect();
         let older = context.plan.upgrade.as_ref().map(of).unwrap_or_default();
-        Box::new(PoolGroup::new(View::new(context.rt, context.out_of_reach.clone(), snapshots).with_upgrade(older)))
+        let place = match context.plan.workload.get() {
+            Some(Plans::Pods(pods)) => pods.place.clone(),
+            _ => PoolPlace::default(),
+        };
+        let view = View::new(context.rt, context.out_of_reach.clone(), snapshots);
+        Box::new(PoolGroup::new(view.with_place(place_of(&place)).with_upgrade(older)))
     },
 };
 

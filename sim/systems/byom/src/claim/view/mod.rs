@@ -31,7 +31,8 @@ use sim_harness::check::OLDER_VERSION;
 use sim_harness::workload::OutOfReach;
 
 use super::{BY_HAND, UNLISTED};
-use crate::workload::{PoolNote, pool_key};
+use crate::workload::PoolNote;
+use crate::workload::pods::PoolPlace;
 
 pub(super) use document::{Beside, Change, Missing, RecordEdit, State, places};
 pub(super) use ledger::{Grant, Ledger, Sandbox};
@@ -111,7 +112,7 @@ impl View {
     pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach, snapshots: bool) -> Self {
         Self {
             rt: rt.clone(),
-            key: pool_key(),
+            key: super::place_of(&PoolPlace::default()),
             kind: None,
             state: State::default(),
             revision: 0,
@@ -131,6 +132,11 @@ impl View {
             fault_changed: None,
             older: BTreeMap::new(),
         }
+    }
+
+    /// The same of a pool that is elsewhere.
+    pub(crate) fn with_place(self, key: ObjectKey) -> Self {
+        Self { key, ..self }
     }
 
     /// The same in a run in which these processes are of an older version from one time until another.

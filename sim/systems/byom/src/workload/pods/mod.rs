@@ -14,6 +14,7 @@ mod edit;
 mod kubelet;
 pub(super) mod machines;
 mod operator;
+mod place;
 mod plan;
 mod shrink;
 mod site;
@@ -35,11 +36,13 @@ use sim_harness::operation::{Op, OpKind};
 use sim_harness::workload::{InvalidValue, RunContext, Smaller, Work, live, preload_namespace};
 use site::{Node, Site};
 
-use super::{policy_of, pool_key};
+use super::policy_of;
 use crate::Operation;
+use crate::claim::place_of;
 
 pub use edit::Edit;
 pub use machines::{Breakage, VmDelays};
+pub use place::PoolPlace;
 pub use plan::{BreakVm, DeletePod, EditState, NameNodes, NodeNameSource, OPERATOR, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
 
 impl Work for PodsPlan {
@@ -89,7 +92,7 @@ impl Work for PodsPlan {
             hosts: self.host_names(),
             peers: vec![vms],
             resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
-            objects: [format!("configmaps/{}", pool_key())].into_iter().chain(of_pods).collect(),
+            objects: [format!("configmaps/{}", place_of(&self.place))].into_iter().chain(of_pods).collect(),
             ..FaultTargets::default()
         }
     }
@@ -119,7 +122,7 @@ impl Work for PodsPlan {
     }
 
     fn preload(&self, cluster: &Arc<Cluster>) {
-        preload_namespace(cluster, ipam_byom::DEFAULT_NAMESPACE);
+        preload_namespace(cluster, place_of(&self.place).namespace().unwrap_or_default());
         self.namespaces.iter().for_each(|namespace| preload_namespace(cluster, namespace));
     }
 

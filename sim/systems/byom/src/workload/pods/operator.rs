@@ -16,10 +16,11 @@ use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
 use sim_harness::workload::plain_pod;
 
-use super::super::{PoolNote, pool_key};
+use super::super::PoolNote;
 use super::plan::{DeletePod, RollOut, RunPod, node_name};
 use super::site::Site;
 use crate::Operation;
+use crate::claim::place_of;
 
 /// The label that tells the operation by which a pod was made.
 const MADE_BY: &str = "example.com/operation";
@@ -118,8 +119,10 @@ impl Operator {
                     deleted => ignore_not_found(deleted),
                 }
             }
-            Operation::DeleteState => ignore_not_found(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
-            Operation::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
+            Operation::DeleteState => {
+                ignore_not_found(self.client.delete::<ConfigMap>(&place_of(&self.site.plan.place), DeleteOptions::default()).await)
+            }
+            Operation::EditState(edit) => match self.client.get::<ConfigMap>(&place_of(&self.site.plan.place)).await {
                 Err(error) if error.is_not_found() => Ok(()),
                 Err(error) => Err(error),
                 Ok(object) => self.client.update::<ConfigMap>(edit.edit.apply(ConfigMap::clone(&object))).await.map(drop),

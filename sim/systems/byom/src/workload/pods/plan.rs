@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ipam_byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
+use ipam_byom::{Address, Mapped, PoolIps};
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
@@ -19,6 +19,7 @@ use sim_harness::workload::{Draft, InvalidValue, Misnamed, at_least_one, at_most
 
 use super::edit::Edit;
 use super::machines::{Breakage, VMS, VmDelays};
+use super::place::PoolPlace;
 use crate::Operation;
 
 /// The process of the people who run pods and configure the cluster.
@@ -43,6 +44,9 @@ pub struct PodsPlan {
     pub controllers: u32,
     /// `VM_POOL_IPS` at the beginning.
     pub pool: String,
+    /// What tells the processes where the ConfigMap of the pool is; nothing = the default place (B §1.1).
+    #[serde(default, skip_serializing_if = "PoolPlace::is_usual")]
+    pub place: PoolPlace,
     /// `MAX_RANGE_IPS`: how many addresses a range of `VM_POOL_IPS` may have; a plan with a longer one is refused.
     pub max_range: u32,
     /// Whether each process has client-go's token bucket: 5 requests a second, burst 10 (B §1.6).
@@ -93,6 +97,9 @@ pub struct PodsDraft {
     pub reclaim_every: Choice<Span>,
     /// How long the steps of a VM take.
     pub vm: VmDelays,
+    /// Environment variables of all processes of the pool: `POOL_CONFIGMAP_NAME`, `POOL_NAMESPACE` and `POD_NAMESPACE` tell where its
+    /// ConfigMap is, as the file of the service account does under `service-account`; and `MAX_RANGE_IPS`. An empty one is not there.
+    pub settings: BTreeMap<String, Choice<String>>,
     /// How many pods are run, spread over the nodes.
     pub pods: Choice<u32>,
     /// When each of them is created.
@@ -146,6 +153,7 @@ impl Default for PodsDraft {
             leak_grace: Choice::Is(secs(1200)),
             reclaim_every: Choice::Is(secs(300)),
             vm: VmDelays::default(),
+            settings: BTreeMap::new(),
             pods: Choice::Between(2, 6),
             arrival: Choice::Between(Span::secs(0), secs(60)),
             deleted: probability(0.5),
@@ -321,7 +329,7 @@ fn pool_text(numbers: &[u32], range: bool) -> String {
 }
 
 /// A pod's name is a DNS label.
-fn check_pod(name: &str) -> Result<(), InvalidValue> {
+pub(super) fn check_pod(name: &str) -> Result<(), InvalidValue> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-') {
         return Ok(());
@@ -443,10 +451,12 @@ impl Draft for PodsDraft {
         if *self.addresses.bounds().0 == 0 {
             problems.push(source.problem("workload.addresses", "`workload.addresses` may be 0", "at least 1"));
         }
-        let ranges = *self.range.bounds().1 && most(&self.addresses) > u64::from(MAX_RANGE_IPS);
+        problems.append(self.problems_of_settings(source));
+        let range_limit = self.least_range_limit();
+        let ranges = *self.range.bounds().1 && most(&self.addresses) > u64::from(range_limit);
         if ranges {
             let wrong = format!("a range may have {} addresses", most(&self.addresses));
-            problems.push(source.problem("workload.range", wrong, format!("at most {MAX_RANGE_IPS} addresses, or `range = false`")));
+            problems.push(source.problem("workload.range", wrong, format!("at most {range_limit} addresses, or `range = false`")));
         }
         problems
     }
@@ -457,12 +467,14 @@ impl Draft for PodsDraft {
         let mut numbers: Vec<u32> = (0..self.addresses.draw(draw).max(1)).collect();
         let mut next = numbers.len() as u32;
         let range = self.range.draw(draw);
+        let (place, max_range) = self.told(draw);
         let plan = PodsPlan {
             nodes,
             namespaces: (1..namespaces).map(namespace_name).collect(),
             controllers: self.controllers.draw(draw),
             pool: pool_text(&numbers, range),
-            max_range: MAX_RANGE_IPS,
+            place,
+            max_range,
             throttled: self.throttled.draw(draw),
             probes: self.probes.draw(draw),
             start_deadline: self.start_deadline.draw(draw),

@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use sim_harness::upgrade::Version;
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::pool_key;
 use super::machines::Machines;
 use super::plan::{NodeNameSource, PodsPlan};
 
@@ -159,7 +158,7 @@ impl Site {
 
     /// The settings of a process.
     pub(super) fn pool_settings(&self, config: PoolConfig, node: &Arc<str>, policy: Policy) -> PoolSettings {
-        let settings = PoolSettings::new(pool_key(), config, Some(node.clone()), policy);
+        let settings = PoolSettings::new(self.plan.place.found(), config, Some(node.clone()), policy);
         PoolSettings { probes: self.plan.probes, leak_grace: self.plan.leak_grace.0, ..settings }
     }
 }

@@ -1,0 +1,119 @@
+//! Where the ConfigMap of a pool is, from what processes find around them (B §1.1).
+
+use ipam_byom::{MAX_RANGE_IPS, NamespaceSources, config_map_name};
+use kube_machinery::ObjectKey;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+use sim_config::{Choice, Problems, Source, advice};
+use sim_harness::workload::InvalidValue;
+
+use super::plan::{PodsDraft, check_pod};
+
+/// What tells the processes of a pool where its ConfigMap is, each empty where it is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PoolPlace {
+    /// The environment variable `POOL_CONFIGMAP_NAME`, or the flag `pool-configmap-name`.
+    #[serde(rename = "POOL_CONFIGMAP_NAME", skip_serializing_if = "String::is_empty")]
+    pub config_map_name: String,
+    /// The environment variable `POOL_NAMESPACE`, or the flag `pool-namespace`.
+    #[serde(rename = "POOL_NAMESPACE", skip_serializing_if = "String::is_empty")]
+    pub pool_namespace: String,
+    /// The content of the service account's namespace file.
+    #[serde(rename = "service-account", skip_serializing_if = "String::is_empty")]
+    pub service_account: String,
+    /// The environment variable `POD_NAMESPACE`.
+    #[serde(rename = "POD_NAMESPACE", skip_serializing_if = "String::is_empty")]
+    pub pod_namespace: String,
+}
+
+impl PoolPlace {
+    /// The names of what can tell it.
+    pub const NAMES: [&'static str; 4] = ["POOL_CONFIGMAP_NAME", "POOL_NAMESPACE", SERVICE_ACCOUNT, "POD_NAMESPACE"];
+
+    /// Whether nothing tells it, so that it is the default one.
+    pub(super) fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What tells it under one of [`NAMES`](Self::NAMES).
+    pub(super) fn told_by(&mut self, name: &str) -> Option<&mut String> {
+        Some(match name {
+            "POOL_CONFIGMAP_NAME" => &mut self.config_map_name,
+            "POOL_NAMESPACE" => &mut self.pool_namespace,
+            SERVICE_ACCOUNT => &mut self.service_account,
+            "POD_NAMESPACE" => &mut self.pod_namespace,
+            _ => return None,
+        })
+    }
+
+    /// Where a process finds the pool that is told all this.
+    pub(super) fn found(&self) -> ObjectKey {
+        let Self { config_map_name: name, pool_namespace, service_account, pod_namespace } = self;
+        let [name, setting, service_account, pod_namespace] =
+            [name, pool_namespace, service_account, pod_namespace].map(|text| Some(text.as_str()).filter(|text| !text.is_empty()));
+        ObjectKey::namespaced(NamespaceSources { setting, service_account, pod_namespace }.resolve(), config_map_name(name))
+    }
+}
+
+/// Under which name the service account's file stands among settings.
+const SERVICE_ACCOUNT: &str = "service-account";
+
+/// The setting that limits ranges of `VM_POOL_IPS`.
+const RANGE_LIMIT: &str = "MAX_RANGE_IPS";
+
+/// There is such a setting, and it can have this value.
+fn check(name: &str, value: &str) -> Result<(), InvalidValue> {
+    if name == RANGE_LIMIT {
+        let is_limit = value.parse::<u32>().is_ok_and(|limit| limit > 0);
+        return if is_limit { Ok(()) } else { Err(InvalidValue::value(value, format!("`{value}` is no limit"), "a number from 1 on")) };
+    }
+    let known: Vec<&str> = PoolPlace::NAMES.into_iter().chain([RANGE_LIMIT]).collect();
+    if !known.contains(&name) {
+        return Err(InvalidValue::value(name, format!("there is no setting `{name}`"), advice(name, &known, "setting")));
+    }
+    // Blanks around a name in a file or in POD_NAMESPACE are cut.
+    let label = value.trim();
+    let is_name = label.is_empty() || check_pod(label).is_ok();
+    if is_name { Ok(()) } else { Err(InvalidValue::value(value, format!("`{value}` names no object"), "a DNS label")) }
+}
+
+impl PodsDraft {
+    /// What is wrong with its settings.
+    pub(super) fn problems_of_settings(&self, source: Source<'_>) -> Problems {
+        let mut problems = Problems::new();
+        for (name, choice) in &self.settings {
+            for value in choice.written() {
+                let Err(InvalidValue { found, wrong, right }) = check(name, value) else { continue };
+                let path = ["workload", "settings", name];
+                let unknown = found == *name;
+                problems.push(if unknown {
+                    source.problem_of_key(&path, wrong, right)
+                } else {
+                    source.problem_of_value(&path, wrong, right)
+                });
+            }
+        }
+        problems
+    }
+
+    /// How many addresses a range may have in each run.
+    pub(super) fn least_range_limit(&self) -> u32 {
+        let written = self.settings.get(RANGE_LIMIT).map(|choice| choice.written());
+        written.into_iter().flatten().filter_map(|value| value.parse().ok()).min().unwrap_or(MAX_RANGE_IPS)
+    }
+
+    /// What the settings say: where the pool is, and how many addresses a range may have. What is not left open takes no number.
+    pub(super) fn told(&self, draw: &mut Draw) -> (PoolPlace, u32) {
+        let (mut place, mut max_range) = (PoolPlace::default(), MAX_RANGE_IPS);
+        for (name, choice) in &self.settings {
+            let value = if let Choice::Is(value) = choice { value.clone() } else { choice.draw(draw) };
+            match place.told_by(name) {
+                Some(told) => *told = value,
+                None => max_range = value.parse().unwrap_or(max_range),
+            }
+        }
+        (place, max_range)
+    }
+}

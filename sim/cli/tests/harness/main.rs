@@ -11,6 +11,7 @@ mod partition;
 mod pattern;
 mod phase_time;
 mod regressions;
+mod settings;
 mod shrink;
 mod statements;
 mod swarm;

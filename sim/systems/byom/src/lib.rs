@@ -179,7 +179,7 @@ impl System for Byom {
     fn metrics(&self, plan: &Plan, registry: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
         let keys = match plan.workload.get() {
             Some(Plans::Burst(burst)) => burst.pool_keys(),
-            Some(Plans::Pods(pods)) => vec![claim::place_of(&pods.place)],
+            Some(Plans::Pods(pods)) => vec![pods.place.documented()],
             _ => vec![pool_key()],
         };
         vec![Box::new(PoolMetrics::new(keys, registry.id::<PoolConfigMap>()))]

@@ -7,7 +7,7 @@ use sim_config::time::SimTime;
 use sim_harness::claim::{Findings, Group, GroupDef};
 use sim_harness::upgrade::Upgrade;
 
-use super::{PoolClaim, View, place_of};
+use super::{PoolClaim, View};
 use crate::Plans;
 use crate::workload::pods::PoolPlace;
 
@@ -23,7 +23,7 @@ pub(crate) static GROUP: GroupDef = GroupDef {
             _ => PoolPlace::default(),
         };
         let view = View::new(context.rt, context.out_of_reach.clone(), snapshots);
-        Box::new(PoolGroup::new(view.with_place(place_of(&place)).with_upgrade(older)))
+        Box::new(PoolGroup::new(view.with_place(place.documented()).with_upgrade(older)))
     },
 };
 

@@ -68,7 +68,6 @@ pub(super) use refused_requests_wait::RefusedRequestsWait;
 pub(super) use releases_touch_nobody_else::ReleasesTouchNobodyElse;
 pub(super) use same_config_same_pool::SameConfigSamePool;
 pub(super) use the_pool_is_in_its_place::ThePoolIsInItsPlace;
-pub(crate) use the_pool_is_in_its_place::place_of;
 pub(super) use view::View;
 pub(super) use vms_are_clean_when_given::VmsAreCleanWhenGiven;
 

@@ -112,7 +112,7 @@ impl View {
     pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach, snapshots: bool) -> Self {
         Self {
             rt: rt.clone(),
-            key: super::place_of(&PoolPlace::default()),
+            key: PoolPlace::default().documented(),
             kind: None,
             state: State::default(),
             revision: 0,

@@ -38,7 +38,6 @@ use site::{Node, Site};
 
 use super::policy_of;
 use crate::Operation;
-use crate::claim::place_of;
 
 pub use edit::Edit;
 pub use machines::{Breakage, VmDelays};
@@ -92,7 +91,7 @@ impl Work for PodsPlan {
             hosts: self.host_names(),
             peers: vec![vms],
             resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
-            objects: [format!("configmaps/{}", place_of(&self.place))].into_iter().chain(of_pods).collect(),
+            objects: [format!("configmaps/{}", self.place.documented())].into_iter().chain(of_pods).collect(),
             ..FaultTargets::default()
         }
     }
@@ -122,7 +121,7 @@ impl Work for PodsPlan {
     }
 
     fn preload(&self, cluster: &Arc<Cluster>) {
-        preload_namespace(cluster, place_of(&self.place).namespace().unwrap_or_default());
+        preload_namespace(cluster, self.place.documented().namespace().unwrap_or_default());
         self.namespaces.iter().for_each(|namespace| preload_namespace(cluster, namespace));
     }
 

@@ -20,7 +20,6 @@ use super::super::PoolNote;
 use super::plan::{DeletePod, RollOut, RunPod, node_name};
 use super::site::Site;
 use crate::Operation;
-use crate::claim::place_of;
 
 /// The label that tells the operation by which a pod was made.
 const MADE_BY: &str = "example.com/operation";
@@ -120,9 +119,9 @@ impl Operator {
                 }
             }
             Operation::DeleteState => {
-                ignore_not_found(self.client.delete::<ConfigMap>(&place_of(&self.site.plan.place), DeleteOptions::default()).await)
+                ignore_not_found(self.client.delete::<ConfigMap>(&self.site.plan.place.documented(), DeleteOptions::default()).await)
             }
-            Operation::EditState(edit) => match self.client.get::<ConfigMap>(&place_of(&self.site.plan.place)).await {
+            Operation::EditState(edit) => match self.client.get::<ConfigMap>(&self.site.plan.place.documented()).await {
                 Err(error) if error.is_not_found() => Ok(()),
                 Err(error) => Err(error),
                 Ok(object) => self.client.update::<ConfigMap>(edit.edit.apply(ConfigMap::clone(&object))).await.map(drop),

@@ -1,5 +1,7 @@
 //! Where the ConfigMap of a pool is, from what processes find around them (B §1.1).
 
+use std::collections::BTreeMap;
+
 use ipam_byom::{MAX_RANGE_IPS, NamespaceSources, config_map_name};
 use kube_machinery::ObjectKey;
 use schemars::JsonSchema;
@@ -8,7 +10,9 @@ use sim_config::draw::Draw;
 use sim_config::{Choice, Problems, Source, advice};
 use sim_harness::workload::InvalidValue;
 
-use super::plan::{PodsDraft, check_pod};
+/// The place as the documents name it: written here, so that nothing that reads the default can hide that it is another one.
+const NAMESPACE: &str = "confidential-containers-system";
+const NAME: &str = "byom-ip-pool-state";
 
 /// What tells the processes of a pool where its ConfigMap is, each empty where it is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +52,21 @@ impl PoolPlace {
         })
     }
 
+    /// Where the documents say that the pool is.
+    pub(crate) fn documented(&self) -> ObjectKey {
+        let name = if self.config_map_name.is_empty() { NAME } else { &self.config_map_name };
+        let namespace = if !self.pool_namespace.is_empty() {
+            &self.pool_namespace
+        } else if !self.service_account.trim().is_empty() {
+            self.service_account.trim()
+        } else if !self.pod_namespace.trim().is_empty() {
+            self.pod_namespace.trim()
+        } else {
+            NAMESPACE
+        };
+        ObjectKey::namespaced(namespace, name)
+    }
+
     /// Where a process finds the pool that is told all this.
     pub(super) fn found(&self) -> ObjectKey {
         let Self { config_map_name: name, pool_namespace, service_account, pod_namespace } = self;
@@ -75,45 +94,70 @@ fn check(name: &str, value: &str) -> Result<(), InvalidValue> {
     }
     // Blanks around a name in a file or in POD_NAMESPACE are cut.
     let label = value.trim();
-    let is_name = label.is_empty() || check_pod(label).is_ok();
+    let is_name = label.is_empty() || is_label(label);
     if is_name { Ok(()) } else { Err(InvalidValue::value(value, format!("`{value}` names no object"), "a DNS label")) }
 }
 
-impl PodsDraft {
-    /// What is wrong with its settings.
-    pub(super) fn problems_of_settings(&self, source: Source<'_>) -> Problems {
-        let mut problems = Problems::new();
-        for (name, choice) in &self.settings {
-            for value in choice.written() {
-                let Err(InvalidValue { found, wrong, right }) = check(name, value) else { continue };
-                let path = ["workload", "settings", name];
-                let unknown = found == *name;
-                problems.push(if unknown {
-                    source.problem_of_key(&path, wrong, right)
-                } else {
-                    source.problem_of_value(&path, wrong, right)
-                });
-            }
-        }
-        problems
-    }
+/// Settings of a draft, by name.
+pub(super) type Settings = BTreeMap<String, Choice<String>>;
 
-    /// How many addresses a range may have in each run.
-    pub(super) fn least_range_limit(&self) -> u32 {
-        let written = self.settings.get(RANGE_LIMIT).map(|choice| choice.written());
-        written.into_iter().flatten().filter_map(|value| value.parse().ok()).min().unwrap_or(MAX_RANGE_IPS)
-    }
-
-    /// What the settings say: where the pool is, and how many addresses a range may have. What is not left open takes no number.
-    pub(super) fn told(&self, draw: &mut Draw) -> (PoolPlace, u32) {
-        let (mut place, mut max_range) = (PoolPlace::default(), MAX_RANGE_IPS);
-        for (name, choice) in &self.settings {
-            let value = if let Choice::Is(value) = choice { value.clone() } else { choice.draw(draw) };
-            match place.told_by(name) {
-                Some(told) => *told = value,
-                None => max_range = value.parse().unwrap_or(max_range),
-            }
+/// What is wrong with the settings of a draft.
+pub(super) fn problems_of_settings(settings: &Settings, source: Source<'_>) -> Problems {
+    let mut problems = Problems::new();
+    for (name, choice) in settings {
+        for value in choice.written() {
+            let Err(InvalidValue { found, wrong, right }) = check(name, value) else { continue };
+            let path = ["workload", "settings", name];
+            let unknown = found == *name;
+            problems.push(if unknown { source.problem_of_key(&path, wrong, right) } else { source.problem_of_value(&path, wrong, right) });
         }
-        (place, max_range)
+    }
+    problems
+}
+
+/// How many addresses a range may have in each run.
+pub(super) fn least_range_limit(settings: &Settings) -> u32 {
+    let written = settings.get(RANGE_LIMIT).map(|choice| choice.written());
+    written.into_iter().flatten().filter_map(|value| value.parse().ok()).min().unwrap_or(MAX_RANGE_IPS)
+}
+
+/// What the settings say: where the pool is, and how many addresses a range may have. What is not left open takes no number.
+pub(super) fn told(settings: &Settings, draw: &mut Draw) -> (PoolPlace, u32) {
+    let (mut place, mut max_range) = (PoolPlace::default(), MAX_RANGE_IPS);
+    for (name, choice) in settings {
+        let value = if let Choice::Is(value) = choice { value.clone() } else { choice.draw(draw) };
+        match place.told_by(name) {
+            Some(told) => *told = value,
+            None => max_range = value.parse().unwrap_or(max_range),
+        }
+    }
+    (place, max_range)
+}
+
+/// Whether a text is a DNS label.
+pub(super) fn is_label(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_names_the_place_and_the_first_that_does_counts() {
+        let told = |[config_map_name, pool_namespace, service_account, pod_namespace]: [&str; 4]| {
+            let [config_map_name, pool_namespace, service_account, pod_namespace] =
+                [config_map_name, pool_namespace, service_account, pod_namespace].map(str::to_owned);
+            {
+                let told = PoolPlace { config_map_name, pool_namespace, service_account, pod_namespace };
+                assert_eq!(told.found(), told.documented());
+                told.documented().to_string()
+            }
+        };
+        assert_eq!(told(["", "", "", ""]), "confidential-containers-system/byom-ip-pool-state");
+        assert_eq!(told(["mine", "set", "sa", "pod"]), "set/mine");
+        assert_eq!(told(["", "", " sa\n", "pod"]), "sa/byom-ip-pool-state");
+        assert_eq!(told(["", "", " ", "pod "]), "pod/byom-ip-pool-state");
     }
 }

@@ -19,7 +19,7 @@ use sim_harness::workload::{Draft, InvalidValue, Misnamed, at_least_one, at_most
 
 use super::edit::Edit;
 use super::machines::{Breakage, VMS, VmDelays};
-use super::place::PoolPlace;
+use super::place::{PoolPlace, is_label, least_range_limit, problems_of_settings, told};
 use crate::Operation;
 
 /// The process of the people who run pods and configure the cluster.
@@ -329,9 +329,8 @@ fn pool_text(numbers: &[u32], range: bool) -> String {
 }
 
 /// A pod's name is a DNS label.
-pub(super) fn check_pod(name: &str) -> Result<(), InvalidValue> {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-') {
+fn check_pod(name: &str) -> Result<(), InvalidValue> {
+    if is_label(name) {
         return Ok(());
     }
     Err(InvalidValue::value(name, format!("no pod can be called `{name}`"), "lower-case letters, digits and hyphens"))
@@ -451,8 +450,8 @@ impl Draft for PodsDraft {
         if *self.addresses.bounds().0 == 0 {
             problems.push(source.problem("workload.addresses", "`workload.addresses` may be 0", "at least 1"));
         }
-        problems.append(self.problems_of_settings(source));
-        let range_limit = self.least_range_limit();
+        problems.append(problems_of_settings(&self.settings, source));
+        let range_limit = least_range_limit(&self.settings);
         let ranges = *self.range.bounds().1 && most(&self.addresses) > u64::from(range_limit);
         if ranges {
             let wrong = format!("a range may have {} addresses", most(&self.addresses));
@@ -467,7 +466,7 @@ impl Draft for PodsDraft {
         let mut numbers: Vec<u32> = (0..self.addresses.draw(draw).max(1)).collect();
         let mut next = numbers.len() as u32;
         let range = self.range.draw(draw);
-        let (place, max_range) = self.told(draw);
+        let (place, max_range) = told(&self.settings, draw);
         let plan = PodsPlan {
             nodes,
             namespaces: (1..namespaces).map(namespace_name).collect(),

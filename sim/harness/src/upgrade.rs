@@ -46,8 +46,8 @@ pub struct UpgradeDraft {
     /// How long a process is down that is replaced or rolled back.
     #[serde(default = "shortly")]
     pub down: Choice<Span>,
-    /// How long after the last replacement nothing is left of what the older version did. From when that begins to run until then violations
-    /// are excused as `older-version`, and nothing that is judged counts as such.
+    /// How long after the last replacement nothing is left of what the older version did. From when that begins to run until then,
+    /// violations are excused as `older-version`, and nothing that is judged counts as such.
     pub settles: Span,
 }
 

@@ -142,9 +142,9 @@ fn some(names: &BTreeSet<String>) -> String {
 fn head() -> String {
     "<!-- Made by `UPDATE_DOCS=1 cargo test -p ipam-sim --test harness settings`; edits by hand do not last. -->\n\n\
      # Settings\n\n\
-     Every setting of the systems, environment variables and keys of ConfigMaps, with the values that scenarios in `scenarios/chaos` write, \
-     of which each run draws one, and scenarios that do; or why none does. The test that makes the table fails if a setting is neither drawn \
-     nor listed in `ci/settings.toml`.\n\n"
+     Every setting of the systems, environment variables and keys of ConfigMaps, with the values that scenarios in `scenarios/chaos` \
+     write, of which each run draws one, and scenarios that do; or why none does. The test that makes the table fails if a setting is \
+     neither drawn nor listed in `ci/settings.toml`.\n\n"
         .to_owned()
 }
 

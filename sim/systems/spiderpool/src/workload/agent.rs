@@ -31,6 +31,7 @@ pub(super) async fn run(site: Arc<Site>, cluster: Arc<Cluster>, number: usize, p
         node: node.name.clone(),
         settings: Arc::new(config.settings.select.clone()),
         caches: Arc::new(caches.as_last_read()),
+        site: site.clone(),
     };
     let detects_conflicts = config.settings.enable_ip_conflict_detection;
     let agent = Agent::new(client, env.clone(), caches, observer, config);

@@ -83,6 +83,8 @@ pub struct SpiderDraft {
     pub backoff: Option<BackoffPlan>,
     /// How long things take on a node.
     pub kubelet: KubeletDelays,
+    /// On how many nodes the container runtime does not tell the plugin the UID of a pod, as it was before 2021 (K §5.1).
+    pub runtimes_without_uid: Probability,
     /// In place of applications each node has pods that ask one after the other, from `kubelet.network_ready` on; no kubelet, and so no
     /// sandbox, takes any time. Unset = kubelets ask for the pods of applications.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,6 +268,7 @@ impl Default for SpiderDraft {
             backoff: None,
             settings: BTreeMap::new(),
             kubelet: KubeletDelays::default(),
+            runtimes_without_uid: probability(0.0),
             closed_loop: None,
             families: Choice::OneOf(vec![Families::Ipv4, Families::Dual]),
             pools: Choice::Between(1, 3),
@@ -530,6 +533,10 @@ impl Draft for SpiderDraft {
         plan.node_lifecycle = self
             .node_lifecycle
             .then(|| NodeLifecycle { monitor_grace: self.monitor_grace.draw(draw), toleration: self.toleration.draw(draw) });
+        // Drawn last, and for those only who ask for it: what others draw stays as it was.
+        if self.runtimes_without_uid.get() > 0.0 {
+            plan.runtimes_without_uid = (0..plan.nodes).filter(|_| draw.chance(self.runtimes_without_uid.get())).collect();
+        }
         ops.sort_by_key(|op| op.common.at);
         (plan, ops)
     }

@@ -24,7 +24,8 @@ use kube_sim::trace::{Note, Step, Unhashed};
 use super::question::Question;
 
 /// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
-/// the request, `container` the ID of the sandbox.
+/// the request, `container` the ID of the sandbox. Where the request has no UID, because the container runtime tells none, `uid` is that of
+/// the pod whose sandbox it is: what is done is judged by that, though the agent does not know it.
 #[derive(Clone, Debug, Hash)]
 pub enum IpamNote {
     /// A request for the addresses of a NIC is taken on (A §5.2).

@@ -75,6 +75,9 @@ pub struct SpiderPlan {
     /// How long things take on a node.
     #[serde(default)]
     pub kubelet: KubeletDelays,
+    /// The nodes whose container runtime does not tell the plugin the UID of a pod, as it was before 2021 (K §5.1).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub runtimes_without_uid: BTreeSet<u32>,
     /// The pods of each node ask one after the other, and nodes have no kubelets. Unset = kubelets ask for the pods of applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
@@ -211,6 +214,11 @@ impl SpiderPlan {
         if !self.subnets.is_empty() && !self.serves_subnets() {
             let wrong = format!("there are subnets, but `{SUBNETS}` is not \"true\" in `workload.settings`");
             problems.push(source.problem("workload.subnet", wrong, "true, or no subnet"));
+        }
+        for &node in &self.runtimes_without_uid {
+            if let Err(invalid) = check_node(node, self.nodes) {
+                problems.push(source.problem_of_value(&["workload", "runtimes_without_uid"], invalid.wrong, invalid.right));
+            }
         }
         for (number, name) in self.node_names.iter().enumerate() {
             if self.node_names[..number].contains(name) {

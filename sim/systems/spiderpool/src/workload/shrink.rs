@@ -61,6 +61,12 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
         same_ops(SpiderPlan { kinds, ..plan.clone() });
     }
     same_ops(SpiderPlan { masters: Vec::new(), ..plan.clone() });
+    same_ops(SpiderPlan { runtimes_without_uid: BTreeSet::new(), ..plan.clone() });
+    for node in &plan.runtimes_without_uid {
+        let mut smaller = plan.clone();
+        smaller.runtimes_without_uid.remove(node);
+        same_ops(smaller);
+    }
     same_ops(SpiderPlan { throttled: false, ..plan.clone() });
     same_ops(SpiderPlan { probe: Span::default(), ..plan.clone() });
     same_ops(SpiderPlan { admission: false, ..plan.clone() });
@@ -95,7 +101,9 @@ fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     });
     let names = |node| [agent_name(node), kubelet_name(node), plan.node_name(node)];
     let renamed: BTreeMap<String, String> = (nodes..plan.nodes).flat_map(|node| names(node).into_iter().zip(names(0))).collect();
-    Smaller { workload: SpiderPlan { nodes, ..plan.clone() }.into(), ops: moved.collect(), renamed }
+    let mut smaller = SpiderPlan { nodes, ..plan.clone() };
+    smaller.runtimes_without_uid.retain(|node| *node < nodes);
+    Smaller { workload: smaller.into(), ops: moved.collect(), renamed }
 }
 
 /// Takes away what keeps a pool for some pods.

@@ -13,10 +13,10 @@ use ipam_spiderpool::ipam::{AddAnswer, AddRequest, AgentSettings, BatchRequest, 
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::select::IpamConfig;
 use k8s_openapi::api::core::v1::Pod;
-use kube_machinery::Env;
 use kube_machinery::race::{Either, race};
 use kube_machinery::rate_limit::{RateLimit, RateLimited};
 use kube_machinery::transparent::Transparent;
+use kube_machinery::{Env, FxHashMap};
 use kube_sim::cluster::admission::Service;
 use kube_sim::cluster::{Cluster, SimClient};
 use kube_sim::env::SimEnv;
@@ -98,6 +98,22 @@ pub(super) struct Site {
     pub settings: Mutex<BTreeMap<String, String>>,
     pub cni: Arc<IpamConfig>,
     pub nodes: Vec<Node>,
+    pub untold: Untold,
+}
+
+/// The pods whose UIDs container runtimes do not tell, by their sandboxes. Nobody of Spiderpool knows them; the trace does, so that
+/// claims can judge what is done for whom.
+#[derive(Default)]
+pub(super) struct Untold(Mutex<FxHashMap<Arc<str>, Arc<str>>>);
+
+impl Untold {
+    /// The UID of a request for a sandbox: the one in it, or that of the pod whose sandbox it is.
+    pub(super) fn uid(&self, told: &Arc<str>, container: &str) -> Arc<str> {
+        if !told.is_empty() {
+            return told.clone();
+        }
+        self.0.lock().get(container).unwrap_or(told).clone()
+    }
 }
 
 impl Site {
@@ -161,7 +177,8 @@ impl Site {
             detects_conflicts: false,
             policy: *policy,
         });
-        NodePlugin { plugins, env, site: self.clone(), number }
+        let tells_no_uid = self.plan.runtimes_without_uid.contains(&(number as u32));
+        NodePlugin { plugins, env, site: self.clone(), number, tells_no_uid }
     }
 }
 
@@ -231,6 +248,8 @@ pub(super) struct NodePlugin {
     env: SimEnv,
     site: Arc<Site>,
     number: usize,
+    /// Whether the container runtime tells no UIDs of pods.
+    tells_no_uid: bool,
 }
 
 impl NodePlugin {
@@ -240,16 +259,21 @@ impl NodePlugin {
         let detects_conflicts = self.site.nodes[self.number].detects_conflicts.load(Ordering::Relaxed);
         Plugin { detects_conflicts, ..self.plugins.at(now.unwrap_or_default()).clone() }
     }
-}
 
-fn call(attachment: Attachment) -> Call {
-    let Attachment { container, nic, pod, pod_uid, netns: _ } = attachment;
-    Call { container_id: container, nic, pod, pod_uid }
+    /// What the container runtime calls it for.
+    fn call(&self, attachment: Attachment) -> Call {
+        let Attachment { container, nic, pod, mut pod_uid, netns: _ } = attachment;
+        if self.tells_no_uid {
+            let uid = std::mem::take(&mut pod_uid);
+            self.site.untold.0.lock().insert(container.clone(), uid);
+        }
+        Call { container_id: container, nic, pod, pod_uid }
+    }
 }
 
 impl Cni for NodePlugin {
     async fn add(&self, attachment: Attachment) -> Result<Vec<IpAddr>, CniError> {
-        let added = self.plugin().add(call(attachment), self.env.monotonic()).await;
+        let added = self.plugin().add(self.call(attachment), self.env.monotonic()).await;
         added.map_err(|error| CniError::Refused(error.to_string().into()))
     }
 
@@ -258,7 +282,7 @@ impl Cni for NodePlugin {
     }
 
     async fn del(&self, attachment: Attachment) -> Result<(), CniError> {
-        let deleted = self.plugin().del(call(attachment), self.env.monotonic()).await;
+        let deleted = self.plugin().del(self.call(attachment), self.env.monotonic()).await;
         deleted.map_err(|error| CniError::Refused(error.to_string().into()))
     }
 }

@@ -12,7 +12,7 @@ use kube_sim::trace::Unhashed;
 
 use super::note::{Given, InOrder, IpamNote, Refusal};
 use super::question::{Known, Question};
-use super::site::ApiClient;
+use super::site::{ApiClient, Site};
 use crate::coverage;
 
 /// The observer of one life of an agent.
@@ -23,9 +23,14 @@ pub(super) struct TraceObserver {
     pub node: Arc<str>,
     pub settings: Arc<Settings>,
     pub caches: Arc<LastRead<ApiClient, SimEnv>>,
+    pub site: Arc<Site>,
 }
 
 impl TraceObserver {
+    fn uid(&self, told: &Arc<str>, container: &str) -> Arc<str> {
+        self.site.untold.uid(told, container)
+    }
+
     fn question(&self, request: &AddRequest, pod: &Arc<Pod>, made: bool, controller: &TopController) -> Question {
         // Whoever is told while the cluster is locked cannot ask it for what has arrived.
         self.caches.catch_up();
@@ -53,12 +58,12 @@ impl Observer for TraceObserver {
         let told = match step {
             Step::AddBegun { request } => IpamNote::AddBegun {
                 pod: text(&request.pod),
-                uid: request.pod_uid.clone(),
+                uid: self.uid(&request.pod_uid, &request.container_id),
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
             },
             Step::Selected { request, pod, asked, controller, selection, .. } => IpamNote::Selected {
-                uid: request.pod_uid.clone(),
+                uid: self.uid(&request.pod_uid, &request.container_id),
                 nic: request.nic.clone(),
                 question: Unhashed(self.question(request, pod, asked.made, controller)),
                 selection: Unhashed(Arc::new(selection.clone())),
@@ -81,7 +86,7 @@ impl Observer for TraceObserver {
                 };
                 IpamNote::AddEnded {
                     pod: text(&request.pod),
-                    uid: request.pod_uid.clone(),
+                    uid: self.uid(&request.pod_uid, &request.container_id),
                     container: request.container_id.clone(),
                     nic: request.nic.clone(),
                     result: result.map(given).map_err(refused),
@@ -94,13 +99,13 @@ impl Observer for TraceObserver {
             }
             Step::DelBegun { request } => IpamNote::DelBegun {
                 pod: text(&request.pod),
-                uid: request.pod_uid.clone(),
+                uid: self.uid(&request.pod_uid, &request.container_id),
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
             },
             Step::DelEnded { request, result, effort, .. } => IpamNote::DelEnded {
                 pod: text(&request.pod),
-                uid: request.pod_uid.clone(),
+                uid: self.uid(&request.pod_uid, &request.container_id),
                 container: request.container_id.clone(),
                 nic: request.nic.clone(),
                 outcome: result.ok(),
@@ -116,7 +121,7 @@ impl Observer for TraceObserver {
             Step::TicketsAsked { turn, .. } => IpamNote::Queued { ticket: turn },
             Step::TicketsGranted { turn, .. } | Step::TicketsRefused { turn } => IpamNote::Unqueued { ticket: turn },
             Step::PoolsCompared { request, pod, asked, controller, endpoint, given_up, .. } => IpamNote::Compared {
-                uid: request.pod_uid.clone(),
+                uid: self.uid(&request.pod_uid, &request.container_id),
                 nic: request.nic.clone(),
                 question: Unhashed(self.question(request, pod, asked.made, controller)),
                 entries: Unhashed(endpoint.status.iter().flat_map(|status| &status.current.ips).cloned().collect()),
@@ -130,7 +135,9 @@ impl Observer for TraceObserver {
 
 fn refused(error: &IpamError) -> Refusal {
     match error {
-        IpamError::MissingPod(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => Refusal::DeadPod,
+        IpamError::MissingPod(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => {
+            Refusal::DeadPod
+        }
         IpamError::Select(
             SelectError::MalformedRoutes { .. }
             | SelectError::InvalidRoute { .. }

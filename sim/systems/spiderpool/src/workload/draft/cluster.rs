@@ -136,6 +136,7 @@ impl SpiderDraft {
             cni_ipv6: Vec::new(),
             masters: Vec::new(),
             kubelet: self.kubelet,
+            runtimes_without_uid: BTreeSet::new(),
             closed_loop: self.closed_loop,
             namespaces: BTreeMap::new(),
             pools: all.map(|(version, number)| pool(version, number, addresses, number < defaults)).collect(),

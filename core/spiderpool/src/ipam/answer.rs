@@ -76,7 +76,7 @@ impl How {
 pub enum DelOutcome {
     /// The pod is alive: everything is kept for its next sandbox (A D2).
     Alive,
-    /// The request has no UID and there is no pod: left to reclaim (A D3).
+    /// The request has no UID, and there is no pod that it is known to be about: left to reclaim (A D3).
     NoUid,
     /// There is no endpoint (A D4). The hardened form then has given back what it knows to be recorded for the pod.
     NoEndpoint,

@@ -12,6 +12,9 @@
 //! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
 //! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
 //!
+//! A container runtime may tell no UID (K §5.1). Then the pod that has the name may be the next one, and only the sandbox tells the two
+//! apart: what the pod's endpoint does not name this one for is left to reclaim.
+//!
 //! A pod may have several sandboxes: the kubelet makes another while the runtime is still at one that took too long (K §5.1). They answer
 //! on the same addresses, so that the DELs of the last one release them. If a DEL of another was lost, that is left to reclaim.
 
@@ -141,6 +144,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let (key, by_pod) = self.endpoint_key(request, pod);
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         let endpoint = self.get::<SpiderEndpoint>(&key).await.map_err(failed)?;
+        if self.is_unknown(request, uid, endpoint.as_deref()) {
+            return Ok(DelOutcome::NoUid);
+        }
         let Some(mut endpoint) = endpoint else {
             let is_over = self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody), &request.nic).await?;
             return Ok(if is_over { DelOutcome::NoEndpoint } else { DelOutcome::ReleasedNic });
@@ -179,6 +185,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             }
         }
         self.release_endpoint(request, &key, uid, pod, endpoint).await
+    }
+
+    /// Whether nothing says that a DEL is about this pod: it names no UID, and the pod's endpoint does not name its sandbox.
+    fn is_unknown(&self, request: &DelRequest, uid: &str, endpoint: Option<&SpiderEndpoint>) -> bool {
+        let policy = self.policy();
+        if !request.pod_uid.is_empty() || policy.unnamed_del_adopts_pod || policy.del_adopts_current_uid || policy.sandbox_not_asked {
+            return false;
+        }
+        let own = endpoint.filter(|endpoint| uid_of(endpoint) == uid);
+        !own.is_some_and(|endpoint| sandboxes_of(endpoint).any(|named| *named == *request.container_id))
     }
 
     /// What keeps the addresses of an endpoint. One that goes with its pod keeps nothing for another, whatever the kind of its owner is

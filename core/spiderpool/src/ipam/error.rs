@@ -115,6 +115,9 @@ pub enum IpamError {
     /// There is no such pod (that is known).
     #[error("pod {0} not found")]
     MissingPod(ObjectKey),
+    /// The request names no UID, and the pod of this name is bound to another node. The hardened form only.
+    #[error("pod {0} is bound to another node, and the request names no UID")]
+    Elsewhere(ObjectKey),
     /// The pod of this name is another one than the request is for. The hardened form only.
     #[error("pod {pod} has UID {found}, not {wanted}")]
     Replaced {
@@ -196,6 +199,7 @@ impl IpamError {
     pub fn class(&self) -> &'static str {
         match self {
             Self::MissingPod(_) => "missing-pod",
+            Self::Elsewhere(_) => "pod-elsewhere",
             Self::Replaced { .. } => "replaced-pod",
             Self::Select(error) => error.class(),
             Self::NotAllocated(_) => "exhausted",

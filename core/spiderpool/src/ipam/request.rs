@@ -16,7 +16,7 @@ pub struct AddRequest {
     pub nic: Arc<str>,
     /// Namespace and name of the pod.
     pub pod: ObjectKey,
-    /// The UID of the pod; may be empty, then it is that of the pod which has the name. Upstream only logs it (A W6).
+    /// The UID of the pod; may be empty, then it is that of the pod on this node which has the name. Upstream only logs it (A W6).
     pub pod_uid: Arc<str>,
     /// The part of the network configuration that is for address management.
     pub cni: Arc<IpamConfig>,
@@ -36,7 +36,7 @@ pub struct DelRequest {
     pub nic: Arc<str>,
     /// Namespace and name of the pod, which may be gone.
     pub pod: ObjectKey,
-    /// The UID of the pod; may be empty, then it is left to reclaim unless the pod is still there.
+    /// The UID of the pod; may be empty, then it is left to reclaim unless a pod of the name is still there whose sandbox it is.
     pub pod_uid: Arc<str>,
     /// When the caller gives up, as in [`AddRequest::deadline`].
     pub deadline: Option<Duration>,

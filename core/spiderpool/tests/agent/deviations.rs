@@ -157,6 +157,21 @@ promises! {
         scene.add("a", "u2", "eth0").unwrap();
         scene.of("u2").len() == 1 && scene.of("u1").is_empty()
     };
+    an_add_without_a_uid_is_for_the_pod_that_is_there, "unnamed-pod-from-cache", |scene| {
+        scene.pod("a", "u1", Owner::Nobody, ONE);
+        let old = scene.world.frozen();
+        scene.restart(&old);
+        scene.pod("a", "u2", Owner::Nobody, ONE);
+        scene.add("a", "", "eth0").is_ok() && scene.of("u2").len() == 1 && scene.of("u1").is_empty()
+    };
+    a_del_without_a_uid_takes_nothing_for_a_sandbox_that_is_not_known, "unnamed-del-adopts-pod", |scene| {
+        scene.pod("a", "u", Owner::Nobody, ONE);
+        scene.add("a", "u", "eth0").unwrap();
+        scene.world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));
+        scene.terminate("a");
+        scene.in_sandbox("former").del("a", "", "eth0").unwrap();
+        scene.of("u").len() == 1
+    };
     a_dead_pod_gets_nothing_though_the_cache_shows_it_alive, "liveness-from-cache", |scene| {
         scene.pod("a", "u", Owner::Nobody, ONE);
         let old = scene.world.frozen();

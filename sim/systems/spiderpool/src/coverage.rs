@@ -66,6 +66,7 @@ names! {
     /// How an ADD is refused, unless selection or a pool says more.
     refused, REFUSALS: IpamError {
         IpamError::MissingPod(_) => "missing-pod",
+        IpamError::Elsewhere(_) => "pod-elsewhere",
         IpamError::Replaced { .. } => "replaced-pod",
         IpamError::Select(_) => "no-selection",
         IpamError::NotAllocated(_) => "not-allocated",

@@ -135,7 +135,7 @@ impl Observer for TraceObserver {
 
 fn refused(error: &IpamError) -> Refusal {
     match error {
-        IpamError::MissingPod(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => {
+        IpamError::MissingPod(_) | IpamError::Elsewhere(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => {
             Refusal::DeadPod
         }
         IpamError::Select(

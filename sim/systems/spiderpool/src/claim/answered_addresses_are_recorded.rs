@@ -1,11 +1,12 @@
 //! A S3: what is answered is recorded.
 
 use super::view::{EventMask, Seen, View};
-use super::{Answered, BY_HAND, Findings, IpamClaim};
+use super::{Answered, BY_HAND, Findings, IpamClaim, WITHOUT_UID};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
 /// the request, or of another pod of its VM or the next of its place that has taken the record over meanwhile, unless it is being taken
-/// back at the same time. What reclaim took under one of its documented hazards is excused as that.
+/// back at the same time. What reclaim took under one of its documented hazards is excused as that, and so is what is recorded for the next
+/// pod of the name where the container runtime tells no UID (`runtime-without-uid`).
 ///
 /// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
 /// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.
@@ -29,7 +30,10 @@ impl IpamClaim for AnsweredAddressesAreRecorded {
             });
             if !fits && !answer.is_taken_back(view, &given.pool, given.address) {
                 let by_hand = view.changes.touched(given.address).then_some(BY_HAND);
-                let excuse = view.excuse_of(answer.uid, given.address).or(by_hand);
+                let sandbox = view.sandboxes.get(answer.container);
+                let of_name = holder.and_then(|holder| view.pods.get(&holder.record.pod_uid)).is_some_and(|pod| pod.key == *answer.pod);
+                let passes = of_name && sandbox.is_some_and(|sandbox| view.may_pass_for_another(sandbox, view.at));
+                let excuse = view.excuse_of(answer.uid, given.address).or(passes.then_some(WITHOUT_UID)).or(by_hand);
                 let detail = || {
                     vec![
                         format!(

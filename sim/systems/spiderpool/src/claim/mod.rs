@@ -112,13 +112,17 @@ pub(super) const BY_HAND: &str = "edited-by-hand";
 /// the older one ([`View::may_outlive`]).
 pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
+/// The excuse of a sandbox that was answered with what the next pod of its name has: its container runtime tells no UID, its pod was gone by
+/// then, and nothing tells the two apart (K §5.1). It ends when its node must have ended the sandbox ([`View::may_outlive`]).
+pub(super) const WITHOUT_UID: &str = "runtime-without-uid";
+
 /// How a hazard ends that is about a sandbox which outlives the right of its pod.
 const WITH_THE_SANDBOX: &str = "when its node must have ended the sandbox: the grace of the containers and 5 s after its kubelet was \
     told, or could have been, counted from the start when the kubelet runs again; not while the kubelet is \
     down or paused, an ADD or a DEL of the sandbox is under way, or the node is permanently lost";
 
 /// The documented hazards by which these claims excuse a violation.
-pub(crate) const EXCUSES: [Excuse; 5] = [
+pub(crate) const EXCUSES: [Excuse; 6] = [
     Excuse {
         name: UNREACHABLE_NODE,
         about: "an address was reclaimed from a pod that is stuck on an unreachable node, and its sandbox still answers",
@@ -151,6 +155,14 @@ pub(crate) const EXCUSES: [Excuse; 5] = [
         begins: "the object of the predecessor is gone, and the next pod of its place is there",
         ends: WITH_THE_SANDBOX,
         reference: Some("A §6.6"),
+    },
+    Excuse {
+        name: WITHOUT_UID,
+        about: "a container runtime tells no UID, and the sandbox of a pod whose object is gone was answered with the \
+            addresses of the next pod of its name on the node",
+        begins: "the object of the pod was gone when its sandbox was answered, and another pod of the name was there",
+        ends: WITH_THE_SANDBOX,
+        reference: Some("K §5.1"),
     },
     Excuse {
         name: BY_HAND,

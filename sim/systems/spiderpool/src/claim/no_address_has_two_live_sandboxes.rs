@@ -7,7 +7,7 @@ use kube_machinery::FxHashSet;
 use kube_sim::node::PodNote;
 
 use super::view::{EventMask, Place, Sandbox, Seen, View};
-use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
+use super::{FORCED_SUCCESSOR, Findings, IpamClaim, WITHOUT_UID, violated};
 
 /// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its
 /// interface is to be taken down (its containers have stopped by then) or its network namespace is gone.
@@ -22,6 +22,9 @@ use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 /// when it ends, or at once, where its pools are others now. Whoever draws it then meets the same sandbox of the older pod, by the same
 /// hazard: that is excused until its node must have ended it. So it is where the successor came as the target of a live migration, and the
 /// source was deleted by force while both answered.
+///
+/// Where a container runtime tells no UID, the sandbox of a pod that is gone may be answered with what the next pod of the name has
+/// (`runtime-without-uid`), until its node must have ended it.
 ///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
 /// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
@@ -88,12 +91,20 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
                     findings.violated_with(FORCED_SUCCESSOR, detail);
                 } else if let Some(excuse) = reclaimed {
                     findings.violated_with(excuse, detail);
+                } else if [sandbox, other].into_iter().any(|one| passes_for_another(view, one, *address)) {
+                    findings.violated_with(WITHOUT_UID, detail);
                 } else {
                     violated(findings, view.changes.touched(*address), detail);
                 }
             }
         }
     }
+}
+
+/// Whether the address on which a sandbox answers may be that of another pod, as nothing told the two apart.
+fn passes_for_another(view: &View, sandbox: &Sandbox, address: IpAddr) -> bool {
+    let answered = sandbox.nics.iter().find(|(.., addresses)| addresses.contains(&address)).map_or(view.at, |(_, said, _)| said.at);
+    view.may_pass_for_another(sandbox, answered)
 }
 
 fn may_share(view: &View, one: &Sandbox, other: &Sandbox) -> bool {

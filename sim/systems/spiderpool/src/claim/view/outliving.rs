@@ -14,6 +14,7 @@ use sim_config::time::SimTime;
 use super::View;
 use super::pod_state::{grace, has_ended, has_stopped, of_containers};
 use super::pods::{Place, Pod};
+use super::sandboxes::Sandbox;
 use super::terms::Reach;
 
 /// What a kubelet takes besides the grace until no interface of a sandbox is up: the first steps of what it does for a pod (K §5.2).
@@ -69,6 +70,16 @@ impl View {
     pub(in super::super) fn succeeds(&self, later: &str, earlier: &str) -> bool {
         let (Some(later), Some(earlier)) = (self.pods.get(later), self.pods.get(earlier)) else { return false };
         earlier.gone && earlier.place.is_some() && later.place == earlier.place && earlier.life.0 < later.life.0
+    }
+
+    /// Whether a sandbox may have been answered with what another pod has: its container runtime tells no UID, the object of its pod was
+    /// gone when it was answered, and the name is a later pod's since (K §5.1). It is until the node must have ended the sandbox.
+    pub(in super::super) fn may_pass_for_another(&self, sandbox: &Sandbox, answered: SimTime) -> bool {
+        if !self.terms.without_uid.contains(&*self.name(sandbox.said.by)) {
+            return false;
+        }
+        let Some(pod) = self.pods.get(&sandbox.uid) else { return false };
+        pod.since.gone.is_some_and(|gone| gone <= answered) && self.pods.has_namesake_since(pod) && self.may_outlive(&sandbox.uid)
     }
 
     /// By when no sandbox of a pod answers; `None` = nobody can tell.

@@ -1,6 +1,6 @@
 //! What a plan says that claims about reclaim have to know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ipam_spiderpool::Policy;
@@ -145,6 +145,8 @@ pub(crate) struct Terms {
     pub(in super::super) stated: Vec<Stated>,
     /// Whether a fault can hold up whoever changes them.
     pub(in super::super) is_changed_late: bool,
+    /// The kubelets whose container runtimes tell no UID.
+    pub(in super::super) without_uid: BTreeSet<String>,
     /// Whether every pool serves some nodes only (`match_master_subnet`).
     pub(in super::super) match_master_subnet: bool,
     /// Whether the webhooks of the controller are registered.
@@ -168,6 +170,7 @@ impl Terms {
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
             (terms.most_records, terms.fewest_records) = (terms.select.max_allocated_ips, terms.select.max_allocated_ips);
+            terms.without_uid = spiderpool.kubelets_without_uid().collect();
             terms.match_master_subnet = !spiderpool.masters.is_empty();
             terms.has_webhooks = spiderpool.has_webhooks();
             terms.guards_deletion = spiderpool.guards_deletion();
@@ -301,6 +304,7 @@ impl Default for Terms {
             fewest_records: Settings::default().max_allocated_ips,
             stated: Vec::new(),
             is_changed_late: false,
+            without_uid: BTreeSet::new(),
             match_master_subnet: false,
             has_webhooks: false,
             guards_deletion: false,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::api_server::{Deed, World};
+use crate::api_server::Deed;
 use crate::faults::agrees;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::{Policy, SpiderIPPool};

@@ -46,7 +46,8 @@ pub struct Policy {
     /// `unnamed-pod-from-cache`: an ADD that names no UID is about the pod that the cache shows under the name, also if that is gone, or on
     /// another node (K §5.1).
     pub unnamed_pod_from_cache: bool,
-    /// `unnamed-del-adopts-pod`: a DEL that names no UID applies to the pod that has the name, whosever sandbox it is (A W7, K §5.6).
+    /// `unnamed-del-adopts-pod`: a DEL, or a batch release, that names no UID applies to the pod that has the name, whosever sandbox it is
+    /// (A W7, K §5.6).
     pub unnamed_del_adopts_pod: bool,
     /// `liveness-from-cache`: whether a pod is alive is looked up only in the cache (A A1).
     pub liveness_from_cache: bool,

@@ -93,3 +93,20 @@ fn the_endpoint_of_a_predecessor_names_no_sandbox_of_the_pod_that_is_there() {
     assert_eq!(scene.del("db-0", "", "eth0"), Ok(DelOutcome::NoUid));
     assert_eq!((scene.of("u"), scene.of("next")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.5".to_owned()]));
 }
+
+#[test]
+fn a_conflict_of_the_pod_before_costs_the_next_one_nothing() {
+    // Of a pod whose NICs have no names everything goes.
+    let nameless = r#"[{"ipv4":["p4"]}]"#;
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, nameless);
+    let given = addresses(&scene.add("a", "", "eth0").unwrap());
+    assert_eq!(scene.conflict("a", "", "10.0.0.6"), Ok(()));
+    assert_eq!(scene.of("u"), given, "it does not have that one");
+    scene.change("Pod", "a", |pod| pod["spec"]["nodeName"] = json!("other"));
+    assert_eq!(scene.conflict("a", "", &given[0]), Ok(()));
+    assert_eq!(scene.of("u"), given, "it is on another node");
+    scene.change("Pod", "a", |pod| pod["spec"]["nodeName"] = json!("n"));
+    assert_eq!(scene.conflict("a", "", &given[0]), Ok(()));
+    assert_eq!(scene.records(), []);
+}

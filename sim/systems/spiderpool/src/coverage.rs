@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderIPPool;
-use ipam_spiderpool::ipam::{self, Cause, How, IpamError, PoolError};
+use ipam_spiderpool::ipam::{self, Cause, DelOutcome, How, IpamError, PoolError};
 use ipam_spiderpool::names::{ANNOTATION_SUBNET, ANNOTATION_SUBNETS};
 use ipam_spiderpool::reclaim::{self, Meaning, Row};
 use ipam_spiderpool::select::{self, RULES, Rank, Reason, SelectError, Selection, Tier};
@@ -42,6 +42,9 @@ const RELEASED: &str = "spiderpool/released";
 const REFUSED: &str = "spiderpool/refused";
 const POOL: &str = "spiderpool/pool";
 const RECLAIM: &str = "spiderpool/reclaim";
+/// What becomes of a request whose container runtime tells no UID (K §5.1).
+const WITHOUT_UID: &str = "spiderpool/without-uid";
+const WITHOUT_UID_ENDS: &[&str] = &["answered", "alive", "still-valid", "shared", "released-nic", "released", "left-to-reclaim"];
 
 names! {
     how, HOWS: How {
@@ -142,7 +145,7 @@ pub(crate) fn points() -> Vec<CoveragePoint> {
     let of = |group, names: &'static [&str]| names.iter().map(move |name| (group, *name));
     let named = of(ALLOCATED, HOWS).chain(of(RELEASED, CAUSES)).chain(of(REFUSED, REFUSALS)).chain(of(REFUSED, SELECT_ERRORS));
     let named = named.chain(of(ANNOTATION, ANNOTATIONS)).chain(of(OUTWEIGHED, OUTWEIGHED_RULES)).chain(of(ORDER, ORDERS));
-    let named = named.chain(of(POOL, POOL_ERRORS)).chain(tiers).chain(reasons).chain(rows);
+    let named = named.chain(of(WITHOUT_UID, WITHOUT_UID_ENDS)).chain(of(POOL, POOL_ERRORS)).chain(tiers).chain(reasons).chain(rows);
     let mut points: Vec<CoveragePoint> = named.map(|(group, name)| CoveragePoint { group, name }).collect();
     points.sort_unstable();
     points
@@ -168,7 +171,15 @@ pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
         ipam::Step::PoolTried { result: Err(error), .. } | ipam::Step::Reowned { result: Err(error), .. } => {
             reach(POOL, refused_by_pool(error));
         }
-        ipam::Step::AddEnded { result: Ok(answer), .. } => reach(ALLOCATED, how(&answer.how)),
+        ipam::Step::AddEnded { request, result: Ok(answer), .. } => {
+            reach(ALLOCATED, how(&answer.how));
+            if request.pod_uid.is_empty() {
+                reach(WITHOUT_UID, "answered");
+            }
+        }
+        ipam::Step::DelEnded { request, result: Ok(outcome), .. } if request.pod_uid.is_empty() => {
+            del_without_uid(*outcome).into_iter().for_each(|name| reach(WITHOUT_UID, name));
+        }
         ipam::Step::AddEnded { result: Err(error), .. }
         | ipam::Step::DelEnded { result: Err(error), .. }
         | ipam::Step::BatchEnded { result: Err(error), .. } => {
@@ -182,6 +193,19 @@ pub(crate) fn of_agent(cluster: &Cluster, step: &ipam::Step<'_>) {
         ipam::Step::ReleaseBegun { cause: why, .. } => reach(RELEASED, cause(why)),
         _ => {}
     }
+}
+
+/// How a DEL ends that names no UID; `None` = none does so, as its pod's endpoint names its sandbox or nothing is done.
+fn del_without_uid(outcome: DelOutcome) -> Option<&'static str> {
+    Some(match outcome {
+        DelOutcome::Alive => "alive",
+        DelOutcome::NoUid => "left-to-reclaim",
+        DelOutcome::StillValid => "still-valid",
+        DelOutcome::Shared => "shared",
+        DelOutcome::ReleasedNic => "released-nic",
+        DelOutcome::Released => "released",
+        DelOutcome::NoEndpoint | DelOutcome::NotOurs => return None,
+    })
 }
 
 /// The annotation that a selection goes by, or does not because the feature is off; `None` = its tier has but one.

@@ -58,8 +58,8 @@ impl IpamClaim for AnsweredAddressesAreRecorded {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BY_HAND;
-    use super::super::testing::on_stage;
+    use super::super::testing::{on_stage, on_stage_under};
+    use super::super::{BY_HAND, WITHOUT_UID};
     use crate::workload::Cause;
 
     const CLAIM: &str = "answered-addresses-are-recorded";
@@ -127,6 +127,29 @@ mod tests {
             stage.answer("ns/db-0", "a", "net1", FIRST);
             assert_eq!(stage.excuses(), [None, None], "it was the next pod's when the request came");
         });
+    }
+
+    #[test]
+    fn what_is_recorded_for_the_next_pod_of_the_name_is_excused_where_no_uid_tells_it_from_one_that_is_gone() {
+        for (gone, namesake, excuse) in [(true, "ns/a", Some(WITHOUT_UID)), (false, "ns/a", None), (true, "ns/b", None)] {
+            on_stage_under(
+                CLAIM,
+                |terms| terms.without_uid.extend(["kubelet-0".to_owned()]),
+                |stage| {
+                    stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                    stage.pod("ns/a", "old");
+                    stage.sandbox("old", "ns/a", "old");
+                    stage.ask("ns/a", "old", "eth0");
+                    if gone {
+                        stage.pod_gone("ns/a");
+                    }
+                    stage.pod(namesake, "new");
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "new");
+                    stage.answer("ns/a", "old", "eth0", FIRST);
+                    assert_eq!(stage.excuses(), [excuse], "gone: {gone}, {namesake}");
+                },
+            );
+        }
     }
 
     #[test]

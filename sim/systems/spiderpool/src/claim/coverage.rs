@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_spiderpool::PoolIPAllocation;
+use ipam_spiderpool::ipam::DelOutcome;
 use ipam_spiderpool::ranges::IpVersion;
 use kube_machinery::FxHashMap;
 use kube_machinery::api::Reason;
@@ -24,6 +25,8 @@ pub(crate) enum Coverage {
     ALaterPoolServes,
     /// A DEL for a UID comes after the ADD of its successor was answered.
     ADeleteComesLate,
+    /// A DEL names no UID, and nothing says which pod it is about.
+    ADeleteIsLeftToReclaim,
     /// A request that fails takes back what it recorded.
     AnAddIsRolledBack,
     /// A request is answered with what the pod has already.
@@ -42,7 +45,10 @@ impl IpamClaim for Coverage {
     fn event_mask(&self) -> EventMask {
         match self {
             Coverage::AgentsConflict => EventMask::WROTE,
-            Coverage::AnAddIsRolledBack | Coverage::AnOutsideConflictIsFound | Coverage::ADeleteComesLate => EventMask::RELEASE,
+            Coverage::AnAddIsRolledBack
+            | Coverage::AnOutsideConflictIsFound
+            | Coverage::ADeleteComesLate
+            | Coverage::ADeleteIsLeftToReclaim => EventMask::RELEASE,
             Coverage::ALaterPoolServes => EventMask::CHOICE,
             Coverage::AStaticAddressIsKept
             | Coverage::AnEvictedPodKeepsItsAddress
@@ -71,6 +77,9 @@ impl Coverage {
                 }
                 _ => false,
             },
+            Coverage::ADeleteIsLeftToReclaim => {
+                matches!(seen, Seen::Ipam(_, IpamNote::DelEnded { outcome: Some(DelOutcome::NoUid), .. }))
+            }
             Coverage::ALaterPoolServes => match seen {
                 Seen::Ipam(process, IpamNote::Tried { uid, nic, outcome: Ok(address), .. }) => {
                     view.agents.asked(*process, uid).any(|asked| {
@@ -289,6 +298,16 @@ mod tests {
             },
             |stage| stage.try_pool("a", "p", Ok("10.0.0.1")),
         );
+    }
+
+    #[test]
+    fn a_delete_is_left_to_reclaim_that_is_about_nobody_who_is_known() {
+        let ended = |stage: &mut Stage, outcome| {
+            let (pod, uid, container, nic) = ("ns/a".into(), "a".into(), "c".into(), "eth0".into());
+            let outcome = Some(outcome);
+            stage.say(stage.agent, IpamNote::DelEnded { pod, uid, container, nic, outcome, conflicts: 0, exhausted: false });
+        };
+        holds("a-delete-is-left-to-reclaim", |stage| ended(stage, DelOutcome::Released), |stage| ended(stage, DelOutcome::NoUid));
     }
 
     #[test]

@@ -15,7 +15,8 @@ type Attachment = (ProcessId, Arc<str>, Arc<str>);
 /// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
 /// it has announced only the release of another one for that address.
 ///
-/// Broken by `del-adopts-current-uid`. It does not see a DEL without a UID.
+/// Where the container runtime tells no UID, it is that of the pod whose sandbox goes. Broken by `del-adopts-current-uid` and
+/// `unnamed-del-adopts-pod`.
 #[derive(Default)]
 pub(crate) struct DeletesTouchNobodyElse {
     /// The DELs that are under way, with the UID that is named and how many there are: one that is repeated or late may overlap another.

@@ -117,9 +117,9 @@ fn may_share(view: &View, one: &Sandbox, other: &Sandbox) -> bool {
 mod tests {
     use ipam_spiderpool::reclaim::ReclaimSettings;
 
-    use super::super::testing::{Stage, on_stage, on_stage_with};
+    use super::super::testing::{Stage, on_stage, on_stage_under, on_stage_with};
     use super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
-    use super::super::{BY_HAND, FORCED_SUCCESSOR};
+    use super::super::{BY_HAND, FORCED_SUCCESSOR, WITHOUT_UID};
     use kube_sim::node::PodNote;
     use kube_sim::trace::ProcessChange;
     use std::time::Duration;
@@ -456,6 +456,36 @@ mod tests {
         assert_eq!(given_on(|settings| settings.running_without_ips = true, without_ips), [Some(EMPTY_POD_IPS)]);
         assert_eq!(given_on(|settings| settings.running_without_ips = true, with_ips), [None]);
         assert_eq!(given_on(|_| (), without_ips), [None]);
+    }
+
+    #[test]
+    fn a_sandbox_that_no_uid_tells_from_the_next_pod_of_the_name_is_excused_if_that_was_there_when_it_was_answered() {
+        for (told, answered_late, namesake, seconds, excuse) in [
+            (false, true, "ns/a", 0, Some(WITHOUT_UID)),
+            (false, true, "ns/a", 40, None),
+            (true, true, "ns/a", 0, None),
+            (false, false, "ns/a", 0, None),
+            (false, true, "ns/b", 0, None),
+        ] {
+            let untold = |terms: &mut super::super::view::Terms| terms.without_uid.extend((!told).then(|| "kubelet-0".to_owned()));
+            on_stage_under(CLAIM, untold, |stage| {
+                stage.pod("ns/a", "old");
+                stage.sandbox("old", "ns/a", "old");
+                let answer = |stage: &mut Stage| stage.attach("old", "eth0", &["10.0.0.1"]);
+                if !answered_late {
+                    answer(stage);
+                }
+                stage.pod_gone("ns/a");
+                if answered_late {
+                    answer(stage);
+                }
+                stage.pod(namesake, "new");
+                stage.sandbox("new", namesake, "new");
+                stage.pass(Duration::from_secs(seconds));
+                stage.attach("new", "eth0", &["10.0.0.1"]);
+                assert_eq!(stage.excuses(), [excuse], "told: {told}, late: {answered_late}, {namesake}, after {seconds} s");
+            });
+        }
     }
 
     #[test]

@@ -274,6 +274,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::ADeleteComesLate)),
     },
     ClaimDef {
+        name: "a-delete-is-left-to-reclaim",
+        kind: Kind::Reachable,
+        about: "a DEL without a UID arrives, and no pod is known whose sandbox it is about",
+        reference: Some("A §7.1"),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::ADeleteIsLeftToReclaim)),
+    },
+    ClaimDef {
         name: "an-add-is-rolled-back",
         kind: Kind::Reachable,
         about: "a request that fails takes back what it recorded",

@@ -6,7 +6,7 @@ use ipam_spiderpool::PoolIPAllocation;
 use kube_sim::node::PodNote;
 
 use super::super::view::{EventMask, Seen, View, is_migration};
-use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim};
+use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim, WITHOUT_UID};
 use super::violated;
 
 /// While a sandbox answers on an address, its pool records the address for the sandbox's UID: from its attachment until its interface is
@@ -15,7 +15,8 @@ use super::violated;
 ///
 /// Excused by the documented hazards of reclaim within their bounds, also where another NIC of the pod drew what a hazard took from this
 /// one, and an agent takes it back; by hands; and where the next pod of its place takes over what a pod had that was deleted by force,
-/// until the node must have ended its sandbox. Broken by `force-delete-frees-at-once`, `returned-node-frees-at-once`,
+/// until the node must have ended its sandbox; and where no UID tells the sandbox of a pod that is gone from the next pod of its name, which
+/// has the record. Broken by `force-delete-frees-at-once`, `returned-node-frees-at-once`,
 /// `records-before-endpoint` with `reown-missing-record`, `vm-record-without-owner-check`, `scan-trusts-cached-pod` and
 /// `scan-trusts-cached-endpoint`. It does not see which pool an address of a second pool was taken from.
 pub(crate) struct LiveSandboxesKeepTheirRecords;
@@ -73,7 +74,11 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     // Its ADD was under way when the next pod of its place took the record over.
                     let taken_over = view.pools.holders(*address).any(|holder| view.succeeds(&holder.record.pod_uid, &sandbox.uid));
                     let forced = taken_over && view.may_outlive(&sandbox.uid);
+                    let of_name = |uid: &str| view.pods.get(uid).is_some_and(|pod| *pod.key == *sandbox.pod.as_str());
+                    let of_namesake = view.pools.holders(*address).any(|holder| of_name(&holder.record.pod_uid));
+                    let untold = of_namesake && view.may_pass_for_another(sandbox, view.at);
                     let excuse = view.excuse_of(&sandbox.uid, *address).or(forced.then_some(FORCED_SUCCESSOR));
+                    let excuse = excuse.or(untold.then_some(WITHOUT_UID));
                     violated(findings, excuse, view.changes.touched(*address), || {
                         vec![
                             format!("{nic} of {} answers on {address}, which is not recorded for it", view.pod_of(&sandbox.uid)),

@@ -217,9 +217,9 @@ impl Pods {
         self.by_uid.iter().filter(move |(_, pod)| pod.static_name().is_some_and(|name| one.has_name(name)))
     }
 
-    /// Whether a pod of the same name came after one. Linear.
+    /// Whether a pod of the same name came to the same node after one. Linear.
     pub(super) fn has_namesake_since(&self, one: &Pod) -> bool {
-        self.by_uid.values().any(|pod| pod.key == one.key && pod.life.0 > one.life.0)
+        self.by_uid.values().any(|pod| pod.key == one.key && pod.life.0 > one.life.0 && pod.node() == one.node())
     }
 
     /// The UID as it is kept here.

@@ -112,8 +112,8 @@ pub(super) const BY_HAND: &str = "edited-by-hand";
 /// the older one ([`View::may_outlive`]).
 pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
-/// The excuse of a sandbox that was answered with what the next pod of its name has: its container runtime tells no UID, its pod was gone by
-/// then, and nothing tells the two apart (K §5.1). It ends when its node must have ended the sandbox ([`View::may_outlive`]).
+/// The excuse of a sandbox that was answered with what the next pod of its name has: its container runtime tells no UID, its pod was gone
+/// by then, and nothing tells the two apart (K §5.1). It ends when its node must have ended the sandbox ([`View::may_outlive`]).
 pub(super) const WITHOUT_UID: &str = "runtime-without-uid";
 
 /// How a hazard ends that is about a sandbox which outlives the right of its pod.

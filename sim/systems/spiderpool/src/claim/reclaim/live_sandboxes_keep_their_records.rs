@@ -15,8 +15,8 @@ use super::violated;
 ///
 /// Excused by the documented hazards of reclaim within their bounds, also where another NIC of the pod drew what a hazard took from this
 /// one, and an agent takes it back; by hands; and where the next pod of its place takes over what a pod had that was deleted by force,
-/// until the node must have ended its sandbox; and where no UID tells the sandbox of a pod that is gone from the next pod of its name, which
-/// has the record. Broken by `force-delete-frees-at-once`, `returned-node-frees-at-once`,
+/// until the node must have ended its sandbox; and where no UID tells the sandbox of a pod that is gone from the next pod of its name,
+/// which has the record. Broken by `force-delete-frees-at-once`, `returned-node-frees-at-once`,
 /// `records-before-endpoint` with `reown-missing-record`, `vm-record-without-owner-check`, `scan-trusts-cached-pod` and
 /// `scan-trusts-cached-endpoint`. It does not see which pool an address of a second pool was taken from.
 pub(crate) struct LiveSandboxesKeepTheirRecords;

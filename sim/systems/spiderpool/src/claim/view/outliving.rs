@@ -73,7 +73,7 @@ impl View {
     }
 
     /// Whether a sandbox may have been answered with what another pod has: its container runtime tells no UID, the object of its pod was
-    /// gone when it was answered, and the name is a later pod's of the node since (K §5.1). It is until the node must have ended the sandbox.
+    /// gone when it was answered, and a later pod of the node has had the name since (K §5.1). It ends when the node must have ended it.
     pub(in super::super) fn may_pass_for_another(&self, sandbox: &Sandbox, answered: SimTime) -> bool {
         if !self.terms.without_uid.contains(&*self.name(sandbox.said.by)) {
             return false;

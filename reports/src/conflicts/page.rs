@@ -161,7 +161,7 @@ fn made(page: &mut Page, report: &ConflictsReport) {
     if report.points.iter().any(|point| point.setting.has_faults()) {
         rows.push((
             "faults",
-            "those of a swarm in that weather, or of a scenario; they begin within a window of which the burst is the second half, last \
+            "those of a swarm of that profile, or of a scenario; they begin within a window of which the burst is the second half, last \
              as long as they do there, and heal a minute after the window. A call that gets no answer as its process is taken down counts \
              as a call, and what it met is not known; formulas and model hold without faults"
                 .to_owned(),

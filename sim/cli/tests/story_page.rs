@@ -224,7 +224,7 @@ fn a_link_shows_its_event_and_its_filters() {
             assert!((first..first + events.len() as u64).contains(&to), "a leap to #{to}");
         }
         // A link of another run, or of nobody, shows the page.
-        let nothing = shown(&browser, page, "#99999999&lane=nobody&object=x&hide=weather", 1400);
+        let nothing = shown(&browser, page, "#99999999&lane=nobody&object=x&hide=nothing", 1400);
         assert_eq!((heading(&nothing), count_of(&nothing)), (heading(&plain), count_of(&plain)));
         // A narrow window shows the same row of the event at the cursor.
         let narrow = shown(&browser, page, &format!("#{number}"), 500);

@@ -64,7 +64,7 @@ fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
 #[test]
 fn priorities_are_drawn_only_by_swarms_that_name_them_and_change_nothing_else_there() {
     let named = |names: &[&str]| names.iter().map(|name| SwarmName::new(name).unwrap()).collect::<Vec<_>>();
-    let hostile = Swarm { weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
+    let hostile = Swarm { profiles: ProfileWeights { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
     let usual = plans(&hostile, 20);
     assert!(usual.iter().all(|plan| !kinds(plan).contains("priorities")));
     let also = plans(&Swarm { also: named(&["priorities"]), ..hostile.clone() }, 20);
@@ -80,7 +80,7 @@ fn priorities_are_drawn_only_by_swarms_that_name_them_and_change_nothing_else_th
 
 #[test]
 fn what_swarms_do_not_draw_of_themselves_they_draw_with_stated_parameters() {
-    let hostile = Swarm { weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
+    let hostile = Swarm { profiles: ProfileWeights { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
     let tuned = Swarm { tune: vec![FaultDraft::of("change-late").unwrap()], ..hostile.clone() };
     assert!(plans(&hostile, 20).iter().all(|plan| !kinds(plan).contains("change-late")));
     assert!(plans(&tuned, 20).iter().any(|plan| kinds(plan).contains("change-late")));
@@ -102,7 +102,7 @@ fn some_runs_are_calm_and_some_are_hostile() {
     let hostile = plans.iter().filter(|plan| count(plan) >= 12).count();
     assert!((5..60).contains(&calm), "{calm} runs are calm");
     assert!((20..100).contains(&hostile), "{hostile} runs are hostile");
-    let calm_only = Swarm { weather: Weather { calm: 1, mixed: 0, hostile: 0 }, ..Swarm::default() };
+    let calm_only = Swarm { profiles: ProfileWeights { calm: 1, mixed: 0, hostile: 0 }, ..Swarm::default() };
     assert!(self::plans(&calm_only, 20).iter().all(|plan| plan.fault.is_empty()));
 }
 
@@ -142,7 +142,7 @@ fn faults_of_a_kind_neither_flap_nor_overlap() {
 #[test]
 fn only_what_is_named_is_drawn_and_a_swarm_of_nothing_is_a_problem() {
     let only = |names: &[&str]| names.iter().filter_map(|name| SwarmName::new(name)).collect::<Vec<_>>();
-    let swarm = Swarm { only: only(&["crash", "hold"]), weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
+    let swarm = Swarm { only: only(&["crash", "hold"]), profiles: ProfileWeights { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
     let seen: BTreeSet<_> = plans(&swarm, 40).iter().flat_map(kinds).collect();
     assert_eq!(seen, ["crash", "hold"].into());
     let types = Registry::new(kube_sim::kinds::builtin());
@@ -150,8 +150,8 @@ fn only_what_is_named_is_drawn_and_a_swarm_of_nothing_is_a_problem() {
     assert_eq!(problems(&swarm), "");
     assert!(problems(&Swarm { without: only(&["crash", "hold"]), ..swarm.clone() }).contains("no kind of fault left"));
     assert!(problems(&Swarm { shortest: Span::secs(90), ..swarm.clone() }).contains("is longer than"));
-    let nothing = Weather { calm: 0, mixed: 0, hostile: 0 };
-    assert!(problems(&Swarm { weather: nothing, ..swarm }).contains("has no weight"));
+    let nothing = ProfileWeights { calm: 0, mixed: 0, hostile: 0 };
+    assert!(problems(&Swarm { profiles: nothing, ..swarm }).contains("has no weight"));
 }
 
 #[test]

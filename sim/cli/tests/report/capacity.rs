@@ -31,9 +31,9 @@ fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
     assert!(!nowhere.0.exists());
 }
 
-/// Without faults each call has an answer; in hostile weather so many have none that not even two adaptors meet the objective.
+/// Without faults each call has an answer; under hostile faults so many have none that not even two adaptors meet the objective.
 #[test]
-fn in_hostile_weather_more_calls_have_no_answer_than_an_objective_wants() {
+fn under_hostile_faults_more_calls_have_no_answer_than_an_objective_wants() {
     let folder = Folder::missing("capacity-faults");
     let said = done("capacity", "--objective unanswered<5% --vary instances=2..4 --vary faults=hostile --seeds 400", &folder.0);
     assert!(said.contains("unanswered < 5 % does not hold for 2 adaptors, too many"), "{said}");

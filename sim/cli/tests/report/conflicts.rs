@@ -82,7 +82,7 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--system spiderpool --vary retry=twelve", "`retry` is not varied with --system spiderpool"),
         ("--vary nodes=2", "`nodes` is not varied with --system byom"),
         ("--vary faults=stormy", "`stormy` is no profile of faults; there are none, mixed, hostile"),
-        ("--vary faults=calm", "calm weather has no faults"),
+        ("--vary faults=calm", "a calm run has no faults"),
         ("--vary faults=hostile --faults a.toml", "a.toml says which faults there are; give one of them"),
         ("--vary instances=8 --vary faults=mixed --advise", "compares ways to try again without faults"),
         ("--faults nowhere.toml", "nowhere.toml: there is no such file or folder"),
@@ -161,7 +161,7 @@ fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
     assert!(again.text("index.html").contains("How often do the agents of nodes"));
 }
 
-/// Bursts in hostile weather have other figures than those without faults, and who has no address for a fault is not said to give up.
+/// Bursts under hostile faults have other figures than those without faults, and who has no address for a fault is not said to give up.
 #[test]
 fn hostile_faults_change_what_a_burst_costs() {
     for (system, asked) in [("byom", "--vary instances=8"), ("spiderpool", "--vary nodes=4 --vary pods=2 --vary start=together")] {

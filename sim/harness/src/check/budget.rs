@@ -10,7 +10,7 @@ use sim_config::{Problems, Source, advice};
 /// How many requests the processes that a pattern names may send in a run, all together: by the plural of the type, and the verb, as in
 /// `"agent-*" = { pods = { get = 8 } }`. What is not listed they may not ask at all.
 ///
-/// Meant for scenarios in calm weather whose plans all have one size: with conflicts, retries and restarts no such number can be given.
+/// Meant for scenarios without faults whose plans all have one size: with conflicts, retries and restarts no such number can be given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RequestBudget(pub BTreeMap<String, BTreeMap<String, BTreeMap<String, u32>>>);

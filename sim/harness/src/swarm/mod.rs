@@ -1,7 +1,7 @@
 //! Swarm: per seed, which of all faults occur at all, how often and how long.
 //!
 //! ```text
-//!   seed ──► weather ──► which kinds are on ──► how often, how long ──► rows of the plan, as if they had been written down
+//!   seed ──► profile ──► which kinds are on ──► how often, how long ──► rows of the plan, as if they had been written down
 //!            calm, mixed, hostile     each from a stream of its own
 //! ```
 //! A run in which everything goes wrong at once hides what needs one fault and quiet otherwise; so most kinds are off in most runs, and in
@@ -33,8 +33,8 @@ pub use vary::is_pattern;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Swarm {
-    /// How often each weather occurs, as weights.
-    pub weather: Weather,
+    /// How often each profile of faults occurs, as weights.
+    pub profiles: ProfileWeights,
     /// Only these kinds and patterns; empty = all that fit the workload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<SwarmName>,
@@ -58,7 +58,7 @@ pub struct Swarm {
 impl Default for Swarm {
     fn default() -> Self {
         Self {
-            weather: Weather::default(),
+            profiles: ProfileWeights::default(),
             only: Vec::new(),
             without: Vec::new(),
             also: Vec::new(),
@@ -70,10 +70,10 @@ impl Default for Swarm {
     }
 }
 
-/// Weights: 1, 2 and 1 make a quarter of the runs calm and a quarter hostile.
+/// How often each profile of faults occurs. Weights: 1, 2 and 1 make a quarter of the runs calm and a quarter hostile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Weather {
+pub struct ProfileWeights {
     /// No fault of the swarm at all.
     pub calm: u32,
     /// A few kinds (5 % to 30 % of them), each once or twice.
@@ -82,24 +82,24 @@ pub struct Weather {
     pub hostile: u32,
 }
 
-impl Default for Weather {
+impl Default for ProfileWeights {
     fn default() -> Self {
         Self { calm: 1, mixed: 6, hostile: 3 }
     }
 }
 
-/// The weather of one run.
+/// The profile of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Today {
+struct Profile {
     /// The probability that a kind is on.
     on: f64,
     /// How often a kind that is on occurs at most.
     most: u32,
 }
 
-impl Weather {
-    /// The weather of a run, drawn by the weights; `None` = calm, and so if all weights are 0.
-    fn draw(self, draw: &mut Draw) -> Option<Today> {
+impl ProfileWeights {
+    /// The profile of a run, drawn by the weights; `None` = calm, and so if all weights are 0.
+    fn draw(self, draw: &mut Draw) -> Option<Profile> {
         let total = u64::from(self.calm) + u64::from(self.mixed) + u64::from(self.hostile);
         let (which, strength) = (draw.u64(), draw.unit());
         if total == 0 {
@@ -109,9 +109,9 @@ impl Weather {
         if which < u64::from(self.calm) {
             None
         } else if which < u64::from(self.calm) + u64::from(self.mixed) {
-            Some(Today { on: 0.05 + 0.25 * strength, most: 2 })
+            Some(Profile { on: 0.05 + 0.25 * strength, most: 2 })
         } else {
-            Some(Today { on: 0.3 + 0.5 * strength, most: 4 })
+            Some(Profile { on: 0.3 + 0.5 * strength, most: 4 })
         }
     }
 }
@@ -183,9 +183,9 @@ impl Swarm {
     /// What is wrong with it. `inventory`: what the cluster may have.
     pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         let mut problems = Problems::new();
-        let Weather { calm, mixed, hostile } = self.weather;
+        let ProfileWeights { calm, mixed, hostile } = self.profiles;
         if calm == 0 && mixed == 0 && hostile == 0 {
-            problems.push(source.problem("swarm.weather", "`swarm.weather` has no weight", "a weight of calm, mixed or hostile above 0"));
+            problems.push(source.problem("swarm.profiles", "`swarm.profiles` has no weight", "a weight of calm, mixed or hostile above 0"));
         }
         if self.shortest > self.longest {
             let wrong = format!("`swarm.shortest` ({}) is longer than `swarm.longest` ({})", self.shortest, self.longest);
@@ -224,12 +224,13 @@ impl Swarm {
     /// The faults of a run, each with the name of the kind or pattern that it was drawn as, in no order.
     pub fn draw_each(&self, setting: &Setting<'_>) -> Vec<(&'static str, Fault)> {
         let mut faults = Vec::new();
-        let Some(today) = self.weather.draw(&mut stream(setting, "weather")) else { return faults };
+        // The name of the stream is part of what plans are drawn from.
+        let Some(profile) = self.profiles.draw(&mut stream(setting, "weather")) else { return faults };
         for name in self.names() {
             let mut draw = stream(setting, name);
             // Comes first, so that what is off costs one number.
-            if draw.chance(today.on) {
-                let drawn = self.draw_named(name, today.most, setting, &mut draw);
+            if draw.chance(profile.on) {
+                let drawn = self.draw_named(name, profile.most, setting, &mut draw);
                 faults.extend(drawn.into_iter().map(|fault| (name, fault)));
             }
         }

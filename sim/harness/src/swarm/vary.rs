@@ -1,7 +1,7 @@
 //! What else a swarm could have drawn: the faults of one kind, a little different.
 //!
 //! Whatever these give is in the range of the swarm's own draws, so that a scenario that must hold must hold with it, too: as many of a
-//! kind as a weather has, each as long as one may be, and the peace between them.
+//! kind as a profile has, each as long as one may be, and the peace between them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sim_config::draw::Draw;
 use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span, micros};
 
-use super::{AtChanges, PATTERNS, Setting, Swarm, Weather, busy_for, stream};
+use super::{AtChanges, PATTERNS, ProfileWeights, Setting, Swarm, busy_for, stream};
 
 /// How often a place for a change is looked for before it is given up.
 const TRIES: usize = 4;
@@ -23,10 +23,10 @@ pub fn is_pattern(name: &str) -> bool {
 impl Swarm {
     /// How often a kind occurs in a run at most; 0 = it never does.
     pub fn most(&self) -> usize {
-        match self.weather {
-            Weather { hostile: 1.., .. } => 4,
-            Weather { mixed: 1.., .. } => 2,
-            Weather { .. } => 0,
+        match self.profiles {
+            ProfileWeights { hostile: 1.., .. } => 4,
+            ProfileWeights { mixed: 1.., .. } => 2,
+            ProfileWeights { .. } => 0,
         }
     }
 

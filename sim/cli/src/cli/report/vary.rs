@@ -50,10 +50,10 @@ impl Start {
     }
 }
 
-/// Which faults bursts meet, by the weather of a swarm.
+/// Which faults bursts meet, by the profile of a swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultProfile {
-    /// None, which is calm weather.
+    /// None, which swarms call calm.
     None,
     /// A few kinds of faults, each once or twice.
     Mixed,
@@ -77,7 +77,7 @@ impl FaultProfile {
         let known = Self::ALL.map(Self::name).join(", ");
         match Self::ALL.into_iter().find(|profile| profile.name() == text) {
             Some(profile) => Ok(profile),
-            None if text == "calm" => Err(format!("`calm` is no profile of faults; there are {known}: calm weather has no faults")),
+            None if text == "calm" => Err(format!("`calm` is no profile of faults; there are {known}: a calm run has no faults")),
             None => Err(format!("`{text}` is no profile of faults; there are {known}, and those of a scenario come with --faults FILE")),
         }
     }
@@ -339,7 +339,7 @@ mod tests {
             ("retry=own", "depends on the policy"),
             ("start=later", "`later` is none of kubelets, together, restarted, loops"),
             ("faults=stormy", "no profile of faults; there are none, mixed, hostile, and those of a scenario come with --faults FILE"),
-            ("faults=calm", "`calm` is no profile of faults; there are none, mixed, hostile: calm weather has no faults"),
+            ("faults=calm", "`calm` is no profile of faults; there are none, mixed, hostile: a calm run has no faults"),
             ("faults=mixed,mixed", "`mixed` stands there twice"),
             ("update=twice", "`twice` is neither decides-again nor decides-once"),
         ] {

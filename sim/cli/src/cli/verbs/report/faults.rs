@@ -1,4 +1,4 @@
-//! Faults that bursts meet: those of a swarm in one weather, or of a scenario (`--faults`), and where they are placed.
+//! Faults that bursts meet: those of a swarm of one profile, or of a scenario (`--faults`), and where they are placed.
 //!
 //! ```text
 //!   time ──►  faults begin ─────────────────────────┐   each lasts as long as in a scenario     all heal
@@ -23,7 +23,7 @@ use sim_harness::occurrence::DraftFault;
 use sim_harness::plan::Plan;
 use sim_harness::scenario::{Scenario, sort_faults};
 use sim_harness::served;
-use sim_harness::swarm::{Swarm, Weather};
+use sim_harness::swarm::{ProfileWeights, Swarm};
 
 use crate::cli::CliError;
 use crate::cli::report::vary::{FaultProfile, Vary};
@@ -43,14 +43,14 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Those of a swarm that draws every kind that fits, in this weather; unset = none.
+    /// Those of a swarm that draws every kind that fits, by this profile; unset = none.
     pub(super) fn of_profile(profile: FaultProfile) -> Option<Arc<Self>> {
-        let weather = match profile {
+        let profiles = match profile {
             FaultProfile::None => return None,
-            FaultProfile::Mixed => Weather { calm: 0, mixed: 1, hostile: 0 },
-            FaultProfile::Hostile => Weather { calm: 0, mixed: 0, hostile: 1 },
+            FaultProfile::Mixed => ProfileWeights { calm: 0, mixed: 1, hostile: 0 },
+            FaultProfile::Hostile => ProfileWeights { calm: 0, mixed: 0, hostile: 1 },
         };
-        let swarm = Some(Swarm { weather, ..Swarm::default() });
+        let swarm = Some(Swarm { profiles, ..Swarm::default() });
         Some(Arc::new(Self { name: profile.name().to_owned(), rows: Vec::new(), swarm, file: None }))
     }
 

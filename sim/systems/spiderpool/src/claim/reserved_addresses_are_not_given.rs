@@ -6,8 +6,8 @@ use super::{Findings, IpamClaim};
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
 /// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
 /// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
-/// again. A VM that moves keeps its address while the pod that it leaves is there, also if that is being deleted: it runs there (A S1), and
-/// nothing is given away.
+/// again, nor what comes after a change that a watch cache has lost, until the agent begins anew. A VM that moves keeps its address while
+/// the pod that it leaves is there, also if that is being deleted: it runs there (A S1), and nothing is given away.
 ///
 /// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
 pub(crate) struct ReservedAddressesAreNotGiven;
@@ -52,8 +52,9 @@ impl IpamClaim for ReservedAddressesAreNotGiven {
 mod tests {
     use ipam_spiderpool::SpiderReservedIP;
     use kube_machinery::ObjectKey;
+    use kube_sim::trace::ProcessChange;
 
-    use super::super::testing::on_stage;
+    use super::super::testing::{Stage, on_stage};
 
     const CLAIM: &str = "reserved-addresses-are-not-given";
 
@@ -75,6 +76,28 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.3", "ns/d", "d");
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[0].starts_with("10.0.0.3 is reserved, and recorded in p"));
+        });
+    }
+
+    #[test]
+    fn what_a_watch_cache_lost_does_not_count_until_the_agent_begins_anew() {
+        on_stage(CLAIM, |stage| {
+            let given = |stage: &mut Stage, address: &str, uid: &str| {
+                stage.deliver::<SpiderReservedIP>(stage.agent);
+                stage.read(stage.agent, "p");
+                stage.record(stage.agent, "p", address, &format!("ns/{uid}"), uid);
+                stage.excuses()
+            };
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.reserve("r", &["10.0.0.1-10.0.0.3"]);
+            stage.cache_loses::<SpiderReservedIP>(&ObjectKey::cluster("r"));
+            assert_eq!(given(stage, "10.0.0.1", "a"), []);
+            stage.cache_has_all::<SpiderReservedIP>();
+            assert_eq!(given(stage, "10.0.0.2", "b"), [], "its watch goes on without");
+            stage.process_changes(stage.agent, ProcessChange::Crashed);
+            stage.process_changes(stage.agent, ProcessChange::Started);
+            assert_eq!(given(stage, "10.0.0.3", "c"), [None]);
         });
     }
 

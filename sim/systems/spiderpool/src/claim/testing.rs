@@ -292,6 +292,18 @@ impl Stage {
         self.event(EventKind::Deliver { client, kind, what: WatchKind::Bookmark, revision, object: None });
     }
 
+    /// A watch cache loses the last change.
+    pub(super) fn cache_loses<K: Object>(&mut self, key: &ObjectKey) {
+        let (kind, revision) = (self.registry.id::<K>(), self.revision);
+        self.event(EventKind::Lost { server: self.kubelet, kind, key, revision });
+    }
+
+    /// A watch cache begins again from a list.
+    pub(super) fn cache_has_all<K: Object>(&mut self) {
+        let kind = self.registry.id::<K>();
+        self.event(EventKind::Relisted { server: self.kubelet, kind });
+    }
+
     /// An agent reads a pool.
     pub(super) fn read(&mut self, client: ProcessId, pool: &str) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::cluster(pool));

@@ -92,6 +92,8 @@ struct Process {
     is_agent: bool,
     /// For each type the revision up to which its watches have told it everything; 0 = what was there when the run began.
     shown: ShownUpTo,
+    /// For each type the first change that a watch cache may have kept from it, as long as it keeps its memory.
+    missing: [Option<u64>; 5],
     gets: FxHashMap<ObjectKey, Vec<Get>>,
     asked: Vec<Asked>,
     /// For each pod the least that an ADD for it can have been shown, of those that are open and the last that ended.
@@ -109,6 +111,8 @@ pub(in super::super) struct Agents {
     /// Which processes had sent a write to a pool when they lost their memory, and the moment of that. It may still be carried out as long
     /// as the pool is as it was (K070).
     left: FxHashMap<ObjectKey, Vec<(ProcessId, u64)>>,
+    /// The changes that watch caches have lost and are without (K182): of which server, of which type, and the revision.
+    lost_changes: Vec<(ProcessId, Shown, u64)>,
 }
 
 impl Agents {
@@ -177,9 +181,28 @@ impl Agents {
         self.processes.entry(process).or_default()
     }
 
+    /// A watch of a process is at this revision. Of what the cache behind it has lost, and of what comes after that, it shows nothing surely.
     pub(super) fn show(&mut self, process: ProcessId, what: Shown, revision: u64) {
-        let shown = &mut self.of(process).shown[what as usize];
-        *shown = revision.max(*shown);
+        let lost = self.lost_changes.iter().filter(|(_, of, _)| *of == what).map(|(.., revision)| *revision).min();
+        let process = self.of(process);
+        let missing = &mut process.missing[what as usize];
+        *missing = [*missing, lost].into_iter().flatten().min();
+        let sure = missing.map_or(revision, |missing| revision.min(missing.saturating_sub(1)));
+        let shown = &mut process.shown[what as usize];
+        *shown = sure.max(*shown);
+    }
+
+    /// A watch cache lost a change. Whoever watches it, or lists what it has, is not told.
+    pub(super) fn cache_loses(&mut self, server: ProcessId, what: Shown, revision: u64) {
+        self.lost_changes.push((server, what, revision));
+        for process in self.processes.values_mut() {
+            process.missing[what as usize].get_or_insert(revision);
+        }
+    }
+
+    /// A watch cache has everything again. Whoever watched it before may still be without.
+    pub(super) fn cache_has_all(&mut self, server: ProcessId, what: Shown) {
+        self.lost_changes.retain(|(other, of, _)| (*other, *of) != (server, what));
     }
 
     /// A list may show an older state than a watch did before (K §3).
@@ -289,6 +312,7 @@ impl Agents {
                 self.left.entry(pool).or_default().push((said.by, said.moment));
             }
             process.shown = ShownUpTo::default();
+            process.missing = <[Option<u64>; 5]>::default();
             process.asked.clear();
             process.waiting.clear();
             for gets in process.gets.values_mut() {

@@ -178,6 +178,7 @@ impl View {
         .and(Interest::ANSWER)
         .and(Interest::DELIVER)
         .and(Interest::PROCESS)
+        .and(Interest::LOST)
         .and(Interest::FAULT);
 
     pub(crate) fn new(rt: &Rt, registry: &Registry, out_of_reach: OutOfReach, terms: Terms) -> Self {
@@ -277,6 +278,18 @@ impl View {
                 None
             }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
+            EventKind::Lost { server, kind, revision, .. } => {
+                if let Some(what) = self.shown(kind) {
+                    self.agents.cache_loses(server, what, revision);
+                }
+                None
+            }
+            EventKind::Relisted { server, kind } => {
+                if let Some(what) = self.shown(kind) {
+                    self.agents.cache_has_all(server, what);
+                }
+                None
+            }
             EventKind::Request { client, verb: Verb::Watch, kind, .. } if kind == self.kinds.pods => {
                 self.replicas.watches(client);
                 None

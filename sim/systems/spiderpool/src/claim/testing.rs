@@ -3,6 +3,7 @@
 mod answers;
 mod choice;
 mod subnets;
+mod watch_caches;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -290,18 +291,6 @@ impl Stage {
     pub(super) fn deliver<K: Object>(&mut self, client: ProcessId) {
         let (kind, revision) = (self.registry.id::<K>(), self.revision);
         self.event(EventKind::Deliver { client, kind, what: WatchKind::Bookmark, revision, object: None });
-    }
-
-    /// A watch cache loses the last change.
-    pub(super) fn cache_loses<K: Object>(&mut self, key: &ObjectKey) {
-        let (kind, revision) = (self.registry.id::<K>(), self.revision);
-        self.event(EventKind::Lost { server: self.kubelet, kind, key, revision });
-    }
-
-    /// A watch cache begins again from a list.
-    pub(super) fn cache_has_all<K: Object>(&mut self) {
-        let kind = self.registry.id::<K>();
-        self.event(EventKind::Relisted { server: self.kubelet, kind });
     }
 
     /// An agent reads a pool.

@@ -181,7 +181,8 @@ impl Agents {
         self.processes.entry(process).or_default()
     }
 
-    /// A watch of a process is at this revision. Of what the cache behind it has lost, and of what comes after that, it shows nothing surely.
+    /// A watch of a process is at this revision. Of what the cache behind it has lost, and of what comes after that, it surely shows
+    /// nothing.
     pub(super) fn show(&mut self, process: ProcessId, what: Shown, revision: u64) {
         let lost = self.lost_changes.iter().filter(|(_, of, _)| *of == what).map(|(.., revision)| *revision).min();
         let process = self.of(process);

@@ -43,12 +43,12 @@ pub struct Policy {
     /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries, and about owners of the names that it
     /// refers to (A W6).
     pub uid_from_cached_pod: bool,
-    /// `unnamed-pod-from-cache`: an ADD that names no UID is about the pod that the cache shows under the name, also if that is gone, or on
+    /// `add-without-uid-from-cache`: an ADD that names no UID is about the pod that the cache shows under the name, also if that is gone, or on
     /// another node (K §5.1).
-    pub unnamed_pod_from_cache: bool,
-    /// `unnamed-del-adopts-pod`: a DEL, or a batch release, that names no UID applies to the pod that has the name, whosever sandbox it is
+    pub add_without_uid_from_cache: bool,
+    /// `del-without-uid-adopts-pod`: a DEL, or a batch release, that names no UID applies to the pod that has the name, whosever sandbox it is
     /// (A W7, K §5.6).
-    pub unnamed_del_adopts_pod: bool,
+    pub del_without_uid_adopts_pod: bool,
     /// `liveness-from-cache`: whether a pod is alive is looked up only in the cache (A A1).
     pub liveness_from_cache: bool,
     /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name only (A W5).
@@ -249,8 +249,8 @@ impl Policy {
         "foreign-record-blocks" true foreign_record_blocks;
         "del-adopts-current-uid" true del_adopts_current_uid;
         "uid-from-cached-pod" true uid_from_cached_pod;
-        "unnamed-pod-from-cache" true unnamed_pod_from_cache;
-        "unnamed-del-adopts-pod" true unnamed_del_adopts_pod;
+        "add-without-uid-from-cache" true add_without_uid_from_cache;
+        "del-without-uid-adopts-pod" true del_without_uid_adopts_pod;
         "liveness-from-cache" true liveness_from_cache;
         "endpoint-delete-by-name" true endpoint_delete_by_name;
         "lost-reply-takes-next-pool" true lost_reply_takes_next_pool;

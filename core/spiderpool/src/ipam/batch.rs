@@ -46,10 +46,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     pub(super) async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
         let mut uid = request.pod_uid.clone();
         // Who asks may be the plugin of the pod that had the name before.
-        let is_unnamed = uid.is_empty() && !self.policy().unnamed_del_adopts_pod;
+        let names_no_uid = uid.is_empty() && !self.policy().del_without_uid_adopts_pod;
         if uid.is_empty() {
             match self.live_pod(&request.pod).await? {
-                Some(pod) if is_unnamed && self.is_elsewhere(&pod) => return Ok(()),
+                Some(pod) if names_no_uid && self.is_elsewhere(&pod) => return Ok(()),
                 Some(pod) => uid = pod.metadata.uid.as_deref().unwrap_or_default().into(),
                 None => return Ok(()),
             }
@@ -67,7 +67,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 return Err(IpamError::EndpointOfAnother { endpoint: key.clone(), wanted: uid, found });
             }
             let holds_one = || entries(&endpoint).iter().any(|entry| holds_any(entry, &request.conflicting));
-            if is_unnamed && !request.conflicting.is_empty() && !holds_one() {
+            if names_no_uid && !request.conflicting.is_empty() && !holds_one() {
                 return Ok(());
             }
             if !self.policy().sandbox_not_asked && replaced_sandboxes(&endpoint).next().is_some() {

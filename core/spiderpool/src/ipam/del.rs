@@ -12,7 +12,7 @@
 //! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
 //! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
 //!
-//! A container runtime may tell no UID (K §5.1). Then the pod that has the name may be the next one, and only the sandbox tells the two
+//! A container runtime may pass no UID (K §5.1). Then the pod that has the name may be the next one, and only the sandbox tells the two
 //! apart: what the pod's endpoint does not name this one for is left to reclaim.
 //!
 //! A pod may have several sandboxes: the kubelet makes another while the runtime is still at one that took too long (K §5.1). They answer
@@ -190,7 +190,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Whether nothing says that a DEL is about this pod: it names no UID, and the pod's endpoint does not name its sandbox.
     fn is_unknown(&self, request: &DelRequest, uid: &str, endpoint: Option<&SpiderEndpoint>) -> bool {
         let policy = self.policy();
-        if !request.pod_uid.is_empty() || policy.unnamed_del_adopts_pod || policy.del_adopts_current_uid || policy.sandbox_not_asked {
+        if !request.pod_uid.is_empty() || policy.del_without_uid_adopts_pod || policy.del_adopts_current_uid || policy.sandbox_not_asked {
             return false;
         }
         let own = endpoint.filter(|endpoint| uid_of(endpoint) == uid);

@@ -115,8 +115,8 @@ pub enum IpamError {
     /// There is no such pod (that is known).
     #[error("pod {0} not found")]
     MissingPod(ObjectKey),
-    /// The request names no UID, and the pod of this name is bound to another node. The hardened form only.
-    #[error("pod {0} is bound to another node, and the request names no UID")]
+    /// The request names no UID, and the pod of this name is not bound to this node. The hardened form only.
+    #[error("pod {0} is not bound to this node, and the request names no UID")]
     Elsewhere(ObjectKey),
     /// The pod of this name is another one than the request is for. The hardened form only.
     #[error("pod {pod} has UID {found}, not {wanted}")]

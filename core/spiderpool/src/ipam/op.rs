@@ -222,9 +222,9 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.get::<Pod>(key).await.map_err(|error| IpamError::Reading { what: "pod", error })
     }
 
-    /// Whether a pod is bound to another node than the agent's: no sandbox here is its.
+    /// Whether a pod is bound to another node than the agent's, or to none: no sandbox here is its.
     pub(super) fn is_elsewhere(&self, pod: &Pod) -> bool {
-        pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_some_and(|node| *node != *self.agent.config.node)
+        pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_none_or(|node| *node != *self.agent.config.node)
     }
 
     /// Deletes an endpoint, in the very state that was looked at. `None` = it is gone.

@@ -157,14 +157,14 @@ promises! {
         scene.add("a", "u2", "eth0").unwrap();
         scene.of("u2").len() == 1 && scene.of("u1").is_empty()
     };
-    an_add_without_a_uid_is_for_the_pod_that_is_there, "unnamed-pod-from-cache", |scene| {
+    an_add_without_a_uid_is_for_the_pod_that_is_there, "add-without-uid-from-cache", |scene| {
         scene.pod("a", "u1", Owner::Nobody, ONE);
         let old = scene.world.frozen();
         scene.restart(&old);
         scene.pod("a", "u2", Owner::Nobody, ONE);
         scene.add("a", "", "eth0").is_ok() && scene.of("u2").len() == 1 && scene.of("u1").is_empty()
     };
-    a_del_without_a_uid_takes_nothing_for_a_sandbox_that_is_not_known, "unnamed-del-adopts-pod", |scene| {
+    a_del_without_a_uid_takes_nothing_for_a_sandbox_that_is_not_known, "del-without-uid-adopts-pod", |scene| {
         scene.pod("a", "u", Owner::Nobody, ONE);
         scene.add("a", "u", "eth0").unwrap();
         scene.world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));

@@ -15,6 +15,6 @@ mod shown_elsewhere;
 mod stories;
 mod terminating_pools;
 mod unknown;
-mod unnamed;
 mod unseen;
 mod virtual_machines;
+mod without_uid;

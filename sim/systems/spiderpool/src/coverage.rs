@@ -42,7 +42,7 @@ const RELEASED: &str = "spiderpool/released";
 const REFUSED: &str = "spiderpool/refused";
 const POOL: &str = "spiderpool/pool";
 const RECLAIM: &str = "spiderpool/reclaim";
-/// What becomes of a request whose container runtime tells no UID (K §5.1).
+/// What becomes of a request whose container runtime passes no UID (K §5.1).
 const WITHOUT_UID: &str = "spiderpool/without-uid";
 const WITHOUT_UID_ENDS: &[&str] = &["answered", "alive", "still-valid", "shared", "released-nic", "released", "left-to-reclaim"];
 

@@ -87,7 +87,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let wanted = &*request.pod_uid;
         let is_wanted = |pod: &Pod| wanted.is_empty() || pod.metadata.uid.as_deref() == Some(wanted);
         // Without a UID nothing tells a predecessor that the cache still shows from the pod that is there.
-        let cached = cached.filter(|_| !wanted.is_empty() || self.policy().unnamed_pod_from_cache);
+        let cached = cached.filter(|_| !wanted.is_empty() || self.policy().add_without_uid_from_cache);
         let (pod, live) = match cached.filter(|pod| is_wanted(pod) && is_alive(pod)) {
             Some(pod) => (Some(pod), false),
             None => (self.live_pod(&request.pod).await?, true),
@@ -97,7 +97,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let found = pod.metadata.uid.clone().unwrap_or_default();
             return Err(IpamError::Replaced { pod: request.pod.clone(), wanted: request.pod_uid.clone(), found });
         }
-        if wanted.is_empty() && self.is_elsewhere(&pod) && !self.policy().unnamed_pod_from_cache {
+        if wanted.is_empty() && self.is_elsewhere(&pod) && !self.policy().add_without_uid_from_cache {
             return Err(IpamError::Elsewhere(request.pod.clone()));
         }
         if is_alive(&pod) { Ok((pod, live)) } else { Err(SelectError::DeadPod.into()) }

@@ -123,41 +123,33 @@ fn settings(policy: Policy, stated: &[(&str, &str)]) -> ControllerSettings {
     settings
 }
 
+/// How many addresses the status of a pool counts `after` seconds, where its writes are refused for the first `refused` of them.
+fn counted(policy: Policy, stated: &[(&str, &str)], refused: u64, after: u64) -> Option<i64> {
+    let scene = Scene::new(policy);
+    scene.start_under(settings(policy, stated), ());
+    scene.server.refuse("update SpiderIPPool");
+    let spec = json!({"subnet": "10.1.0.0/24", "ips": ["10.1.0.1-10.1.0.3"]});
+    scene.server.create::<SpiderIPPool>(json!({"metadata": {"name": "p"}, "spec": spec}));
+    scene.pass(refused);
+    scene.server.serve("update SpiderIPPool");
+    scene.pass(after - refused);
+    let pool = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("p")).unwrap();
+    pool.status.as_ref().and_then(|status| status.total_ip_count)
+}
+
 #[test]
 fn a_pool_whose_write_failed_is_not_given_up_whatever_the_setting_says() {
     let never = [("SPIDERPOOL_WORKQUEUE_MAX_RETRIES", "0"), ("SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD", "0")];
-    for (policy, counted) in [(Policy::hardened(), Some(3)), (with("pool-given-up"), None)] {
-        let scene = Scene::new(policy);
-        scene.start_under(settings(policy, &never), ());
-        scene.server.refuse("update SpiderIPPool");
-        scene
-            .server
-            .create::<SpiderIPPool>(json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.1.0.0/24", "ips": ["10.1.0.1-10.1.0.3"]}}));
-        scene.pass(3);
-        scene.server.serve("update SpiderIPPool");
-        scene.pass(3600);
-        let pool = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("p")).unwrap();
-        assert_eq!(pool.status.as_ref().and_then(|status| status.total_ip_count), counted);
-    }
+    assert_eq!(counted(Policy::hardened(), &never, 3, 3600), Some(3));
+    assert_eq!(counted(with("pool-given-up"), &never, 3, 3600), None);
 }
 
 #[test]
 fn writes_are_tried_again_when_the_setting_says_so() {
-    for (policy, delay, counted) in
-        [(Policy::hardened(), "1", true), (Policy::hardened(), "5", false), (with("controller-settings-ignored"), "1", false)]
-    {
-        let scene = Scene::new(policy);
-        scene.start_under(settings(policy, &[("SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION", delay)]), ());
-        scene.server.refuse("update SpiderIPPool");
-        scene
-            .server
-            .create::<SpiderIPPool>(json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.1.0.0/24", "ips": ["10.1.0.1-10.1.0.3"]}}));
-        scene.pass(2);
-        scene.server.serve("update SpiderIPPool");
-        scene.pass(2);
-        let pool = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("p")).unwrap();
-        assert_eq!(pool.status.as_ref().is_some_and(|status| status.total_ip_count.is_some()), counted, "{delay} s");
-    }
+    let after = |policy, delay| counted(policy, &[("SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION", delay)], 2, 4);
+    assert_eq!(after(Policy::hardened(), "1"), Some(3));
+    assert_eq!(after(Policy::hardened(), "5"), None);
+    assert_eq!(after(with("controller-settings-ignored"), "1"), None);
 }
 
 #[test]

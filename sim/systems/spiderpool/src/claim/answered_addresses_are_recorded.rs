@@ -6,7 +6,7 @@ use super::{Answered, BY_HAND, Findings, IpamClaim, WITHOUT_UID};
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
 /// the request, or of another pod of its VM or the next of its place that has taken the record over meanwhile, unless it is being taken
 /// back at the same time. What reclaim took under one of its documented hazards is excused as that, and so is what is recorded for the next
-/// pod of the name where the container runtime tells no UID (`runtime-without-uid`).
+/// pod of the name where the container runtime passes no UID (`runtime-without-uid`).
 ///
 /// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
 /// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.
@@ -134,7 +134,7 @@ mod tests {
         for (gone, namesake, excuse) in [(true, "ns/a", Some(WITHOUT_UID)), (false, "ns/a", None), (true, "ns/b", None)] {
             on_stage_under(
                 CLAIM,
-                |terms| terms.without_uid.extend(["kubelet-0".to_owned()]),
+                |terms| terms.without_uid.extend(["node-0".to_owned()]),
                 |stage| {
                     stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                     stage.pod("ns/a", "old");
@@ -147,6 +147,28 @@ mod tests {
                     stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "new");
                     stage.answer("ns/a", "old", "eth0", FIRST);
                     assert_eq!(stage.excuses(), [excuse], "gone: {gone}, {namesake}");
+                },
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_taken_back_from_the_next_pod_of_the_name_need_not_be_there_where_no_uid_tells_the_two_apart() {
+        for (node, excuses) in [("node-0", vec![]), ("node-1", vec![None])] {
+            on_stage_under(
+                CLAIM,
+                |terms| terms.without_uid.extend([node.to_owned()]),
+                |stage| {
+                    stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                    stage.pod("ns/a", "old");
+                    stage.pod_gone("ns/a");
+                    stage.pod("ns/a", "new");
+                    stage.ask("ns/a", "old", "eth0");
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "new");
+                    stage.release("ns/a", "new", Cause::Del, &[("p", "10.0.0.1")]);
+                    stage.unrecord(stage.agent, "p", "10.0.0.1");
+                    stage.answer("ns/a", "old", "eth0", FIRST);
+                    assert_eq!(stage.excuses(), excuses, "{node} passes no UID");
                 },
             );
         }

@@ -4,7 +4,7 @@ use super::view::{EventMask, Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod, as a new record or by handing one on, that its watch had shown to be terminating, over or
-/// gone (A §7.2) before it was asked. A cache that is behind excuses.
+/// gone (A §7.2) before it was asked, for the pod or without a UID for one of its name that is gone. A cache that is behind excuses.
 ///
 /// Broken by `uid-from-cached-pod`. It does not see what an agent could have read live.
 pub(crate) struct DeadPodsGetNoAddress;
@@ -22,7 +22,8 @@ impl IpamClaim for DeadPodsGetNoAddress {
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             let Some(pod) = view.pods.get(&record.pod_uid) else { continue };
             findings.exercised();
-            let shown = view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Pods);
+            let is_taken_for_it = |asked: &str| view.taken_for(asked).any(|uid| **uid == *record.pod_uid);
+            let shown = view.agents.shown_before_any_add(change.said.by, &record.pod_uid, is_taken_for_it, Shown::Pods);
             if let Some(dead) = pod.dead.filter(|dead| *dead <= shown) {
                 findings.violated(|| {
                     vec![
@@ -40,7 +41,7 @@ impl IpamClaim for DeadPodsGetNoAddress {
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
 
-    use super::super::testing::on_stage;
+    use super::super::testing::{on_stage, on_stage_under};
     use kube_sim::trace::ProcessChange;
 
     const CLAIM: &str = "dead-pods-get-no-address";
@@ -62,6 +63,32 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
             assert_eq!(stage.excuses(), [None]);
         });
+    }
+
+    #[test]
+    fn without_a_uid_what_was_shown_before_a_request_for_the_pod_before_counts_as_long_as_that_is_open() {
+        for (open, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage_under(
+                CLAIM,
+                |terms| terms.without_uid.extend(["node-0".to_owned()]),
+                |stage| {
+                    stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                    stage.pod("ns/a", "old");
+                    stage.pod_gone("ns/a");
+                    stage.pod("ns/a", "new");
+                    stage.deliver::<Pod>(stage.agent);
+                    stage.ask("ns/a", "old", "eth0");
+                    if !open {
+                        stage.answer("ns/a", "old", "eth0", &[]);
+                    }
+                    stage.terminate("ns/a");
+                    stage.deliver::<Pod>(stage.agent);
+                    stage.ask("ns/a", "new", "eth0");
+                    stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "new");
+                    assert_eq!(stage.excuses(), excuses, "open: {open}");
+                },
+            );
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A S17: a DEL takes what is its own.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
 use super::view::{EventMask, Seen, View};
-use super::{Findings, IpamClaim, violated};
+use super::{Findings, IpamClaim, WITHOUT_UID, violated};
 use crate::workload::{Cause, IpamNote};
 
 /// The agent, the sandbox and the NIC of a DEL.
@@ -15,8 +16,9 @@ type Attachment = (ProcessId, Arc<str>, Arc<str>);
 /// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
 /// it has announced only the release of another one for that address.
 ///
-/// Where the container runtime tells no UID, it is that of the pod whose sandbox goes. Broken by `del-adopts-current-uid` and
-/// `unnamed-del-adopts-pod`.
+/// Where the container runtime passes no UID, it is that of the pod whose sandbox goes; if that pod was gone when the sandbox was given what
+/// the next one of the name has, the DEL takes that, too (`runtime-without-uid`). Broken by `del-adopts-current-uid` and
+/// `del-without-uid-adopts-pod`.
 #[derive(Default)]
 pub(crate) struct DeletesTouchNobodyElse {
     /// The DELs that are under way, with the UID that is named and how many there are: one that is repeated or late may overlap another.
@@ -46,7 +48,13 @@ impl IpamClaim for DeletesTouchNobodyElse {
                 findings.exercised();
                 let of_process = self.open.iter().filter(|((by, ..), _)| *by == process);
                 if !of_process.clone().any(|(_, (asked, _))| asked.is_empty() || asked == uid) {
-                    findings.violated(|| {
+                    // The sandbox of a pod that was gone answers on what it was given for the next one of the name.
+                    let passes = |asked: &str| {
+                        let is_taken_for_it = view.taken_for(asked).any(|other| other == uid);
+                        is_taken_for_it && view.may_outlive(asked) && was_answered_when_gone(view, asked, what)
+                    };
+                    let excuse = of_process.clone().any(|(_, (asked, _))| passes(asked)).then_some(WITHOUT_UID);
+                    let detail = || {
                         let by = view.name(process);
                         let mut asked: Vec<String> = of_process.map(|(_, (asked, _))| view.pod_of(asked)).collect();
                         asked.sort_unstable();
@@ -54,7 +62,11 @@ impl IpamClaim for DeletesTouchNobodyElse {
                             vec![format!("{by} is to release what {} has, and releases what {} has", asked.join(" or "), view.pod_of(uid))];
                         lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
                         lines
-                    });
+                    };
+                    match excuse {
+                        Some(excuse) => findings.violated_with(excuse, detail),
+                        None => findings.violated(detail),
+                    }
                 }
             }
             Seen::Pool(ref change) if change.by_agent => {
@@ -83,14 +95,54 @@ impl IpamClaim for DeletesTouchNobodyElse {
     }
 }
 
+/// Whether all these addresses were given to the sandbox of a pod whose object was gone by then.
+fn was_answered_when_gone(view: &View, uid: &str, what: &[(Arc<str>, IpAddr)]) -> bool {
+    let answers = view.ledger.answers(uid);
+    let given = |(pool, address): &(Arc<str>, IpAddr)| {
+        answers.iter().any(|answer| answer.given.pool == *pool && answer.given.address == *address && view.is_gone_by(uid, answer.said.at))
+    };
+    what.iter().all(given)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::on_stage;
+    use super::super::WITHOUT_UID;
+    use super::super::testing::{on_stage, on_stage_under};
+    use super::super::view::Terms;
     use crate::workload::{Cause, IpamNote};
     use ipam_spiderpool::ipam::DelOutcome;
 
     const CLAIM: &str = "deletes-touch-nobody-else";
     const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    #[test]
+    fn without_a_uid_a_sandbox_gives_back_what_it_was_given_for_the_next_pod_of_the_name_and_nothing_else() {
+        for (told, gone_before, given, excuse) in [
+            (false, true, "10.0.0.1", Some(WITHOUT_UID)),
+            (true, true, "10.0.0.1", None),
+            (false, false, "10.0.0.1", None),
+            (false, true, "10.0.0.2", None),
+        ] {
+            let without_uid = |terms: &mut Terms| terms.without_uid.extend((!told).then(|| "node-0".to_owned()));
+            on_stage_under(CLAIM, without_uid, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "old");
+                stage.sandbox("old", "ns/a", "old");
+                if gone_before {
+                    stage.pod_gone("ns/a");
+                }
+                stage.ask("ns/a", "old", "eth0");
+                stage.answer("ns/a", "old", "eth0", &[("eth0", "p", given)]);
+                if !gone_before {
+                    stage.pod_gone("ns/a");
+                }
+                stage.pod("ns/a", "new");
+                stage.del_asked("ns/a", "old");
+                stage.release("ns/a", "new", Cause::Del, WHAT);
+                assert_eq!(stage.excuses(), [excuse], "told: {told}, gone before: {gone_before}, {given}");
+            });
+        }
+    }
 
     #[test]
     fn a_delete_that_adopts_another_uid_is_a_violation() {

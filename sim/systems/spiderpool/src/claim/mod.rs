@@ -112,7 +112,7 @@ pub(super) const BY_HAND: &str = "edited-by-hand";
 /// the older one ([`View::may_outlive`]).
 pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
-/// The excuse of a sandbox that was answered with what the next pod of its name has: its container runtime tells no UID, its pod was gone
+/// The excuse of a sandbox that was answered with what the next pod of its name has: its container runtime passes no UID, its pod was gone
 /// by then, and nothing tells the two apart (K §5.1). It ends when its node must have ended the sandbox ([`View::may_outlive`]).
 pub(super) const WITHOUT_UID: &str = "runtime-without-uid";
 
@@ -158,7 +158,7 @@ pub(crate) const EXCUSES: [Excuse; 6] = [
     },
     Excuse {
         name: WITHOUT_UID,
-        about: "a container runtime tells no UID, and the sandbox of a pod whose object is gone was answered with the \
+        about: "a container runtime passes no UID, and the sandbox of a pod whose object is gone was answered with the \
             addresses of the next pod of its name on the node",
         begins: "the object of the pod was gone when its sandbox was answered, and another pod of the name was there",
         ends: WITH_THE_SANDBOX,
@@ -251,11 +251,13 @@ impl<'a> Answered<'a> {
     /// took counts if the pod had no right to it any more.
     fn is_taken_back(&self, view: &View, pool: &str, address: IpAddr) -> bool {
         let began = self.began(view);
-        if view.reclaimed_of(self.uid, address).is_some_and(|taken| taken.entitled && *taken.pool == *pool && taken.said.moment >= began) {
-            return true;
-        }
-        let releases = view.ledger.releases(self.uid).iter().filter(|release| release.covers(pool, address));
-        releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
+        let is_taken_from = |uid: &Arc<str>| {
+            let reclaimed = view.reclaimed_of(uid, address);
+            let releases = view.ledger.releases(uid).iter().filter(|release| release.covers(pool, address));
+            reclaimed.is_some_and(|taken| taken.entitled && *taken.pool == *pool && taken.said.moment >= began)
+                || releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
+        };
+        is_taken_from(self.uid) || view.taken_for(self.uid).any(is_taken_from)
     }
 
     /// Whether another pod of the VM came by what the answer is about while that was under way: in a live migration both are there, and the

@@ -23,7 +23,7 @@ use super::{FORCED_SUCCESSOR, Findings, IpamClaim, WITHOUT_UID, violated};
 /// hazard: that is excused until its node must have ended it. So it is where the successor came as the target of a live migration, and the
 /// source was deleted by force while both answered.
 ///
-/// Where a container runtime tells no UID, the sandbox of a pod that is gone may be answered with what the next pod of the name has
+/// Where a container runtime passes no UID, the sandbox of a pod that is gone may be answered with what the next pod of the name has
 /// (`runtime-without-uid`), until its node must have ended it.
 ///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
@@ -467,8 +467,8 @@ mod tests {
             (false, false, "ns/a", 0, None),
             (false, true, "ns/b", 0, None),
         ] {
-            let untold = |terms: &mut super::super::view::Terms| terms.without_uid.extend((!told).then(|| "kubelet-0".to_owned()));
-            on_stage_under(CLAIM, untold, |stage| {
+            let without_uid = |terms: &mut super::super::view::Terms| terms.without_uid.extend((!told).then(|| "node-0".to_owned()));
+            on_stage_under(CLAIM, without_uid, |stage| {
                 stage.pod("ns/a", "old");
                 stage.sandbox("old", "ns/a", "old");
                 let answer = |stage: &mut Stage| stage.attach("old", "eth0", &["10.0.0.1"]);

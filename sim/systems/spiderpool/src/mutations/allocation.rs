@@ -22,10 +22,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("del-adopts-current-uid", "a DEL applies to the pod that has the name, regardless of the UID that the DEL carries (A W7)"),
     ("uid-from-cached-pod", "an ADD applies to the pod that the cache shows, regardless of the UID that the ADD carries (A W6)"),
     (
-        "unnamed-pod-from-cache",
+        "add-without-uid-from-cache",
         "an ADD that carries no UID applies to the pod that the cache shows, though it is gone or on another node (K §5.1)",
     ),
-    ("unnamed-del-adopts-pod", "a DEL that carries no UID applies to the pod that has the name, whosever sandbox it is (A W7, K §5.6)"),
+    ("del-without-uid-adopts-pod", "a DEL that carries no UID applies to the pod that has the name, whosever sandbox it is (A W7, K §5.6)"),
     ("endpoint-delete-by-name", "endpoints are deleted, and lose their finalizer, by name only (A W5)"),
     ("lost-reply-takes-next-pool", "a write whose answer was lost counts as failed, and the next pool is tried (A W2)"),
     ("conflict-returns-same-address", "a pod may again get an address on which another host answers (A W17)"),

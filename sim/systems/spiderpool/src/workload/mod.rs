@@ -307,7 +307,7 @@ impl Work for SpiderPlan {
             settings: self.settings.clone().into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),
-            untold: site::Untold::default(),
+            sandbox_uids: site::SandboxUids::default(),
         });
         let mut controllers = self.controllers_of_kubernetes();
         if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {

@@ -134,9 +134,9 @@ impl SpiderPlan {
         self.node_names.get(number as usize).cloned().unwrap_or_else(|| format!("node-{number}"))
     }
 
-    /// The kubelets whose container runtimes do not tell the UIDs of pods.
-    pub(crate) fn kubelets_without_uid(&self) -> impl Iterator<Item = String> {
-        self.runtimes_without_uid.iter().copied().map(kubelet_name)
+    /// The names of the nodes whose container runtimes do not tell the UIDs of pods.
+    pub(crate) fn nodes_without_uid(&self) -> impl Iterator<Item = String> {
+        self.runtimes_without_uid.iter().map(|&node| self.node_name(node))
     }
 
     /// The settings of an agent as the run begins.

@@ -98,15 +98,15 @@ pub(super) struct Site {
     pub settings: Mutex<BTreeMap<String, String>>,
     pub cni: Arc<IpamConfig>,
     pub nodes: Vec<Node>,
-    pub untold: Untold,
+    pub sandbox_uids: SandboxUids,
 }
 
 /// The pods whose UIDs container runtimes do not tell, by their sandboxes. Nobody of Spiderpool knows them; the trace does, so that
 /// claims can judge what is done for whom.
 #[derive(Default)]
-pub(super) struct Untold(Mutex<FxHashMap<Arc<str>, Arc<str>>>);
+pub(super) struct SandboxUids(Mutex<FxHashMap<Arc<str>, Arc<str>>>);
 
-impl Untold {
+impl SandboxUids {
     /// The UID of a request for a sandbox: the one in it, or that of the pod whose sandbox it is.
     pub(super) fn uid(&self, told: &Arc<str>, container: &str) -> Arc<str> {
         if !told.is_empty() {
@@ -177,8 +177,8 @@ impl Site {
             detects_conflicts: false,
             policy: *policy,
         });
-        let tells_no_uid = self.plan.runtimes_without_uid.contains(&(number as u32));
-        NodePlugin { plugins, env, site: self.clone(), number, tells_no_uid }
+        let passes_no_uid = self.plan.runtimes_without_uid.contains(&(number as u32));
+        NodePlugin { plugins, env, site: self.clone(), number, passes_no_uid }
     }
 }
 
@@ -248,8 +248,8 @@ pub(super) struct NodePlugin {
     env: SimEnv,
     site: Arc<Site>,
     number: usize,
-    /// Whether the container runtime tells no UIDs of pods.
-    tells_no_uid: bool,
+    /// Whether the container runtime passes no UIDs of pods.
+    passes_no_uid: bool,
 }
 
 impl NodePlugin {
@@ -263,9 +263,9 @@ impl NodePlugin {
     /// What the container runtime calls it for.
     fn call(&self, attachment: Attachment) -> Call {
         let Attachment { container, nic, pod, mut pod_uid, netns: _ } = attachment;
-        if self.tells_no_uid {
+        if self.passes_no_uid {
             let uid = std::mem::take(&mut pod_uid);
-            self.site.untold.0.lock().insert(container.clone(), uid);
+            self.site.sandbox_uids.0.lock().insert(container.clone(), uid);
         }
         Call { container_id: container, nic, pod, pod_uid }
     }

@@ -28,7 +28,7 @@ pub(super) struct TraceObserver {
 
 impl TraceObserver {
     fn uid(&self, told: &Arc<str>, container: &str) -> Arc<str> {
-        self.site.untold.uid(told, container)
+        self.site.sandbox_uids.uid(told, container)
     }
 
     fn question(&self, request: &AddRequest, pod: &Arc<Pod>, made: bool, controller: &TopController) -> Question {

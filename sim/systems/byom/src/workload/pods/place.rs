@@ -149,11 +149,9 @@ mod tests {
         let told = |[config_map_name, pool_namespace, service_account, pod_namespace]: [&str; 4]| {
             let [config_map_name, pool_namespace, service_account, pod_namespace] =
                 [config_map_name, pool_namespace, service_account, pod_namespace].map(str::to_owned);
-            {
-                let told = PoolPlace { config_map_name, pool_namespace, service_account, pod_namespace };
-                assert_eq!(told.found(), told.documented());
-                told.documented().to_string()
-            }
+            let place = PoolPlace { config_map_name, pool_namespace, service_account, pod_namespace };
+            assert_eq!(place.found(), place.documented());
+            place.documented().to_string()
         };
         assert_eq!(told(["", "", "", ""]), "confidential-containers-system/byom-ip-pool-state");
         assert_eq!(told(["mine", "set", "sa", "pod"]), "set/mine");

@@ -76,9 +76,9 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
                     let forced = taken_over && view.may_outlive(&sandbox.uid);
                     let of_name = |uid: &str| view.pods.get(uid).is_some_and(|pod| *pod.key == *sandbox.pod.as_str());
                     let of_namesake = view.pools.holders(*address).any(|holder| of_name(&holder.record.pod_uid));
-                    let untold = of_namesake && view.may_pass_for_another(sandbox, view.at);
+                    let without_uid = of_namesake && view.may_pass_for_another(sandbox, view.at);
                     let excuse = view.excuse_of(&sandbox.uid, *address).or(forced.then_some(FORCED_SUCCESSOR));
-                    let excuse = excuse.or(untold.then_some(WITHOUT_UID));
+                    let excuse = excuse.or(without_uid.then_some(WITHOUT_UID));
                     violated(findings, excuse, view.changes.touched(*address), || {
                         vec![
                             format!("{nic} of {} answers on {address}, which is not recorded for it", view.pod_of(&sandbox.uid)),

@@ -141,7 +141,16 @@ impl Agents {
         self.processes.get(&process).and_then(|process| process.shown_to_adds.get(uid)).map_or(0, |shown| shown[what as usize])
     }
 
-    /// The same for all types.
+    /// The same, or less if requests for `also` other pods are open that were asked before.
+    pub(in super::super) fn shown_before_any_add(&self, process: ProcessId, uid: &str, also: impl Fn(&str) -> bool, what: Shown) -> u64 {
+        let own = self.shown_before_add(process, uid, what);
+        let Some(known) = self.processes.get(&process).filter(|_| own > 0) else { return own };
+        let others = known.asked.iter().filter(|asked| *asked.uid != *uid && also(&asked.uid));
+        let shown = others.filter_map(|asked| known.shown_to_adds.get(&asked.uid)).map(|shown| shown[what as usize]);
+        shown.fold(own, u64::min)
+    }
+
+    /// For all types the revisions up to which a process had been shown everything before it was asked for addresses of a pod.
     pub(in super::super) fn all_shown_before_add(&self, process: ProcessId, uid: &str) -> ShownUpTo {
         self.processes.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
     }

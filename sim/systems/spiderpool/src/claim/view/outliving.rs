@@ -1,5 +1,6 @@
 //! How long the sandbox of a pod may answer that is to end, or is gone: with that every hazard of reclaim ends, too.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -72,14 +73,24 @@ impl View {
         earlier.gone && earlier.place.is_some() && later.place == earlier.place && earlier.life.0 < later.life.0
     }
 
-    /// Whether a sandbox may have been answered with what another pod has: its container runtime tells no UID, the object of its pod was
+    /// Whether a sandbox may have been answered with what another pod has: its container runtime passes no UID, the object of its pod was
     /// gone when it was answered, and a later pod of the node has had the name since (K §5.1). It ends when the node must have ended it.
     pub(in super::super) fn may_pass_for_another(&self, sandbox: &Sandbox, answered: SimTime) -> bool {
-        if !self.terms.without_uid.contains(&*self.name(sandbox.said.by)) {
-            return false;
-        }
-        let Some(pod) = self.pods.get(&sandbox.uid) else { return false };
-        pod.since.gone.is_some_and(|gone| gone <= answered) && self.pods.has_namesake_since(pod) && self.may_outlive(&sandbox.uid)
+        self.is_gone_by(&sandbox.uid, answered) && self.taken_for(&sandbox.uid).next().is_some() && self.may_outlive(&sandbox.uid)
+    }
+
+    /// Whether the object of a pod was gone at a time.
+    pub(in super::super) fn is_gone_by(&self, uid: &str, time: SimTime) -> bool {
+        self.pods.get(uid).and_then(|pod| pod.since.gone).is_some_and(|gone| gone <= time)
+    }
+
+    /// The pods that an agent may take a request for, which is about the sandbox of another pod: the container runtime passes no UID, the
+    /// object of that pod is gone, and these came to its node later under its name (K §5.1). In no order that means anything; linear where
+    /// the runtime tells none.
+    pub(in super::super) fn taken_for<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+        let has_no_uid = |pod: &&Pod| pod.gone && pod.node().is_some_and(|node| self.terms.without_uid.contains(node));
+        let asked = self.pods.get(uid).filter(has_no_uid);
+        asked.into_iter().flat_map(|asked| self.pods.namesakes_since(asked))
     }
 
     /// By when no sandbox of a pod answers; `None` = nobody can tell.

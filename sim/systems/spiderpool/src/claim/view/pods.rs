@@ -217,9 +217,10 @@ impl Pods {
         self.by_uid.iter().filter(move |(_, pod)| pod.static_name().is_some_and(|name| one.has_name(name)))
     }
 
-    /// Whether a pod of the same name came to the same node after one. Linear.
-    pub(super) fn has_namesake_since(&self, one: &Pod) -> bool {
-        self.by_uid.values().any(|pod| pod.key == one.key && pod.life.0 > one.life.0 && pod.node() == one.node())
+    /// The pods of the same name that came to the same node after one, in no order that means anything. Linear.
+    pub(super) fn namesakes_since<'a>(&'a self, one: &'a Pod) -> impl Iterator<Item = &'a Arc<str>> {
+        let is_one = move |pod: &Pod| pod.key == one.key && pod.life.0 > one.life.0 && pod.node() == one.node();
+        self.by_uid.iter().filter(move |(_, pod)| is_one(pod)).map(|(uid, _)| uid)
     }
 
     /// The UID as it is kept here.

@@ -145,7 +145,7 @@ pub(crate) struct Terms {
     pub(in super::super) stated: Vec<Stated>,
     /// Whether a fault can hold up whoever changes them.
     pub(in super::super) is_changed_late: bool,
-    /// The kubelets whose container runtimes tell no UID.
+    /// The nodes whose container runtimes pass no UID.
     pub(in super::super) without_uid: BTreeSet<String>,
     /// Whether every pool serves some nodes only (`match_master_subnet`).
     pub(in super::super) match_master_subnet: bool,
@@ -170,7 +170,7 @@ impl Terms {
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
             (terms.most_records, terms.fewest_records) = (terms.select.max_allocated_ips, terms.select.max_allocated_ips);
-            terms.without_uid = spiderpool.kubelets_without_uid().collect();
+            terms.without_uid = spiderpool.nodes_without_uid().collect();
             terms.match_master_subnet = !spiderpool.masters.is_empty();
             terms.has_webhooks = spiderpool.has_webhooks();
             terms.guards_deletion = spiderpool.guards_deletion();

@@ -1,4 +1,4 @@
-//! Requests of container runtimes that tell no UID: which pod they are about, and which sandbox (K §5.1, §5.6).
+//! Requests of container runtimes that pass no UID: which pod they are about, and which sandbox (K §5.1, §5.6).
 
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
@@ -18,15 +18,17 @@ fn served(owner: Owner) -> Scene {
 }
 
 #[test]
-fn a_pod_of_another_node_is_not_the_one_that_is_asked_for() {
-    let scene = served(Owner::StatefulSet);
-    let before = scene.records();
-    scene.pod("db-0", "next", Owner::StatefulSet, ONE);
-    scene.change("Pod", "db-0", |pod| pod["spec"]["nodeName"] = json!("other"));
-    assert!(scene.add("db-0", "", "eth0").is_err_and(|error| error.class() == "pod-elsewhere"));
-    assert_eq!(scene.records(), before);
-    // Its UID says that it is meant, wherever it is.
-    assert!(scene.add("db-0", "next", "eth0").is_ok());
+fn a_pod_that_is_not_bound_to_this_node_is_not_the_one_that_is_asked_for() {
+    for node in [json!("other"), json!(null)] {
+        let scene = served(Owner::StatefulSet);
+        let before = scene.records();
+        scene.pod("db-0", "next", Owner::StatefulSet, ONE);
+        scene.change("Pod", "db-0", |pod| pod["spec"]["nodeName"] = node.clone());
+        assert!(scene.add("db-0", "", "eth0").is_err_and(|error| error.class() == "pod-elsewhere"), "{node}");
+        assert_eq!(scene.records(), before, "{node}");
+        // Its UID says that it is meant, wherever it is.
+        assert!(scene.add("db-0", "next", "eth0").is_ok(), "{node}");
+    }
 }
 
 #[test]

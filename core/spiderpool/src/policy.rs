@@ -43,11 +43,11 @@ pub struct Policy {
     /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries, and about owners of the names that it
     /// refers to (A W6).
     pub uid_from_cached_pod: bool,
-    /// `add-without-uid-from-cache`: an ADD that names no UID is about the pod that the cache shows under the name, also if that is gone, or on
-    /// another node (K §5.1).
+    /// `add-without-uid-from-cache`: an ADD that names no UID is about the pod that the cache shows under the name, also if that is gone,
+    /// or on another node (K §5.1).
     pub add_without_uid_from_cache: bool,
-    /// `del-without-uid-adopts-pod`: a DEL, or a batch release, that names no UID applies to the pod that has the name, whosever sandbox it is
-    /// (A W7, K §5.6).
+    /// `del-without-uid-adopts-pod`: a DEL, or a batch release, that names no UID applies to the pod that has the name, whosever sandbox it
+    /// is (A W7, K §5.6).
     pub del_without_uid_adopts_pod: bool,
     /// `liveness-from-cache`: whether a pod is alive is looked up only in the cache (A A1).
     pub liveness_from_cache: bool,

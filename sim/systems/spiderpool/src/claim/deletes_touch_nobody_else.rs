@@ -16,8 +16,8 @@ type Attachment = (ProcessId, Arc<str>, Arc<str>);
 /// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
 /// it has announced only the release of another one for that address.
 ///
-/// Where the container runtime passes no UID, it is that of the pod whose sandbox goes; if that pod was gone when the sandbox was given what
-/// the next one of the name has, the DEL takes that, too (`runtime-without-uid`). Broken by `del-adopts-current-uid` and
+/// Where the container runtime passes no UID, it is that of the pod whose sandbox goes; if that pod was gone when the sandbox was given
+/// what the next one of the name has, the DEL takes that, too (`runtime-without-uid`). Broken by `del-adopts-current-uid` and
 /// `del-without-uid-adopts-pod`.
 #[derive(Default)]
 pub(crate) struct DeletesTouchNobodyElse {

@@ -1,7 +1,7 @@
-//! Finds the places of a source file where a small mistake can be made, and makes some of them in it, each behind a switch.
+//! Finds the places of a source file where a small mistake can be made, and makes some of them, each behind a switch.
 //!
-//! Every change has the type of what it replaces, whatever the types are, so a file that compiled does so with all of them. What is
-//! constant for the compiler, patterns, types, macros, tests and texts for people are left alone.
+//! Every change has the type of the code that it replaces, whatever the types are, so a file that compiled still does with all changes.
+//! Compile-time constants, patterns, types, macros, tests and human-readable texts are left alone.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use syn::{
 
 use crate::site::Site;
 
-/// How much of an expression is told.
+/// The maximum length of code in a report.
 const TOLD: usize = 80;
 
 /// The places of a file.
@@ -44,7 +44,7 @@ fn visited(file: &str, text: &str, chosen: &BTreeMap<usize, usize>) -> syn::Resu
     Ok((visitor.sites, tree))
 }
 
-/// The package that has the switches.
+/// Whether the file belongs to the package that has the switches.
 pub(crate) fn is_of_kube(file: &str) -> bool {
     file.starts_with("core/kube/")
 }
@@ -52,7 +52,7 @@ pub(crate) fn is_of_kube(file: &str) -> bool {
 struct Visitor<'a> {
     file: &'a str,
     chosen: &'a BTreeMap<usize, usize>,
-    /// The names of the functions, and the types and traits of their blocks, that the visitor is in.
+    /// The names of the enclosing functions, and of the types and traits of their blocks.
     functions: Vec<String>,
     switches: Switches,
     sites: Vec<Site>,
@@ -61,7 +61,7 @@ struct Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    /// Notes a place. Returns the condition under which the mutant is made, if it is one of the chosen.
+    /// Records a place. Returns the condition under which the mutant is active, if it is one of the chosen.
     fn switch(&mut self, span: Span, code: &impl ToTokens, instead: &str) -> Option<Expr> {
         if self.functions.is_empty() {
             return None;
@@ -77,14 +77,15 @@ impl Visitor<'_> {
         Some(if self.within_kube { parse_quote!(crate::mutant::is(#number)) } else { parse_quote!(::kube_machinery::mutant::is(#number)) })
     }
 
-    /// Has an expression be another one in the mutant.
+    /// Replaces an expression by another one in the mutant.
     fn exchange(&mut self, expr: &mut Expr, instead: &Expr) {
         if let Some(switch) = self.switch(expr.span(), expr, &told(instead)) {
             *expr = parse_quote!((if #switch { #instead } else { #expr }));
         }
     }
 
-    /// Has a condition hold always, or never, of which this was known before anything in it was put behind a switch.
+    /// Makes a condition always true, or always false, in the mutant. `known` was determined before anything in the condition was put
+    /// behind a switch.
     fn force(&mut self, condition: &mut Expr, known: Known) {
         if has_let(condition) || known.all {
             return;
@@ -97,7 +98,7 @@ impl Visitor<'_> {
         if known.off != Some(false)
             && let Some(switch) = self.switch(condition.span(), condition, "false")
         {
-            // An alternative binds less than what is put before it.
+            // An `||` binds less tightly than the `&&` put before it.
             *condition = parse_quote!((!#switch && (#condition)));
         }
     }
@@ -140,7 +141,7 @@ impl VisitMut for Visitor<'_> {
     }
 
     fn visit_item_impl_mut(&mut self, item: &mut ItemImpl) {
-        // How something is shown to people is not for sweeps to judge.
+        // Formatting for humans is not for sweeps to judge.
         let name = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last()).map(|segment| segment.ident.to_string());
         if matches!(name.as_deref(), Some("Display" | "Debug" | "Error")) {
             return;
@@ -211,7 +212,7 @@ impl VisitMut for Visitor<'_> {
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         if let Expr::If(branch) = expr {
-            // What only a deviation does is for the mutations by name.
+            // Code that only a deviation reaches is left to the named mutations.
             let known = self.switches.known(&branch.cond);
             self.visit_expr_mut(&mut branch.cond);
             if known.off != Some(false) {
@@ -258,7 +259,7 @@ impl VisitMut for Visitor<'_> {
 
 /// The code of an expression on one line.
 fn told(code: &impl ToTokens) -> String {
-    // As people write it, or nearly: tokens come with a space between any two.
+    // Approximately as in the source: tokens come with a space between any two.
     let mut text = code.to_token_stream().to_string();
     let spaces = [
         (" && ", "\0"),
@@ -281,14 +282,14 @@ fn told(code: &impl ToTokens) -> String {
     }
 }
 
-/// `#[test]`, `#[cfg(test)]` and what else only tests have.
+/// Whether the attributes include `#[test]`, `#[cfg(test)]` or another one that only tests have.
 fn is_of_tests(attributes: &[Attribute]) -> bool {
     attributes
         .iter()
         .any(|attribute| attribute.path().is_ident("test") || (attribute.path().is_ident("cfg") && told(&attribute.meta).contains("test")))
 }
 
-/// Whether there is a pattern among the operands of the conjunction: it binds names for what follows.
+/// Whether there is a pattern among the operands of the conjunction, which binds names for later operands.
 fn has_let(expr: &Expr) -> bool {
     match expr {
         Expr::Let(_) => true,
@@ -297,7 +298,7 @@ fn has_let(expr: &Expr) -> bool {
     }
 }
 
-/// Values that a function of this type can return at once.
+/// Values of this type that a function can return at once.
 fn values(output: &ReturnType) -> Vec<Expr> {
     let ReturnType::Type(_, ty) = output else { return vec![parse_quote!(())] };
     match told(ty).as_str() {
@@ -309,10 +310,10 @@ fn values(output: &ReturnType) -> Vec<Expr> {
     }
 }
 
-/// Whether a statement can be left out: nothing after it needs it to be there for the compiler.
+/// Whether a statement can be removed: the compiler needs it for nothing that follows.
 fn can_go(expr: &Expr) -> bool {
     match expr {
-        // Without it, a lock would stay: the process would stop, and no sweep sees anything but that.
+        // Without it, a lock would stay locked: the process would hang, and sweeps would notice nothing else.
         Expr::Call(call) => told(&call.func) != "drop",
         Expr::MethodCall(_) => true,
         Expr::Await(inner) => can_go(&inner.base),
@@ -328,7 +329,7 @@ fn can_go(expr: &Expr) -> bool {
     }
 }
 
-/// The same operands with an operator that is next to this one. `alone`: whether each operand by itself is another condition.
+/// The same operands with a similar operator. `alone`: whether each operand by itself is a different condition.
 fn other_operators(expr: &Expr, alone: [bool; 2]) -> Vec<Expr> {
     let Expr::Binary(binary) = expr else { return Vec::new() };
     let (left, right) = (&binary.left, &binary.right);
@@ -349,7 +350,7 @@ fn other_operators(expr: &Expr, alone: [bool; 2]) -> Vec<Expr> {
     }
 }
 
-/// An operand as it is to stand beside `&&`: one that is an alternative itself, as `a || b` in `a || b || c`, would be taken apart.
+/// An operand in the form needed beside `&&`: one that is itself an `||`, as `a || b` in `a || b || c`, would be split.
 fn in_parentheses(operand: &Expr) -> Expr {
     match operand {
         Expr::Binary(binary) if matches!(binary.op, BinOp::Or(_)) => parse_quote!((#operand)),
@@ -357,24 +358,24 @@ fn in_parentheses(operand: &Expr) -> Expr {
     }
 }
 
-/// What is known of a condition.
+/// The known facts about a condition.
 #[derive(Clone, Copy)]
 struct Known {
     /// Whether it only reads switches of deviations.
     all: bool,
-    /// What it is where all of them are off; `None` = it depends on more.
+    /// Its value if all of them are off; `None` = it depends on more.
     off: Option<bool>,
 }
 
-/// The switches of deviations, as a function names them: mutations by name turn them on, and off they are.
+/// The switches of deviations that a function names: named mutations turn them on, and by default they are off.
 #[derive(Default)]
 struct Switches {
-    /// What the names of expressions that only read switches stand for where all of these are off.
+    /// The values of names that stand for expressions reading only switches, if all switches are off.
     named: BTreeMap<String, bool>,
 }
 
 impl Switches {
-    /// From here on, a name stands for `value`; `None` = for something else than switches.
+    /// Makes a name stand for `value` from here on; `None` = for something else than switches.
     fn name(&mut self, name: String, value: Option<bool>) {
         match value {
             Some(value) => drop(self.named.insert(name, value)),
@@ -398,13 +399,13 @@ impl Switches {
         }
     }
 
-    /// What a condition is where all switches are off; `None` = it depends on more.
+    /// The value of a condition if all switches are off; `None` = it depends on more.
     fn off(&self, expr: &Expr) -> Option<bool> {
         match expr {
             Expr::Paren(inner) => self.off(&inner.expr),
             Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => self.off(&unary.expr).map(|value| !value),
             Expr::Binary(binary) => {
-                // What one side is enough for.
+                // The value of one operand that decides the result.
                 let enough = match binary.op {
                     BinOp::And(_) => false,
                     BinOp::Or(_) => true,
@@ -418,8 +419,8 @@ impl Switches {
         }
     }
 
-    /// Of the two operands of an expression, whether each alone is another one: what is left out is more than a switch, and it makes a
-    /// difference where all switches are off.
+    /// For each of the two operands of an expression, whether it alone is a different expression: the omitted one reads more than switches,
+    /// and matters when all switches are off.
     fn alone(&self, expr: &Expr) -> [bool; 2] {
         let Expr::Binary(binary) = expr else { return [false; 2] };
         let whole = self.off(expr);
@@ -428,7 +429,7 @@ impl Switches {
     }
 }
 
-/// A number beside this one.
+/// A number next to this one.
 fn other_number(lit: &syn::LitInt) -> Option<Expr> {
     let value: u128 = lit.base10_parse().ok()?;
     let other = if value == 1 { 0 } else { value + 1 };
@@ -440,7 +441,7 @@ fn is_some(call: &ExprCall) -> bool {
     matches!(&*call.func, Expr::Path(path) if path.path.is_ident("Some")) && call.args.len() == 1
 }
 
-/// The same call of the method's opposite.
+/// The same call with the opposite method.
 fn other_method(call: &ExprMethodCall) -> Option<Expr> {
     let opposite = match call.method.to_string().as_str() {
         "all" => "any",

@@ -1,4 +1,4 @@
-//! Verdicts as they come, in a file: a run that is cut off goes on from there.
+//! Verdicts in a file, written one by one: an interrupted run can be resumed.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -21,16 +21,16 @@ struct Line {
     verdict: Verdict,
 }
 
-/// The verdicts of a run that is under way.
+/// The verdicts of the current run.
 pub(crate) struct Kept {
     path: PathBuf,
     file: Mutex<File>,
-    /// Those of the run that was cut off, by the [rank](Site::rank) of the mutant.
+    /// The verdicts of the interrupted run, by the [rank](Site::rank) of the mutant.
     earlier: BTreeMap<u64, Verdict>,
 }
 
 impl Kept {
-    /// Those in this folder: with `resume` what an earlier run left, without it none. A last line that is not whole counts as absent.
+    /// Opens the verdicts in this folder: with `resume` those of an earlier run, without it none. An incomplete last line is ignored.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -46,12 +46,12 @@ impl Kept {
         Ok(Self { path, file: Mutex::new(file), earlier })
     }
 
-    /// What an earlier run said of a mutant.
+    /// The verdict of an earlier run on a mutant.
     pub(crate) fn of(&self, site: &Site) -> Option<Verdict> {
         self.earlier.get(&site.rank()).cloned()
     }
 
-    /// Writes a verdict down. One that cannot be written costs no more than that the mutant is judged again.
+    /// Writes a verdict to the file. If that fails, the mutant is only judged again.
     pub(crate) fn keep(&self, site: &Site, verdict: &Verdict) {
         if self.earlier.contains_key(&site.rank()) {
             return;
@@ -61,7 +61,7 @@ impl Kept {
         let _ = writeln!(self.file.lock().expect("no writer panics"), "{line}");
     }
 
-    /// Every mutant is judged: the next run begins anew.
+    /// Removes the file, because every mutant is judged: the next run starts over.
     ///
     /// # Errors
     /// The file cannot be removed.

@@ -1,4 +1,4 @@
-//! Makes small mistakes in `core`, one at a time, and runs the scenarios that must hold: which mistakes would nobody notice?
+//! Makes small mistakes in `core`, one at a time, and runs the scenarios that must hold, to find mistakes that none of them notices.
 //!
 //! ```text
 //!   core/*.rs ──► sites: where a mistake can be made ──► the N with the smallest ranks
@@ -8,7 +8,7 @@
 //!                                                            ▼
 //!                                        score by module, and the mutants that survive
 //! ```
-//! Only sweeps judge, no unit tests: a feature that only unit tests know is not done. `cargo core-mutants --help` has the options.
+//! Only sweeps judge, no unit tests: a feature that only unit tests exercise is not done. `cargo core-mutants --help` lists the options.
 
 mod instrument;
 mod kept;
@@ -38,34 +38,34 @@ const ARGUED: &str = "ci/mutants/argued.toml";
 #[command(after_help = "Fails (1) if the score is lower than --at-least, or if an entry of \
                         ci/mutants/argued.toml is about no mutant that survives.")]
 struct Args {
-    /// How many mutants to make, those that rank first
+    /// Number of mutants to make, those that rank first
     #[arg(long, value_name = "N", default_value_t = 300)]
     mutants: usize,
-    /// How many of those that rank first to leave out: another sample than the one that scenarios were written against
+    /// Number of mutants that rank first to leave out: another sample than the one that scenarios were written against
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
     /// Only mutants whose file or function has this in its name
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Only mutants that this mutants.json of an earlier run says nobody noticed
+    /// Only mutants that survived according to this mutants.json of an earlier run
     #[arg(long, value_name = "FILE")]
     left_by: Option<PathBuf>,
-    /// How many seeds of each scenario
+    /// Number of seeds of each scenario
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// How many seeds of the quickest scenarios whose runs a mutant changes, if no claim fails in --seeds
+    /// Number of seeds of the quickest scenarios whose runs a mutant changes, if no claim fails in --seeds
     #[arg(long, value_name = "N", default_value_t = 500)]
     rare_seeds: u64,
     /// The part, in percent, that sweeps must notice
     #[arg(long, value_name = "PERCENT", default_value_t = 85.0)]
     at_least: f64,
-    /// How many runs at a time [default: one per core]
+    /// Number of runs at a time [default: one per core]
     #[arg(long, value_name = "J")]
     jobs: Option<usize>,
-    /// Keep the verdicts that a run of the same sources, which was cut off, left in --out
+    /// Keep the verdicts that an interrupted run of the same sources left in --out
     #[arg(long)]
     resume: bool,
-    /// Where the copy, the build and mutants.json go
+    /// Folder for the copy, the build and mutants.json
     #[arg(long, value_name = "DIR", default_value = "target/mutants")]
     out: PathBuf,
     /// Only print the mutants
@@ -152,7 +152,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
     Ok(unneeded.is_empty() && 100.0 * score >= args.at_least)
 }
 
-/// Whether a mutant that is argued away is noticed after all.
+/// Whether a mutant that counts as unnoticeable is noticed after all.
 fn is_unneeded(argued: &Argued, judged: &[Judged]) -> bool {
     judged.iter().any(|one| argued.is_about(&one.site) && matches!(one.verdict, Verdict::Noticed { .. }))
 }

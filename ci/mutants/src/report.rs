@@ -1,4 +1,4 @@
-//! What became of the mutants: by module, and each that survives.
+//! The verdicts on the mutants: by module, and each survivor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 use crate::site::Site;
 use crate::sweep::Verdict;
 
-/// How many seeds of a scenario [`text`] tells apart.
+/// The bounds of the classes of seeds in [`text`].
 const WITHIN: [u64; 6] = [1, 5, 15, 30, 50, 200];
 
-/// A mutant and what sweeps say of it.
+/// A mutant and the verdict of the sweeps.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Judged {
     #[serde(flatten)]
     pub(crate) site: Site,
     #[serde(flatten)]
     pub(crate) verdict: Verdict,
-    /// Why no sweep can notice it, if that is known.
+    /// The reason why no sweep can notice it, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) argued: Option<String>,
 }
 
-/// A mutant that behaves as the original does, wherever a sweep looks.
+/// A mutant that behaves like the original, as far as sweeps can see.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Argued {
@@ -36,7 +36,7 @@ pub(crate) struct Argued {
     instead: String,
     #[serde(default)]
     repeated: usize,
-    /// Why no sweep can tell it from the original.
+    /// The reason why no sweep can distinguish it from the original.
     why: String,
 }
 
@@ -47,10 +47,10 @@ struct ArguedFile {
     mutant: Vec<Argued>,
 }
 
-/// The [ranks](Site::rank) of the mutants that a `mutants.json` says nobody noticed: they hold whatever line these are in by now.
+/// The [ranks](Site::rank) of the survivors in a `mutants.json`: they are valid whatever their lines are by now.
 ///
 /// # Errors
-/// The file cannot be read, or is none of an earlier run.
+/// The file cannot be read, or was not written by an earlier run.
 pub(crate) fn left_by(path: &Path) -> Result<BTreeSet<u64>, Box<dyn Error>> {
     #[derive(Deserialize)]
     struct One {
@@ -64,10 +64,10 @@ pub(crate) fn left_by(path: &Path) -> Result<BTreeSet<u64>, Box<dyn Error>> {
 }
 
 impl Argued {
-    /// Those of a file.
+    /// Reads the entries of a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is no list of them.
+    /// The file cannot be read, or is not a list of entries.
     pub(crate) fn read(path: &Path) -> Result<Vec<Self>, Box<dyn Error>> {
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let file: ArguedFile = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -80,18 +80,18 @@ impl Argued {
         same == (&site.file, &site.function, &site.code, &site.instead, site.repeated)
     }
 
-    /// Why it cannot be noticed.
+    /// The reason why it cannot be noticed.
     pub(crate) fn why(&self) -> &str {
         &self.why
     }
 
-    /// The mutant, for a message.
+    /// A description of the mutant, for a message.
     pub(crate) fn told(&self) -> String {
         format!("{}: {}: `{}` to `{}`", self.file, self.function, self.code, self.instead)
     }
 }
 
-/// How many of what.
+/// The numbers of mutants by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     noticed: usize,
@@ -117,7 +117,7 @@ impl Counts {
         counts
     }
 
-    /// The part that is noticed of what could be: neither what is argued nor what only deviations have counts. 1 where there is nothing.
+    /// The noticed part of the mutants, without those that are argued or that only deviations reach. 1 if there are none.
     pub(crate) fn score(&self) -> f64 {
         let all = self.noticed + self.survive + self.not_reached;
         if all == 0 { 1.0 } else { self.noticed as f64 / all as f64 }
@@ -130,7 +130,7 @@ impl Counts {
     }
 }
 
-/// In which scenarios a mutant that survives changed what happens, in parentheses.
+/// The scenarios in which a surviving mutant changed the runs, in parentheses.
 pub(crate) fn where_it_differs(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Survives { scenarios, differ } => match differ.first() {
@@ -141,7 +141,7 @@ pub(crate) fn where_it_differs(verdict: &Verdict) -> String {
     }
 }
 
-/// How many seeds it took to notice those that are noticed.
+/// The numbers of seeds after which the noticed mutants were noticed.
 fn within(judged: &[Judged]) -> String {
     let seeds = |one: &Judged| match one.verdict {
         Verdict::Noticed { seeds, .. } => Some(seeds),

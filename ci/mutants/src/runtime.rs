@@ -1,4 +1,4 @@
-/// Which mutant the process has, as the environment says, and which places it reached.
+/// The mutant of the process, given by the environment, and the places that the process has reached.
 #[allow(missing_docs, clippy::all)]
 pub mod mutant {
     use std::io::Write;

@@ -5,8 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 
-/// One mutant: a change of one expression or statement. In [`crate::instrument`]'s copy it is made while the program runs, if it is the
-/// chosen one.
+/// One mutant: a change of one expression or statement. In [`crate::instrument`]'s copy it is active at run time if it is the chosen one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Site {
     /// The file, from the root of the repository.
@@ -15,24 +14,24 @@ pub(crate) struct Site {
     pub(crate) line: usize,
     /// The function or method that holds it.
     pub(crate) function: String,
-    /// The code that stands there, on one line, cut after 80 characters.
+    /// The original code, on one line, cut after 80 characters.
     pub(crate) code: String,
-    /// What the mutant has instead.
+    /// The code of the mutant.
     pub(crate) instead: String,
-    /// How many equal mutants the function has before this one.
+    /// The number of equal mutants before this one in the function.
     pub(crate) repeated: usize,
 }
 
 impl Site {
-    /// A number that stays the same while the function does, wherever it moves to in its file. Whoever takes the sites with the smallest
-    /// numbers takes the same ones tomorrow, but for what was edited.
+    /// A number that stays the same while the function does, wherever it moves in its file. A sample of the sites with the smallest numbers
+    /// therefore stays the same, except for edited functions.
     pub(crate) fn rank(&self) -> u64 {
         let mut hasher = FxHasher::default();
         (&self.file, &self.function, &self.code, &self.instead, self.repeated).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The module that it counts for: package, and folder or file in it.
+    /// The module in reports: package, and folder or file in it.
     pub(crate) fn module(&self) -> String {
         let mut parts = self.file.split('/').filter(|part| *part != "src" && *part != "core");
         let package = parts.next().unwrap_or_default();

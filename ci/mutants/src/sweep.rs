@@ -1,4 +1,4 @@
-//! Runs the scenarios that must hold, without a mutant and with each.
+//! Runs of the scenarios that must hold, without a mutant and with each one.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,14 +12,15 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// How long a run of a scenario may take before it counts as hung: many times what it takes without a mutant, and not less than this.
+/// The minimum time after which a run of a scenario counts as hung; the actual limit is a multiple of its time without a mutant, if that is
+/// longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_TIMES: u32 = 10;
-/// How many seeds of each scenario are run first: most mistakes show at once.
+/// The number of seeds of each scenario that are run first: most mistakes show at once.
 const FIRST: u64 = 5;
-/// In how many of the scenarios in which runs differ more seeds are run.
+/// The number of scenarios with differing runs in which more seeds are run.
 const RARE_IN: usize = 6;
-/// Exit code of a sweep in which nothing happened that a claim asks for.
+/// The exit code of a vacuous sweep.
 const VACUOUS: i32 = 4;
 
 /// A scenario that must hold.
@@ -29,7 +30,7 @@ pub(crate) struct Scenario {
     pub(crate) name: String,
     file: String,
     expect: Option<String>,
-    /// What it does without a mutant.
+    /// Its results without a mutant.
     #[serde(skip)]
     baseline: Baseline,
 }
@@ -38,13 +39,13 @@ pub(crate) struct Scenario {
 struct Baseline {
     code: i32,
     takes: Duration,
-    /// What its runs came to.
+    /// The digest of its runs.
     digest: Option<String>,
     /// The mutants whose places it reaches.
     reaches: BTreeSet<usize>,
 }
 
-/// What sweeps say of a mutant.
+/// The verdict of sweeps on a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verdict")]
 pub(crate) enum Verdict {
@@ -52,48 +53,48 @@ pub(crate) enum Verdict {
     Noticed {
         /// The scenario, or variant, whose sweep failed.
         scenario: String,
-        /// The first claim, or how else the sweep failed.
+        /// The first violated claim, or another failure of the sweep.
         by: String,
-        /// How many of the scenario's seeds it took.
+        /// The number of the scenario's seeds that it took.
         seeds: u64,
     },
-    /// Scenarios came by, and all held.
+    /// Scenarios reach the place, and all hold.
     Survives {
-        /// How many scenarios came by.
+        /// The number of scenarios that reach the place.
         scenarios: usize,
-        /// Those of them whose runs were not what they are without the mutant. Where there is none, nothing that a run shows depends on
-        /// the place.
+        /// The scenarios whose runs differ from those without the mutant. If there are none, no visible result of a run depends on the
+        /// place.
         differ: Vec<String>,
     },
-    /// No scenario that must hold comes by.
+    /// No scenario that must hold reaches the place.
     NotReached,
-    /// None comes by, but it would with upstream's behaviour: the place belongs to a deviation.
+    /// No scenario that must hold reaches the place, but runs with upstream's behaviour do: it belongs to a deviation.
     OnlyUpstream,
 }
 
-/// Everything that is needed to run a scenario.
+/// The inputs for running a scenario.
 pub(crate) struct Sweep<'a> {
     /// The root of the repository, where the scenarios are.
     pub(crate) root: &'a Path,
     /// The program with the switches.
     pub(crate) program: PathBuf,
-    /// Where files may be written.
+    /// The folder in which files may be written.
     pub(crate) out: PathBuf,
-    /// Seeds of each scenario.
+    /// The number of seeds of each scenario.
     pub(crate) seeds: u64,
-    /// Seeds of the scenarios in which runs differ and all claims hold.
+    /// The number of seeds of scenarios in which runs differ and all claims hold.
     pub(crate) rare_seeds: u64,
-    /// How many run at a time.
+    /// The number of runs at a time.
     pub(crate) jobs: usize,
 }
 
-/// How one run of one scenario ended.
+/// The result of one run of one scenario.
 struct Ended {
     /// The exit code; `None` = it hung or crashed.
     code: Option<i32>,
-    /// The first claim that is violated.
+    /// The first violated claim.
     claim: Option<String>,
-    /// How many seeds it takes to violate one.
+    /// The number of seeds up to the first violation.
     within: Option<u64>,
     /// The digest of its runs.
     digest: Option<String>,
@@ -101,7 +102,8 @@ struct Ended {
 }
 
 impl Ended {
-    /// Which claim fails, or how else a sweep with a mutant does not end as one without. `few`: a few seeds may well be vacuous.
+    /// The violated claim, or another difference between the results of a sweep with a mutant and without. `few`: the sweep has so few
+    /// seeds that it may be vacuous.
     fn noticed_by(&self, scenario: &Scenario, few: bool) -> Option<String> {
         match self.code {
             Some(0) => None,
@@ -114,7 +116,8 @@ impl Ended {
 }
 
 impl Sweep<'_> {
-    /// The scenarios, and what they do without a mutant; and the mutants that runs with upstream's behaviour come by.
+    /// Runs all scenarios without a mutant. Returns the scenarios with their results, and the mutants that runs with upstream's behaviour
+    /// reach.
     ///
     /// # Errors
     /// A scenario fails without a mutant.
@@ -154,13 +157,12 @@ impl Sweep<'_> {
             }
             scenario.baseline = Baseline { code, takes: ended.takes, digest: ended.digest, reaches };
         }
-        // What is quick is tried first.
+        // Quick scenarios are tried first.
         scenarios.sort_by_key(|scenario| scenario.baseline.takes);
         Ok((scenarios, upstream))
     }
 
-    /// Tries each of these mutants in the scenarios that come by, but for those of which there is a verdict already, and tells `done` of
-    /// each.
+    /// Tries each of these mutants in the scenarios that reach it, except those with a known verdict, and reports each verdict to `done`.
     pub(crate) fn judge(
         &self,
         scenarios: &[Scenario],
@@ -194,7 +196,7 @@ impl Sweep<'_> {
                 }
             }
         }
-        // A run that differs and holds may have a rarer one that does not.
+        // Runs that differ and hold may have a rarer one that fails.
         for scenario in differ.iter().take(RARE_IN).filter(|_| self.rare_seeds > self.seeds) {
             let ended = self.run_mutant(scenario, self.rare_seeds, mutant);
             if let Some(by) = ended.noticed_by(scenario, false) {
@@ -255,7 +257,7 @@ impl Sweep<'_> {
         Ended { code, claim, within, digest, takes }
     }
 
-    /// Does a number of things, some at a time, and gives what came of them in order.
+    /// Runs `work` for each of `count` numbers, several at a time, and returns the results in order.
     fn parallel<T: Send>(&self, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
         thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The copy of the workspace that has all mutants behind switches, and the program that is built of it.
+//! The copy of the workspace with all mutants behind switches, and the program built from it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,14 +12,14 @@ use ignore::WalkBuilder;
 use crate::instrument;
 use crate::site::Site;
 
-/// What the copy of `core/kube` gets at its end: the switches.
+/// The code appended to the copy of `core/kube`: the switches.
 const RUNTIME: &str = include_str!("runtime.rs");
-/// Where [`RUNTIME`] has the number of mutants.
+/// The placeholder for the number of mutants in [`RUNTIME`].
 const COUNT: &str = "MUTANT_COUNT";
 /// The file that [`RUNTIME`] is added to.
 const HOLDER: &str = "core/kube/src/lib.rs";
 
-/// All places of `core` where a mistake can be made, file by file.
+/// All places in `core` where a mistake can be made, file by file.
 pub(crate) fn sites(root: &Path) -> Result<Vec<Site>, Box<dyn Error>> {
     let mut sites = Vec::new();
     for file in files(&root.join("core"))? {
@@ -31,8 +31,8 @@ pub(crate) fn sites(root: &Path) -> Result<Vec<Site>, Box<dyn Error>> {
     Ok(sites)
 }
 
-/// Writes the copy, with these mutants, below `out`, and builds the program. Files that are the same stay as they are, so that nothing is
-/// built twice.
+/// Writes the copy, with these mutants, below `out`, and builds the program. Unchanged files are not written again, so that nothing is
+/// rebuilt needlessly.
 pub(crate) fn build(root: &Path, out: &Path, mutants: &[Site]) -> Result<PathBuf, Box<dyn Error>> {
     let tree = out.join("tree");
     let mut left = mutants.iter().collect::<Vec<_>>();
@@ -50,7 +50,7 @@ pub(crate) fn build(root: &Path, out: &Path, mutants: &[Site]) -> Result<PathBuf
             text = if chosen.is_empty() { source } else { instrument::with_switches(&name, &source, &chosen)? }.into_bytes();
         }
         if name.starts_with("core/") && name.ends_with("/src/lib.rs") {
-            // Parentheses around parentheses are no news.
+            // Mutants add redundant parentheses, which must not cause warnings.
             text.splice(0..0, *b"#![allow(warnings)]\n");
         }
         if name == HOLDER {
@@ -70,7 +70,7 @@ pub(crate) fn build(root: &Path, out: &Path, mutants: &[Site]) -> Result<PathBuf
     if built.success() { Ok(target.join("release/ipam-sim")) } else { Err("the copy with the mutants does not build".into()) }
 }
 
-/// Whether a file is part of what sweeps judge: not a test, nor what only tests use.
+/// Whether sweeps exercise a file: it is neither a test nor used only by tests.
 fn is_logic(name: &str) -> bool {
     let of_tests = |part: &str| part.contains("tests") || part.starts_with("test") || part.starts_with("vectors");
     name.starts_with("core/") && name.contains("/src/") && name.ends_with(".rs") && !name.split('/').any(of_tests)
@@ -83,7 +83,7 @@ fn files(root: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
     let mut files = Vec::new();
     for entry in walk {
         let entry = entry?;
-        // A link to a file becomes a file.
+        // A symbolic link to a file becomes a file.
         if entry.path().is_file() {
             files.push(entry.into_path());
         }

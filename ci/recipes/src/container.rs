@@ -1,4 +1,4 @@
-//! Container files: instructions, pinned images, what is copied, and who runs.
+//! Container files: instructions, pinned images, copied files, and the user.
 
 use ignore::gitignore::GitignoreBuilder;
 use tidy::{File, Finding, Repository};
@@ -27,15 +27,15 @@ const INSTRUCTIONS: [&str; 17] = [
 /// Images, and packages of distributions, that bring a compiler.
 const COMPILERS: [&str; 6] = ["rust", "gcc", "clang", "cargo", "build-essential", "buildpack-deps"];
 
-/// An instruction with what follows it, lines joined.
+/// An instruction with its arguments, lines joined.
 struct Instruction<'a> {
-    /// Where it begins, in bytes.
+    /// The byte offset at which it begins.
     at: usize,
     name: &'a str,
     rest: String,
 }
 
-/// Container files that would not build, or whose images hold what they should not.
+/// Container files that would not build, or whose images contain things that they must not.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let is_container = |file: &&File| matches!(file.path.rsplit('/').next(), Some("Containerfile" | "Dockerfile"));
     repository.files.iter().filter(is_container).flat_map(|file| check_file(repository, file)).collect()
@@ -64,7 +64,7 @@ fn check_file(repository: &Repository, file: &File) -> Vec<Finding> {
             _ => {}
         }
     }
-    // What is run is the last stage.
+    // The image that runs is the last stage.
     let last = instructions.iter().rposition(|instruction| instruction.name == "FROM").unwrap_or(0);
     let run = &instructions[last..];
     let user = run.iter().rev().find(|instruction| instruction.name == "USER").map(|instruction| instruction.rest.trim());
@@ -102,7 +102,7 @@ fn instructions(text: &str) -> Vec<Instruction<'_>> {
     instructions
 }
 
-/// Why an image is not the same tomorrow.
+/// The reason why an image is not pinned.
 pub fn unpinned(image: &str) -> Option<String> {
     let (name, tag) = match image.split_once('@') {
         Some((_, digest)) => return (!digest.starts_with("sha256:")).then(|| format!("`{digest}` is no digest")),
@@ -112,7 +112,7 @@ pub fn unpinned(image: &str) -> Option<String> {
         .then(|| format!("the image `{name}` is not pinned; give it a tag other than `latest`"))
 }
 
-/// Why a source of `COPY` is not there.
+/// The reason why a source of `COPY` is missing.
 fn uncopied(repository: &Repository, source: &str) -> Option<String> {
     let source = source.trim_end_matches('/');
     if source == "." {

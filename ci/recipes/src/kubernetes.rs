@@ -1,7 +1,7 @@
-//! Manifests as a strict API server takes them, and jobs that are bounded and have no rights.
+//! Manifests that a strict API server accepts, and jobs that are bounded and have no rights.
 //!
-//! The types are those of Kubernetes' own schema. They take unknown fields and know no values; what is unknown is found by what they left
-//! unread, and the values that a Job chooses from are listed here.
+//! The types are those of Kubernetes' own schema. They accept unknown fields and any values. Unknown fields are found as those that were
+//! not read, and the possible values of a Job are listed here.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim, PodSpec};
@@ -13,10 +13,10 @@ use tidy::{File, Finding, Repository};
 
 use crate::{container, shell, yaml};
 
-/// Where the manifests are.
+/// The folder of the manifests.
 const FOLDER: &str = "ci/kubernetes/";
 
-/// Where a manifest chooses from a few values: the end of the path, and the values.
+/// The enumerated fields of manifests: the end of the path, and the possible values.
 const VALUES: [(&str, &[&str]); 9] = [
     ("completionMode", &["Indexed", "NonIndexed"]),
     ("restartPolicy", &["Never", "OnFailure"]),
@@ -29,7 +29,7 @@ const VALUES: [(&str, &[&str]); 9] = [
     ("imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
 ];
 
-/// Manifests that an API server would refuse, and jobs that may do too much or need not end.
+/// Manifests that an API server would refuse, and jobs that may do too much or may never end.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let is_manifest = |file: &&File| file.is(&["yaml", "yml"]) && file.path.starts_with(FOLDER);
     repository.files.iter().filter(is_manifest).flat_map(check_file).collect()
@@ -63,7 +63,7 @@ fn check_file(file: &File) -> Vec<Finding> {
     wrong.into_iter().map(|text| Finding::of_file(&file.path, text)).collect()
 }
 
-/// An object, and the paths of what its type left unread.
+/// An object, and the paths of the fields that its type did not read.
 fn read<T: DeserializeOwned>(document: &Value) -> Result<(T, Vec<String>), String> {
     let mut unknown = Vec::new();
     let object = serde_ignored::deserialize(document, |path| unknown.push(path.to_string().replace(".?", "")));
@@ -83,7 +83,7 @@ fn values(document: &Value, wrong: &mut Vec<String>) {
     });
 }
 
-/// What the API server's validation and a careful operator say of a Job.
+/// Checks a Job like the API server's validation and a careful operator.
 fn jobs(job: &Job, wrong: &mut Vec<String>) {
     let mut say = |text: &str| wrong.push(text.to_owned());
     let Some(spec) = &job.spec else { return say("`spec` is missing") };
@@ -203,7 +203,7 @@ mod tests {
         check(&Repository::of(&[("ci/kubernetes/job.yaml", text)])).iter().map(Finding::to_string).collect()
     }
 
-    /// The shipped Job with a part of its text replaced: what is said, without the name of the file.
+    /// The findings for the shipped Job with a part of its text replaced, without the name of the file.
     #[track_caller]
     fn with(from: &str, to: &str) -> String {
         assert!(JOB.contains(from), "{from}");

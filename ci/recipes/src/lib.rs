@@ -1,14 +1,15 @@
-//! How the tool reaches its users, checked: what a registry, a container build, a cluster and GitHub would refuse, before they do.
+//! Checks of the ways in which the tool reaches its users: they find in advance what a registry, a container build, a cluster or GitHub
+//! would refuse.
 //!
-//! Each check looks at the text of the repository's files and gives findings: what is wrong, and what would be right.
+//! Each check reads the repository's files and returns findings: the problem, and what would be right.
 //!
-//! | check | what it wants |
+//! | check | requirement |
 //! |---|---|
 //! | [`packages`] | `cargo package` takes every package, and each holds what its code includes |
-//! | [`container`] | images are pinned, what is copied is there, no compiler and no root at run time |
+//! | [`container`] | images are pinned, copied files exist, no compiler and no root at run time |
 //! | [`kubernetes`] | manifests have no field that Kubernetes does not know; jobs are bounded and have no rights |
-//! | [`workflows`] | workflows and actions are well-formed, what they use is pinned, what they run exists |
-//! | [`shell`] | scripts are such |
+//! | [`workflows`] | workflows and actions are well-formed, the actions they use are pinned, the scripts they run exist |
+//! | [`shell`] | scripts are accepted by bash, and the scripts they name exist |
 
 pub mod container;
 pub mod kubernetes;

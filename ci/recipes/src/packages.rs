@@ -1,10 +1,10 @@
-//! Packages as a registry takes them.
+//! Packages in the form that a registry requires.
 
 use regex::Regex;
 use tidy::{File, Finding, Repository};
 use toml::{Table, Value};
 
-/// Which folders of a package are published, as `include` of the workspace says.
+/// The folders of a package that are published, according to `include` of the workspace.
 const PUBLISHED: [&str; 2] = ["src", "assets"];
 
 /// Packages that a registry would refuse, or that would not build there.
@@ -30,21 +30,21 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Dependencies between packages of which a registry would not know the version.
+/// Dependencies between packages whose version a registry would not know.
 fn versions(workspace: &Value) -> Vec<Finding> {
     let version = workspace.get("package").and_then(|package| package.get("version")).and_then(Value::as_str).unwrap_or_default();
     let wanted = format!("={version}");
     let dependencies = workspace.get("dependencies").and_then(Value::as_table).into_iter().flatten();
-    // Those of `ci` are not published.
+    // The packages of `ci` are not published.
     let own = dependencies.filter(|(_, value)| value.get("path").and_then(Value::as_str).is_some_and(|path| !path.starts_with("ci/")));
     let wrong = own.filter(|(_, value)| value.get("version").and_then(Value::as_str) != Some(&wanted));
     wrong.map(|(name, _)| Finding::of_file("Cargo.toml", format!("the dependency `{name}` has to have `version = \"{wanted}\"`"))).collect()
 }
 
-/// What a registry wants to know of a package, and what a package of this licence has to hold.
+/// Checks the metadata that a registry requires of a package, and the files that the licence requires.
 fn metadata(repository: &Repository, folder: &str, package: &Table, workspace: &Value) -> Vec<Finding> {
     let path = format!("{folder}/Cargo.toml");
-    // What is inherited is in the workspace.
+    // Inherited values are in the workspace.
     let of = |key: &str| match package.get(key)? {
         Value::Table(inherited) if inherited.get("workspace") == Some(&Value::Boolean(true)) => workspace.get("package")?.get(key),
         value => Some(value),
@@ -75,7 +75,7 @@ fn metadata(repository: &Repository, folder: &str, package: &Table, workspace: &
     findings
 }
 
-/// Files that code includes at compile time and that are not in its package.
+/// Files that code includes at compile time and that are missing in its package.
 fn included(repository: &Repository, folder: &str) -> Vec<Finding> {
     let include = Regex::new(r#"include(?:_str|_bytes)?!\(\s*"([^"]+)""#).expect("a constant");
     let source = format!("{folder}/src/");

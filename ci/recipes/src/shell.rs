@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use regex::Regex;
 use tidy::{Finding, Repository};
 
-/// What `bash -n` says against a script; nothing if it is one.
+/// The errors of `bash -n` for a script; `None` if the script is valid.
 ///
 /// # Panics
 ///
@@ -15,20 +15,20 @@ pub fn refused(script: &str) -> Option<String> {
     let mut command = Command::new("bash");
     command.args(["-n", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut bash = command.spawn().expect("bash is there");
-    // Written whole before anything is read: scripts are shorter than a pipe.
+    // Written before anything is read: a script fits into the pipe's buffer.
     bash.stdin.take().expect("it is piped").write_all(script.as_bytes()).expect("bash reads");
     let output = bash.wait_with_output().expect("bash ends");
     (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().replace("/dev/stdin: ", ""))
 }
 
-/// Scripts of the repository that a script names and that are not there.
+/// Scripts of the repository that a script names and that do not exist.
 pub fn missing(repository: &Repository, script: &str) -> Vec<String> {
     let named = Regex::new(r"(?:^|[\s;&|(])((?:ci|\.ci|\.github)/[\w./-]*\w)").expect("a constant");
     let paths = named.captures_iter(script).map(|found| found[1].to_owned());
     paths.filter(|path| !repository.paths.contains(path)).collect()
 }
 
-/// Scripts that bash refuses, or that name scripts which are not there.
+/// Scripts that bash refuses, or that name scripts which do not exist.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let is_script = |text: &str| text.starts_with("#!/usr/bin/env bash") || text.starts_with("#!/bin/bash");
     let mut findings = Vec::new();

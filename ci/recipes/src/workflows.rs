@@ -1,4 +1,4 @@
-//! Workflows and actions of GitHub: what they use is pinned, what they run is there, what they name is declared.
+//! Workflows and actions of GitHub: the actions they use are pinned, the scripts they run exist, the names they use are declared.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tidy::{File, Finding, Repository};
 
 use crate::{container, shell, yaml};
 
-/// What a workflow may say at its top, and a job, and a step.
+/// The keys of a workflow, a job and a step.
 const OF_WORKFLOW: [&str; 9] = ["name", "run-name", "on", "permissions", "env", "defaults", "concurrency", "jobs", "timeout-minutes"];
 const OF_JOB: [&str; 16] = [
     "name",
@@ -31,7 +31,7 @@ const OF_JOB: [&str; 16] = [
 const OF_STEP: [&str; 11] =
     ["id", "if", "name", "uses", "run", "working-directory", "shell", "with", "env", "continue-on-error", "timeout-minutes"];
 
-/// Workflows and actions that would fail, or would be others tomorrow.
+/// Workflows and actions that would fail, or could change unnoticed.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files_of(&["yml", "yaml"]).filter(|file| file.path.starts_with(".github/")) {
@@ -135,7 +135,7 @@ impl Checked<'_> {
     fn run(&mut self, of: &str, run: &str) {
         let expression = Regex::new(r"\$\{\{[^}]*\}\}").expect("a constant");
         for found in expression.find_iter(run) {
-            // What a stranger may choose becomes code here; a variable does not.
+            // An expression that outsiders can control becomes code here; a variable does not.
             if ["inputs.", "github.event", "github.head_ref", "github.ref_name"].iter().any(|free| found.as_str().contains(free)) {
                 self.wrong.push(format!("{of}: `{}` becomes part of a script; give it by `env`", found.as_str()));
             }
@@ -153,7 +153,7 @@ impl Checked<'_> {
     }
 }
 
-/// Why what a step uses is not the same tomorrow, or is not there.
+/// The reason why an action that a step uses is not pinned, or does not exist.
 fn unpinned(repository: &Repository, uses: &str) -> Option<String> {
     if let Some(folder) = uses.strip_prefix("./") {
         return (!repository.paths.contains(&format!("{folder}/action.yml"))).then(|| format!("there is no action in `{folder}`"));
@@ -163,7 +163,7 @@ fn unpinned(repository: &Repository, uses: &str) -> Option<String> {
     }
     let (action, version) = uses.split_once('@').unwrap_or((uses, ""));
     let is_commit = version.len() == 40 && version.chars().all(|char| char.is_ascii_hexdigit());
-    // GitHub's own are trusted as the runner is, whose they are.
+    // GitHub's own actions are trusted like the runner, which is GitHub's, too.
     let is_release = action.starts_with("actions/") && Regex::new(r"^v\d+(\.\d+)*$").expect("a constant").is_match(version);
     (!is_commit && !is_release).then(|| format!("`{uses}` is not pinned; name a commit, or a version of an action of GitHub's own"))
 }
@@ -183,7 +183,7 @@ fn containers(job: &Map<String, Value>) -> Vec<String> {
     rows.filter_map(|row| row["container"].as_str()).filter(|image| !image.is_empty()).map(str::to_owned).collect()
 }
 
-/// What the expressions of a file name.
+/// The names in the expressions of a file.
 fn named(text: &str, pattern: &str) -> BTreeSet<String> {
     let expression = Regex::new(r"\$\{\{(.*?)\}\}").expect("a constant");
     let name = Regex::new(pattern).expect("a constant");

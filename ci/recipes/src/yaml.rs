@@ -1,4 +1,4 @@
-//! YAML as its readers see it: documents without a type, keys that are there twice refused.
+//! YAML as its readers see it: documents without a type, duplicate keys refused.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// Says where the file is no YAML.
+/// Says where the file is not valid YAML.
 pub fn documents(text: &str) -> Result<Vec<Value>, String> {
     serde_saphyr::from_multiple(text).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The files of the repository by which the tool reaches its users are as the checks want them, and agree with each other.
+//! The files of the repository by which the tool reaches its users pass the checks, and agree with each other.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ fn none(findings: Vec<Finding>) {
     assert!(lines.is_empty(), "{} to mend:\n{}", lines.len(), lines.join("\n"));
 }
 
-/// What a pattern finds first in a file.
+/// The first match of a pattern in a file.
 #[track_caller]
 fn found(path: &str, pattern: &str) -> String {
     let pattern = Regex::new(pattern).unwrap();
@@ -66,7 +66,7 @@ fn one_version_of_the_tool_and_one_of_rust_is_named_everywhere() {
     for path in [".github/workflows/release.yml", "docs/ci.md"] {
         assert!(images.captures_iter(text(path)).all(|found| found[1] == rust), "{path}");
     }
-    // Binaries and images run with the C library that they were built with.
+    // Binaries and images run with the C library version that they were built with.
     let debian = |path: &str, pattern: &str| found(path, pattern);
     let built = debian("ci/container/Containerfile", r"FROM docker\.io/library/rust:[\d.]+-slim-(\w+)");
     assert_eq!(debian("ci/container/Containerfile", r"FROM docker\.io/library/debian:(\w+)-slim"), built);
@@ -78,10 +78,10 @@ fn the_job_has_a_pod_for_each_shard_and_one_that_ends_in_time() {
     let number = |pattern: &str| found("ci/kubernetes/indexed-job.yaml", pattern).parse::<u32>().unwrap();
     let shards = number(r#"name: SHARDS\s+value: "(\d+)""#);
     assert_eq!((number(r"completions: (\d+)"), number(r"parallelism: (\d+)")), (shards + 1, shards));
-    // The last pod begins when the first shard ended, an hour after the Job at the latest, and waits for two tries of each.
+    // The last pod starts when the first shard has ended, an hour after the Job at the latest, and waits for two attempts of each.
     let (waits, budget) = (number(r#"collect\.sh "\$results" "\$SHARDS" (\d+)"#), 60 * number(r"--budget (\d+)m"));
     assert!(waits > 2 * budget && number(r"activeDeadlineSeconds: (\d+)") > budget + waits);
-    // Everything that is no signal is the same on a second try.
+    // Every exit code that is not from a signal would be the same on a retry.
     let codes = found("ci/kubernetes/indexed-job.yaml", r"values: \[([^\]]+)\]");
     let codes: Vec<u8> = codes.split(", ").map(|code| code.parse().unwrap()).collect();
     assert_eq!(codes, [1, 2, 3, 4, 5, 6, 70, 126, 127]);

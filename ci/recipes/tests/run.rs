@@ -1,5 +1,5 @@
-//! The recipes of `ci/` as their systems run them, with a stub in place of the program: a verdict is a result of a shard, anything else
-//! fails it.
+//! The recipes of `ci/` run like in their systems, with a stub in place of the program: a verdict is a shard's result, every other exit
+//! code fails it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Every exit code that the program has, and some that it has not; and whether it is a verdict.
+/// Every exit code of the program and some others, and whether it is a verdict.
 const CODES: [(i32, bool); 13] = [
     (0, true),
     (1, true),
@@ -25,7 +25,7 @@ const CODES: [(i32, bool); 13] = [
     (143, false),
 ];
 
-/// The stub: keeps its arguments, prints a result unless it was called wrongly, and exits with what the file `code` says.
+/// The stub: keeps its arguments, prints a result unless it was called wrongly, and exits with the code in the file `code`.
 const STUB: &str = "#!/bin/sh\ncode=$(cat \"$STUB/code\")\necho \"$*\" > \"$STUB/arguments\"\n\
                     if [ \"$code\" -ne 2 ]; then echo '{\"stub\":true}'; fi\nexit \"$code\"\n";
 
@@ -73,7 +73,7 @@ impl Checkout {
         command
     }
 
-    /// Runs a script as CI systems do, and gives its exit code.
+    /// Runs a script like CI systems, and returns its exit code.
     fn script(&self, code: i32, environment: &[(&str, &str)], script: &str) -> i32 {
         let mut command = self.bash(code);
         command.envs(environment.iter().copied()).args(["-euc", script]);
@@ -89,7 +89,7 @@ fn a_verdict_is_a_result_and_everything_else_fails() {
             checkout.bash(code).args(["ci/shard.sh", "results/1.json", "target/release/ipam-sim", "gate", "--shard", "1/4"]).status();
         assert_eq!(status.unwrap().code(), Some(if verdict { 0 } else { code }), "{code}");
         assert_eq!(checkout.read("arguments").as_deref(), Some("gate --shard 1/4\n"));
-        // Also what ended badly may say how far it came; wrong usage has nothing to say.
+        // Even a failed run may report its progress; wrong usage reports nothing.
         assert_eq!(checkout.read("results/1.json").is_some(), code != 2, "{code}");
         assert_eq!(checkout.read("results/1.json.part"), None);
     }
@@ -181,7 +181,7 @@ fn job_script(checkout: &Checkout, job: &str) -> (String, String) {
 #[test]
 fn the_last_pod_of_the_job_merges_whatever_became_of_the_others() {
     let job = recipe("ci/kubernetes/indexed-job.yaml");
-    // What the merge says; which shards have failed with which code; and what the pod says.
+    // The exit code of the merge; the failed shards and their exit codes; and the exit code of the pod.
     for (merge, failed, said) in [(0, None, 0), (1, None, 1), (0, Some(2), 4), (3, Some(70), 3)] {
         let checkout = Checkout::new();
         let (script, path) = job_script(&checkout, &job);
@@ -202,7 +202,7 @@ fn the_last_pod_of_the_job_merges_whatever_became_of_the_others() {
     }
 }
 
-/// What `ci/collect.sh` says of three shards within two seconds, and how long it took, with a stub that says `code`.
+/// The exit code of `ci/collect.sh` for three shards within two seconds, and its duration, with a stub that exits with `code`.
 fn collected(checkout: &Checkout, code: i32) -> (i32, Duration) {
     let began = Instant::now();
     let status = checkout.bash(code).args(["ci/collect.sh", "results", "3", "2", "target/release/ipam-sim", "merge"]).status();
@@ -216,7 +216,7 @@ fn collecting_ends_in_time_and_a_shard_without_a_result_is_no_success() {
     let (code, time) = collected(&checkout, 0);
     assert!(code == 4 && time >= Duration::from_secs(1), "two shards are missing: {code}, {time:?}");
     assert_eq!(checkout.read("arguments").as_deref(), Some("merge results/1.json\n"));
-    // An evicted shard may be started again; one that failed for good is over.
+    // An evicted shard may be restarted; one that failed permanently is over.
     checkout.executable("results/2.json", "{}");
     checkout.executable("results/3.json.failed", "143\n");
     let (code, time) = collected(&checkout, 1);
@@ -224,16 +224,16 @@ fn collecting_ends_in_time_and_a_shard_without_a_result_is_no_success() {
     checkout.executable("results/3.json.failed", "2\n");
     let (code, time) = collected(&checkout, 0);
     assert!(code == 4 && time < Duration::from_secs(1), "{code}, {time:?}");
-    // All are there: the verdict is that of the merge.
+    // All results are there: the exit code is that of the merge.
     std::fs::remove_file(checkout.path("results/3.json.failed")).unwrap();
     checkout.executable("results/3.json", "{}");
     assert_eq!(collected(&checkout, 0).0, 0);
     assert_eq!(collected(&checkout, 5).0, 5);
     assert_eq!(checkout.read("arguments").as_deref(), Some("merge results/1.json results/2.json results/3.json\n"));
-    // Nothing at all is no verdict of the merge, which needs a file.
+    // Without any result there is no verdict of the merge, which needs a file.
     assert_eq!(collected(&Checkout::new(), 0).0, 4);
     assert_eq!(checkout.bash(0).args(["ci/collect.sh", "results", "0", "2", "true"]).status().unwrap().code(), Some(2));
-    // Where nothing can be written no shard leaves a word, so there is nothing to wait for.
+    // If nothing can be written, no shard leaves a result, so there is nothing to wait for.
     checkout.executable("taken", "");
     let began = Instant::now();
     assert_eq!(checkout.bash(0).args(["ci/collect.sh", "taken", "3", "60", "true"]).status().unwrap().code(), Some(1));
@@ -253,7 +253,7 @@ fn a_shard_says_how_it_failed_and_forgets_it_when_it_runs_again() {
     assert_eq!(checkout.read("results/1.json.failed").as_deref(), Some("143\n"));
 }
 
-/// The files that the runner of GitHub gives to an action, and a stub of the program at its place.
+/// Runs a script of an action with the files that GitHub's runner provides and the stub in place of the program; returns its exit code.
 fn action(checkout: &Checkout, code: i32, script: &str, environment: &[(&str, &str)]) -> i32 {
     let path = format!(".github/actions/ipam-sim/{script}");
     checkout.executable(&path, &recipe(&path));
@@ -276,7 +276,7 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
         ("OUT", "report"),
         ("STORIES", "2"),
     ];
-    // Keeps every line of arguments, and leaves plans of failing seeds, some of them smaller ones.
+    // Keeps the arguments of every call, and leaves plans of failing seeds, some of them shrunk.
     let stub = STUB.replace("> \"$STUB/arguments\"", ">> \"$STUB/arguments\"").replace(
         "exit \"$code\"",
         "for plan in a-0 a-0-min a-1 b-0-min c-0-min; do [ \"$1\" = run ] && touch report/plans/$plan.toml; done\n\
@@ -302,7 +302,7 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
         }
         assert_eq!(lines[1], "merge report/result.json --junit report/junit.xml --summary report/summary.md --github");
         assert_eq!(lines[2], "replay report/plans/a-0-min.toml --html report/stories/a-0-min.html");
-        // What cannot be told is passed over; what can is told so often as was asked for.
+        // Plans that cannot be replayed are skipped; the others are replayed up to the requested number.
         assert_eq!(lines.len(), if [0, 1, 3].contains(&code) { 4 } else { 5 }, "{arguments}");
     }
     let checkout = Checkout::new();
@@ -313,7 +313,7 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
     }
     let gate = environment.map(|(name, value)| if name == "COMMAND" { (name, "gate") } else { (name, value) });
     action(&checkout, 0, "run.sh", &gate);
-    // The scenarios of `gate` are one folder.
+    // The scenarios of `gate` are in one folder.
     let checkout = Checkout::new();
     checkout.executable("target/release/ipam-sim", &stub);
     action(&checkout, 0, "run.sh", &gate);
@@ -321,7 +321,7 @@ fn the_action_gives_verdicts_as_outputs_and_fails_by_anything_else() {
     assert!(arguments.starts_with("gate --scenarios a.toml b --seeds 5"), "{arguments}");
     let replays: Vec<_> = arguments.lines().filter(|line| line.starts_with("replay")).collect();
     assert_eq!(replays, ["replay report/plans/chaos/g-0-min.toml --html report/stories/chaos-g-0-min.html"]);
-    // What an earlier run left is not told again.
+    // Plans left by an earlier run are not replayed.
     checkout.executable("report/plans/chaos/old-min.toml", "");
     action(&checkout, 0, "run.sh", &gate);
     assert!(!checkout.read("arguments").unwrap().contains("old"));
@@ -370,7 +370,7 @@ fn an_archive_holds_what_it_should_and_the_action_installs_it_if_it_is_whole() {
     let program = checkout.path("tmp/ipam-sim/bin/ipam-sim");
     assert_eq!(checkout.read("output"), Some(format!("program={}\n", program.display())));
     assert!(program.exists());
-    // A release that is not there; then one that is not what its checksum says.
+    // A release that does not exist; then one that does not match its checksum.
     let other = environment.map(|(name, value)| if name == "VERSION" { (name, "v1.2.4") } else { (name, value) });
     assert_eq!(action(&checkout, 0, "install.sh", &other), 2);
     let archive = checkout.path(&format!("v1.2.3/{name}.tar.gz"));
@@ -432,7 +432,8 @@ fn no_recipe_judges_exit_codes_by_itself() {
     }
 }
 
-/// Stands in for `run` on ranges of seeds: what begins at 200000 is vacuous in one scenario, and at 300000 it is violated in another.
+/// A substitute for `run` on ranges of seeds: the range from 200000 is vacuous in one scenario, and the one from 300000 is violated in
+/// another.
 const RANGES: &str = r#"#!/bin/sh
 while [ "$1" != --from ]; do shift; done
 from=$2

@@ -1,14 +1,14 @@
-//! What tests of several packages need. It knows none of them, so that any of them can use it.
+//! Helpers for tests of several packages. It depends on none of them, so that any of them can use it.
 
 use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-/// A folder of its own for one test, removed at its end.
+/// A folder for a single test, removed at its end.
 pub struct Folder(
     /// Its path, below the folder for temporary files.
     pub PathBuf,
-    /// Removes it, and what lies beside it.
+    /// The temporary folder around it, removed when dropped.
     #[expect(dead_code, reason = "dropping it is what it is for")]
     TempDir,
 );
@@ -21,18 +21,18 @@ impl Folder {
         folder
     }
 
-    /// A folder called `name` that is not there yet.
+    /// A folder called `name` that does not exist yet.
     pub fn missing(name: &str) -> Self {
         let around = tempfile::tempdir().unwrap_or_else(|error| panic!("{name}: {error}"));
         Self(around.path().join(name), around)
     }
 
-    /// The path of what is called `name` in it, as an argument of a command line.
+    /// The path of the entry called `name`, as an argument of a command line.
     pub fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
-    /// Writes a file, also into folders that are not there yet, and gives its path as [`path`](Self::path) does.
+    /// Writes a file, creating folders as needed, and returns its path like [`path`](Self::path).
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, text));

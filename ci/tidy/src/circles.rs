@@ -1,7 +1,8 @@
 //! Modules of a folder that import each other in a circle.
 //!
-//! Looked at are the top modules of each package, and those of every folder of more than [`FEW`]: the files of a small one are about one
-//! thing, and may know each other. What a module re-exports belongs to the one below it that has it. What tests import does not count.
+//! The check covers the top modules of each package, and those of every folder of more than [`FEW`]: the files of a small folder are about
+//! one thing, and may know each other. An item that a module re-exports belongs to the module below that defines it. Imports by tests do
+//! not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +14,27 @@ use serde::Deserialize;
 use crate::repository::{File, Finding, Repository};
 use crate::source::{self, Part};
 
-/// Circles that are there for a reason.
+/// The table of permitted circles.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Circles {
-    /// Each with the modules that take part and the reason.
+    /// The circles, each with its modules and the reason.
     #[serde(default)]
     pub circle: Vec<Circle>,
 }
 
-/// A circle that is there for a reason.
+/// A permitted circle of modules.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Circle {
     /// The folder of the package.
     pub package: String,
-    /// The module whose modules take part, as `actor::kubelet`; empty = the package itself.
+    /// The module that contains the modules, as `actor::kubelet`; empty = the package itself.
     #[serde(default)]
     pub within: String,
     /// The modules, by name.
     pub modules: BTreeSet<String>,
-    /// Why they are not cut apart.
+    /// The reason why they are not separated.
     pub reason: String,
 }
 
@@ -41,18 +42,18 @@ pub struct Circle {
 ///
 /// # Errors
 ///
-/// Says what is wrong with it.
+/// Says what is wrong with the table.
 pub fn read(text: &str) -> Result<Circles, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// So many modules of a folder may import each other as they like.
+/// The number of modules up to which those of a folder may import each other freely.
 const FEW: usize = 8;
 
-/// Which module of a folder imports which, and where it does first.
+/// The imports between the modules of a folder, each with its first place.
 type Imports = BTreeMap<(String, String), (String, usize)>;
 
-/// What a module re-exports, and the module below it that has it.
+/// The re-exports of a module, each with the module below that defines the item.
 type ReExports = BTreeMap<String, String>;
 
 /// The modules of a package, by their paths: `["actor", "kubelet"]`, and the root, which has no segment.
@@ -61,7 +62,7 @@ struct Package<'a> {
     modules: BTreeMap<Vec<&'a str>, &'a File>,
 }
 
-/// Circles without a reason, and reasons of circles that are not there.
+/// Circles without a reason, and reasons of circles that do not exist.
 pub fn check(repository: &Repository, table: &Circles) -> Vec<Finding> {
     let mut packages: BTreeMap<&str, Package<'_>> = BTreeMap::new();
     for file in repository.files_of(&["rs"]) {
@@ -94,12 +95,12 @@ pub fn check(repository: &Repository, table: &Circles) -> Vec<Finding> {
     findings
 }
 
-/// How a finding names the folder of a module.
+/// The name of a module's folder in a finding.
 fn place(package: &str, within: &str) -> String {
     if within.is_empty() { package.to_owned() } else { format!("{package}, {within}") }
 }
 
-/// The path of the module that a file under `src` holds; `None` = programs and tests.
+/// The path of the module in a file under `src`; `None` = programs and tests.
 fn module_of(path: &str) -> Option<Vec<&str>> {
     let mut module: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
     let is_test = path.split(['/', '.']).any(|part| part == "tests" || part == "testing");
@@ -126,7 +127,7 @@ fn code_of(file: &File) -> String {
 }
 
 impl Package<'_> {
-    /// The imports of each folder that is looked at, by the path of its module.
+    /// The imports of each folder that is checked, by the path of its module.
     fn imports(&self) -> BTreeMap<String, Imports> {
         let codes: BTreeMap<&[&str], String> = self.modules.iter().map(|(module, file)| (module.as_slice(), code_of(file))).collect();
         let re_exports: BTreeMap<&[&str], ReExports> = codes.iter().map(|(module, code)| (*module, re_exports(module, code))).collect();
@@ -146,7 +147,7 @@ impl Package<'_> {
         folders
     }
 
-    /// The package itself, and the modules with more than a few in them.
+    /// The package itself, and the modules with more than a few modules in them.
     fn looked_at(&self) -> BTreeSet<&[&str]> {
         let mut within: BTreeMap<&[&str], BTreeSet<&str>> = BTreeMap::new();
         for module in self.modules.keys() {
@@ -158,7 +159,7 @@ impl Package<'_> {
     }
 }
 
-/// What a module with this code imports of those below it, so that it is to be had of the module, too.
+/// The items that a module with this code re-exports from those below it, so that they can be imported from the module, too.
 fn re_exports(module: &[&str], code: &str) -> ReExports {
     let statement = Regex::new(r"\b(?:pub(?:\([^)]*\))? )?use ((?:\w+::)+)([^;]*);").expect("a constant");
     let mut found = ReExports::new();
@@ -172,7 +173,7 @@ fn re_exports(module: &[&str], code: &str) -> ReExports {
         let Some(below) = from.first().filter(|below| !matches!(**below, "crate" | "super")) else { continue };
         for item in statement[2].split([',', '{', '}']).map(str::trim).filter(|item| !item.is_empty() && !item.ends_with("::")) {
             let name = item.rsplit([':', ' ']).next().unwrap_or(item);
-            // A function may be called as another module is.
+            // A function may have the same name as another module.
             if !code.contains(&format!("mod {name};")) {
                 found.insert(name.to_owned(), (*below).to_owned());
             }
@@ -181,10 +182,10 @@ fn re_exports(module: &[&str], code: &str) -> ReExports {
     found
 }
 
-/// A path by its segments, and where each of them is.
+/// A path as its segments, each with its position.
 type Path<'c> = Vec<(&'c str, usize)>;
 
-/// The paths that a module names by way of its package or its parents, each from the root of the package.
+/// The paths that a module names through its package or its parents, each from the root of the package.
 fn paths<'c>(module: &[&'c str], code: &'c str) -> Vec<Path<'c>> {
     let prefix = Regex::new(r"(?:^|[^\w:$])(crate|super)::").expect("a constant");
     let (mut paths, mut at) = (Vec::new(), 0);
@@ -234,7 +235,7 @@ impl<'c> Reader<'c> {
         (length > 0).then(|| (&rest[..length], place))
     }
 
-    /// A path after `before`, or as many as are in its braces.
+    /// A path after `before`, or all the paths in its braces.
     fn tree(&mut self, before: &mut Path<'c>, found: &mut Vec<Path<'c>>) {
         let kept = before.len();
         loop {

@@ -1,4 +1,4 @@
-//! Citations of the behavioural reference: each has its place, and says of which document it is.
+//! Citations of the behavioural reference: each has an existing place, and names its document.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use crate::source::{self, Part};
 /// The folder of the reference.
 const REFERENCE: &str = "docs/reference/";
 
-/// Citations that have no place, and places without a document.
+/// Citations without an existing place, and places without a document.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let known = anchors(repository);
     let bare = Regex::new(r"§\d+(?:\.\d+)*|\b(?:[WRSLIPDXCUTHA]|RO)\d{1,2}\b").expect("a constant");
     let mut findings = Vec::new();
-    // Generated tables repeat what sources cite, and cut their citations into links.
+    // Generated tables repeat the citations of sources, cut into links.
     let is_checked = |path: &str| !path.ends_with("Cargo.lock") && !path.starts_with("docs/tables/");
     for file in repository.files_of(&["rs", "toml", "md"]).filter(|file| is_checked(&file.path)) {
-        // The tests of this package cite what does not exist.
+        // The tests of this package cite places that do not exist.
         if file.path.starts_with("ci/tidy/") {
             continue;
         }
@@ -37,7 +37,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
                     findings.push(file.finding(start + place.span.start, message));
                 }
             }
-            // Within the reference, numbers without a letter are of the same file.
+            // Within the reference, numbers without a letter refer to the same file.
             if file.path.starts_with(REFERENCE) {
                 continue;
             }
@@ -53,7 +53,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Whether what looks like a number of the reference is part of a name, a path, a value or a row of a table.
+/// Whether a match that looks like a number of the reference is part of a name, a path, a value or a row of a table.
 fn is_within(text: &str, found: Range<usize>) -> bool {
     let (before, after) = (&text[..found.start], &text[found.end..]);
     before.ends_with(['-', '_', '.', ':', '/', '`', '"', '\'', '<', '=', '{', '#', '$', ','])
@@ -71,7 +71,7 @@ fn anchors(repository: &Repository) -> BTreeSet<(&'static str, String)> {
     Document::ALL.into_iter().flat_map(of).collect()
 }
 
-/// The texts of a file in which something can be cited, each with where it begins: of Rust its comments and literals.
+/// The texts of a file that can contain citations, each with its offset: in Rust its comments and literals.
 fn texts(file: &File) -> Vec<(usize, String)> {
     if !file.is(&["rs"]) {
         return vec![(0, source::running(&file.text))];

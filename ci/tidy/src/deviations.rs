@@ -9,7 +9,7 @@ use crate::repository::{Finding, Repository};
 /// The document that describes them.
 const DOCUMENT: &str = "docs/reference/deviations.md";
 
-/// Switches without a row in the reference, and rows of what nothing in the code is called.
+/// Switches without a row in the reference, and rows without a switch of that name in the code.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let switch = Regex::new(r#"(?m)^\s*"([a-z0-9-]+)" (?:true|false) \w+;"#).expect("a constant");
     let row = Regex::new(r#"(?m)^\| <a id="([a-z0-9-]+)"></a>`([a-z0-9-]+)` \|"#).expect("a constant");

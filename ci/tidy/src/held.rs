@@ -1,4 +1,5 @@
-//! What holds the statements about Kubernetes: each has a test with its number, and each correction by a recording names what shows it.
+//! The evidence for the statements about Kubernetes: each has a test with its number, and each correction by a recording names its
+//! evidence.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +9,16 @@ use crate::repository::{File, Finding, Repository};
 
 /// The document of the statements.
 const DOCUMENT: &str = "docs/reference/kubernetes.md";
-/// Where its corrections begin.
+/// The anchor of its corrections.
 const CORRECTIONS: &str = "<a id=\"k-13\"></a>";
 /// The last column of their table.
 const COLUMN: &str = "held by";
-/// How a cell begins that names nothing, with the reason behind it.
+/// The beginning of a cell that names nothing, followed by the reason.
 const LEFT_OUT: &str = "left out: ";
 /// The folder of the recorded cases.
 const CASES: &str = "ci/conformance/cases/";
 
-/// Statements without a test, and corrections that name no test or case that exists.
+/// Statements without a test, and corrections that name no existing test or case.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let Some(document) = repository.file(DOCUMENT) else {
         return vec![Finding::of_file(DOCUMENT, "does not exist; it is to hold the statements")];
@@ -59,7 +60,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The statements that no test has in its name, as in `k070_of_concurrent_puts`.
+/// The statements whose number is in no test's name, as in `k070_of_concurrent_puts`.
 fn statements(document: &File, tests: &BTreeSet<&str>) -> Vec<Finding> {
     let statement = Regex::new(r"\*\*K(\d{3})\*\* \[\d\]").expect("a constant");
     let tested: BTreeSet<&str> = tests.iter().flat_map(|test| test.split('_').map_while(|word| word.strip_prefix('k'))).collect();
@@ -72,7 +73,7 @@ fn statements(document: &File, tests: &BTreeSet<&str>) -> Vec<Finding> {
         .collect()
 }
 
-/// The names of functions under `#[test]`.
+/// The names of functions with the attribute `#[test]`.
 fn tests(repository: &Repository) -> BTreeSet<&str> {
     let test = Regex::new(r"#\[test\]\s+fn (\w+)\(").expect("a constant");
     // The tests of this package make up names.

@@ -1,10 +1,10 @@
-//! What is not to be left behind: paths of one machine, notes to oneself, tests that are switched off.
+//! Leftovers: paths of one machine, notes to oneself, tests that are switched off.
 
 use regex::Regex;
 
 use crate::repository::{Finding, Repository};
 
-/// What is looked for: in which files, and what to do instead.
+/// The patterns: each with the files in which it counts, and what to do instead.
 const LEFTOVERS: [(&str, &[&str], &str); 4] = [
     (
         r#"(?:^|[\s"'`(=])(/(?:home|Users|root|work|tmp)/[\w.-]+)"#,
@@ -21,7 +21,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (pattern, extensions, remedy) in LEFTOVERS {
         let pattern = Regex::new(&format!("(?m){pattern}")).expect("a constant");
-        // The table above and its tests are made of them.
+        // The table above and its tests contain the patterns.
         for file in repository.files_of(extensions).filter(|file| !file.path.starts_with("ci/tidy/")) {
             for found in pattern.captures_iter(&file.text) {
                 let found = found.get(1).expect("what is looked for");

@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use crate::repository::{Finding, Repository};
 
-/// What `long-files.toml` says: the limit, and the files that may pass it.
+/// The contents of `long-files.toml`: the limit, and the files that may exceed it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongFiles {
-    /// How many lines a file may have without a reason.
+    /// The number of lines that a file may have without a reason.
     pub limit: usize,
-    /// Why a file is longer, by its path.
+    /// The reasons why files are longer, by path.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
 }
@@ -21,12 +21,12 @@ pub struct LongFiles {
 ///
 /// # Errors
 ///
-/// Says what is wrong with it.
+/// Says what is wrong with the table.
 pub fn read(text: &str) -> Result<LongFiles, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Files of Rust over the limit without a reason, and reasons of files that are not.
+/// Files of Rust over the limit without a reason, and reasons of files that are not over it.
 pub fn check(repository: &Repository, table: &LongFiles) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files_of(&["rs"]) {

@@ -1,9 +1,9 @@
-//! Taste as a test: what a reviewer should not have to say twice.
+//! Conventions as tests, so that reviewers need not repeat them.
 //!
-//! Each check looks at the text of the repository's files and gives findings with file, line and column: what is wrong, and what would be
-//! right. Files are found by walking the repository, so that nothing has to be told here when they move.
+//! Each check reads the repository's files and returns findings with file, line and column: the problem, and what would be right. Files are
+//! found by walking the repository, so that nothing has to be changed here when they move.
 //!
-//! | check | what it wants | its table |
+//! | check | requirement | its table |
 //! |---|---|---|
 //! | [`circles`] | modules of a package and of large folders import each other one way | `circles.toml` |
 //! | [`citations`] | every citation of the behavioural reference has its place in `docs/reference` | |

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::repository::{File, Finding, Repository};
 
-/// Links that lead nowhere.
+/// Links whose targets do not exist.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let link = Regex::new(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)").expect("a constant");
     let mut findings = Vec::new();
@@ -44,7 +44,7 @@ fn problem(repository: &Repository, file: &File, target: &str) -> Option<String>
     Some(format!("{path} has no anchor `{fragment}`; its anchors are the slugs of its headings and `<a id=\"...\">`"))
 }
 
-/// A path relative to a file's folder, from the root.
+/// A path relative to a file's folder, resolved from the root.
 fn resolve(from: &str, path: &str) -> Option<String> {
     let mut folders: Vec<_> = from.split('/').collect();
     folders.pop();
@@ -60,7 +60,7 @@ fn resolve(from: &str, path: &str) -> Option<String> {
     Some(folders.join("/"))
 }
 
-/// Text whose fenced blocks and code spans are blanks.
+/// The text with blanks for fenced blocks and code spans.
 fn without_code(text: &str) -> String {
     let span = Regex::new(r"`[^`\n]+`").expect("a constant");
     let mut fenced = false;

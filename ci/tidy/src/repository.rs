@@ -11,12 +11,12 @@ use ignore::WalkBuilder;
 pub struct File {
     /// Its path from the root, with `/`.
     pub path: String,
-    /// Its whole text, as it is on the disk.
+    /// Its whole text, as on the disk.
     pub text: String,
 }
 
 impl File {
-    /// A file that a test makes up.
+    /// A file made up by a test.
     pub fn new(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
@@ -35,16 +35,16 @@ impl File {
     }
 }
 
-/// What is wrong in a file, and what would be right.
+/// A problem in a file, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The path from the root.
     pub file: String,
-    /// From 1; 0 = the file as a whole.
+    /// The line, from 1; 0 = the file as a whole.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and what would be right.
     pub text: String,
 }
 
@@ -69,12 +69,12 @@ impl fmt::Display for Finding {
 pub struct Repository {
     /// The text files, by path.
     pub files: Vec<File>,
-    /// Every path, also of folders and of files that are no text.
+    /// Every path, including folders and binary files.
     pub paths: BTreeSet<String>,
 }
 
 impl Repository {
-    /// Reads all that Git does not ignore.
+    /// Reads all files that Git does not ignore.
     ///
     /// # Panics
     ///

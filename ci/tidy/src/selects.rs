@@ -1,4 +1,4 @@
-//! `select!` without `biased` draws a random number for which branch it polls first; runs would not repeat.
+//! `select!` with `biased`: without it, a random number decides which branch is polled first, and runs would not repeat.
 
 use regex::Regex;
 

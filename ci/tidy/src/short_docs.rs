@@ -1,4 +1,4 @@
-//! Documentation of public items that says next to nothing: a number for each folder, which may only become smaller.
+//! Documentation of public items that says next to nothing: its number in each folder may only fall.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use crate::repository::{Finding, Repository};
 
-/// As many words count as short.
+/// The number of words up to which documentation counts as short.
 const SHORT: usize = 3;
 
-/// What `short-docs.toml` says: the numbers that may only fall.
+/// The contents of `short-docs.toml`: numbers that may only fall.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShortDocs {
-    /// How many short documentation comments a folder has; the longest path that a file begins with counts.
+    /// The number of short documentation comments in each folder; a file counts for its longest matching folder.
     pub folders: BTreeMap<String, usize>,
 }
 
@@ -22,12 +22,12 @@ pub struct ShortDocs {
 ///
 /// # Errors
 ///
-/// Says what is wrong with it.
+/// Says what is wrong with the table.
 pub fn read(text: &str) -> Result<ShortDocs, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Folders whose number of short documentation comments is not that of the table.
+/// Folders whose number of short documentation comments differs from the table.
 pub fn check(repository: &Repository, table: &ShortDocs) -> Vec<Finding> {
     let mut found: BTreeMap<&str, Vec<Finding>> = table.folders.keys().map(|folder| (folder.as_str(), Vec::new())).collect();
     let mut findings = Vec::new();
@@ -62,7 +62,7 @@ fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Documentation comments of one line that have no more than [`SHORT`] words, where they begin.
+/// Documentation comments of one line that have no more than [`SHORT`] words, with their offsets.
 fn short_docs(text: &str) -> Vec<(usize, &str)> {
     let comment = Regex::new(r"(?m)^[ \t]*(///[^\n]*)\n(?P<item>[ \t]*[^\n]*)").expect("a constant");
     let public = Regex::new(r"^(?:#|pub |\w+\s*[,({=:]|\w+$|fn |type |const |async )").expect("a constant");

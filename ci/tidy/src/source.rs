@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// What a part of Rust text is.
+/// The kind of a part of Rust text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Everything that is neither comment nor string.
+    /// Everything that is neither comment nor string literal.
     Code,
-    /// A comment, with its marks; lines of comments that follow each other are one part.
+    /// A comment, with its marks; consecutive lines of comments are one part.
     Comment,
     /// A string literal, with its quotes.
     Literal,
@@ -39,7 +39,7 @@ pub fn parts(text: &str) -> Vec<(Part, Range<usize>)> {
     parts
 }
 
-/// The code of Rust text; blanks stand where comments and literals are, so that everything keeps its place.
+/// The code of Rust text, with blanks in place of comments and literals, so that all offsets stay the same.
 pub fn code(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     for (part, range) in parts(text) {
@@ -52,7 +52,7 @@ pub fn code(text: &str) -> String {
 }
 
 fn push(parts: &mut Vec<(Part, Range<usize>)>, text: &str, part: Part, range: Range<usize>) {
-    // Comments with nothing but blanks between them belong together.
+    // Comments separated only by blanks belong together.
     if part == Part::Comment
         && let [.., (Part::Comment, before), (Part::Code, between)] = &mut parts[..]
         && text[between.clone()].bytes().all(|byte| byte == b' ' || byte == b'\t')
@@ -94,7 +94,7 @@ fn string(rest: &str) -> usize {
     rest.len()
 }
 
-/// A character literal, or the quote of a lifetime.
+/// The length of a character literal, or of the quote of a lifetime.
 fn character(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match chars.next() {
@@ -107,7 +107,7 @@ fn character(rest: &str) -> usize {
     }
 }
 
-/// A comment or literal as running text of the same length: line ends, indentation and the marks of comments are blanks.
+/// A comment or literal as running text of the same length: line ends, indentation and the marks of comments become blanks.
 pub fn running(text: &str) -> String {
     let mut running = String::with_capacity(text.len());
     let mut fresh = true;

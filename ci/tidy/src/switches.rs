@@ -1,16 +1,16 @@
-//! Where a function of the systems under test reads many switches between the hardened and upstream's behaviour, nobody sees either.
+//! Functions of the systems under test that read many switches between the hardened and upstream's behaviour: they obscure both.
 
 use regex::Regex;
 
 use crate::repository::{Finding, Repository};
 use crate::source;
 
-/// So many switches a function may read.
+/// The maximum number of switches in a function.
 const MOST: usize = 3;
-/// So many in a module of upstream's forms, which stand apart from the hardened ones.
+/// The maximum in a module of upstream's forms, which are separate from the hardened ones.
 const MOST_OF_UPSTREAM: usize = 5;
 
-/// Every function of `core` that reads more deviations than that. Tests, and the oracles beside them, may.
+/// Functions of `core` that read more deviations than the maximum. Tests, and the oracles beside them, may.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let function = Regex::new(r"(?m)^ *(?:pub(?:\([a-z: ]+\))? )?(?:async )?fn (\w+)").expect("a constant");
     let switch = Regex::new(r"\bpolicy(?:\(\))?\s*(?:\.\s*reclaim\s*)?\.\s*([a-z_]+)\b").expect("a constant");

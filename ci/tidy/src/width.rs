@@ -9,7 +9,7 @@ use crate::source::{self, Part};
 
 /// Lines of Rust wider than `max_width` of `rustfmt.toml`.
 ///
-/// What cannot be wrapped is left out: raw strings, snapshots that insta writes, and rows of tables and whatever stands between fences in
+/// Lines that cannot be wrapped are left out: raw strings, snapshots that insta writes, and rows of tables and fenced text in
 /// documentation.
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let setting = Regex::new(r"(?m)^max_width\s*=\s*(\d+)").expect("a constant");
@@ -38,12 +38,12 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The parts of Rust text that would not be the same if a line end were added.
+/// The parts of Rust text whose meaning an added line end would change.
 fn unwrappable(text: &str) -> Vec<Range<usize>> {
     let mut whole = Vec::new();
     for (part, range) in source::parts(text) {
         match part {
-            // In a literal that is not raw, a backslash ends the line; but insta writes a snapshot as it likes.
+            // In a literal that is not raw, a backslash ends the line; but insta writes a snapshot in its own format.
             Part::Literal if !text[range.clone()].starts_with('"') || text[..range.start].ends_with('@') => whole.push(range),
             Part::Comment => whole.extend(drawn(&text[range.clone()]).map(|line| range.start + line.start..range.start + line.end)),
             Part::Code | Part::Literal => {}
@@ -52,7 +52,7 @@ fn unwrappable(text: &str) -> Vec<Range<usize>> {
     whole
 }
 
-/// The lines of documentation that are rows of tables or stand between fences.
+/// The lines of documentation that are rows of tables or fenced.
 fn drawn(comment: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     let mut fenced = false;

@@ -1,4 +1,4 @@
-//! Words that were replaced by better ones, and do not come back.
+//! Retired words, which must not come back.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::repository::{Finding, Repository};
 use crate::source::{self, Part};
 
-/// What `words.toml` says: all retired words.
+/// The contents of `words.toml`: all retired words.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
@@ -15,15 +15,15 @@ pub struct Words {
     pub words: Vec<Word>,
 }
 
-/// A retired word, and what takes its place.
+/// A retired word and its replacement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Word {
-    /// What is retired: a regular expression, which matches whole words unless it says otherwise.
+    /// The retired word: a regular expression, which matches whole words unless it says otherwise.
     pub find: String,
-    /// What to write instead.
+    /// The replacement to write instead.
     pub write: String,
-    /// In which parts of a file it counts.
+    /// The parts of a file in which it counts.
     #[serde(rename = "in", default)]
     pub scope: Scope,
     /// Only files whose paths match one of these regular expressions; empty = all.
@@ -34,7 +34,7 @@ pub struct Word {
     pub except: Vec<String>,
 }
 
-/// Where a retired word counts.
+/// The parts in which a retired word counts.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -53,7 +53,7 @@ pub enum Scope {
 ///
 /// # Errors
 ///
-/// Says what is wrong with it.
+/// Says what is wrong with the table.
 pub fn read(text: &str) -> Result<Words, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
@@ -62,7 +62,7 @@ pub fn read(text: &str) -> Result<Words, String> {
 ///
 /// # Errors
 ///
-/// Says which regular expression of the table is none.
+/// Says which regular expression of the table is invalid.
 pub fn check(repository: &Repository, words: &Words) -> Result<Vec<Finding>, String> {
     let rules = words.words.iter().map(Rule::of).collect::<Result<Vec<_>, _>>()?;
     let mut findings = Vec::new();
@@ -102,7 +102,7 @@ impl<'a> Rule<'a> {
         Ok(Self { word, find, only: all(&word.only)?, except: all(&word.except)? })
     }
 
-    /// Whether the word counts in a file. The tables and tests of this package are made of such words.
+    /// Whether the word counts in a file. The tables and tests of this package contain such words.
     fn counts(&self, path: &str) -> bool {
         let is_any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(path));
         !path.starts_with("ci/tidy/") && (self.only.is_empty() || is_any(&self.only)) && !is_any(&self.except)

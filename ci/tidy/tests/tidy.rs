@@ -1,4 +1,4 @@
-//! The repository is as the checks want it.
+//! The repository passes the checks.
 
 use std::sync::LazyLock;
 

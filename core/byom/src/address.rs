@@ -1,4 +1,4 @@
-//! An address of a VM, as somebody wrote it and as it is meant.
+//! An address of a VM: its text as written, and the address that the text means.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 pub use kube_machinery::address::AddressKey;
 use kube_machinery::address::parse;
 
-/// The text of an address together with what it means. Any text is one, because a document can hold any. Cheap to clone.
+/// The text of an address together with the address it means. Any text is allowed, because a document can hold any. Cheap to clone.
 ///
-/// Equal are addresses of the same text. Whether two spellings name one VM is a question to their
-/// [`key`](Self::key); the choice between the two matters (B W21).
+/// Addresses are equal if their texts are. Two spellings name the same VM if their [`key`](Self::key)s are equal; the choice between the
+/// two comparisons matters (B W21).
 #[derive(Clone)]
 pub struct Address(Arc<Written>);
 
@@ -21,14 +21,14 @@ struct Written {
 }
 
 impl Address {
-    /// The address that `text` spells, or a text that is none.
+    /// The address that `text` spells. A text that is not an address is kept as text.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
         let key = AddressKey::of(&text);
         Self(Arc::new(Written { text, key }))
     }
 
-    /// The address in its canonical spelling; an IPv4-mapped one is written as its IPv4 address. `None` if it is none.
+    /// The address in its canonical spelling; an IPv4-mapped one is written as its IPv4 address. `None` if the text is not an address.
     pub fn canonical(&self) -> Option<Self> {
         let text = match self.key() {
             AddressKey::Ip(ip) => ip.to_string(),
@@ -38,7 +38,7 @@ impl Address {
         Some(if *text == *self.text() { self.clone() } else { Self::new(text) })
     }
 
-    /// The spelling that Go's `netip.Addr.String` gives: canonical, but an IPv4-mapped address stays one.
+    /// The spelling that Go's `netip.Addr.String` gives: canonical, but an IPv4-mapped address stays IPv4-mapped.
     pub fn canonical_in_go(&self) -> Option<Self> {
         let text = match parse(self.text())? {
             (ip, Some(zone)) => format!("{ip}%{zone}"),
@@ -47,7 +47,7 @@ impl Address {
         Some(if *text == *self.text() { self.clone() } else { Self::new(text) })
     }
 
-    /// The text, as it was written.
+    /// The text as written.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -57,7 +57,7 @@ impl Address {
         &self.0.key
     }
 
-    /// The address without its zone, if it is one; an IPv4-mapped one is its IPv4 address.
+    /// The address without its zone, if the text is an address; an IPv4-mapped one is its IPv4 address.
     pub fn ip(&self) -> Option<IpAddr> {
         match self.key() {
             AddressKey::Ip(ip) => Some(*ip),

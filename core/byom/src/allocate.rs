@@ -1,4 +1,4 @@
-//! Handing out an address (B §2.1).
+//! Allocating an address (B §2.1).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// How long one try to reach a VM may take.
+/// The time limit of one attempt to reach a VM.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// An address for a pod under `id`; the same one each time until the ID is released. Safe to repeat.
+    /// Returns an address for a pod under `id`, the same one each time until the ID is released. Safe to repeat.
     ///
     /// The hardened form, in which only the last two steps hold the mutex:
     ///
@@ -33,14 +33,13 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// ```
     ///
     /// # Errors
-    /// Every kind of [`PoolError`]. After [`PoolError::Allocating`] and [`PoolError::OutOfTime`] the address may be held:
-    /// release the ID.
+    /// Every kind of [`PoolError`]. After [`PoolError::Allocating`] and [`PoolError::OutOfTime`] the address may be held: release the ID.
     pub async fn allocate(&self, id: &Arc<str>, pod: &PodName, context: Context) -> Outcome<Address> {
         let Outcome { result, effort } = self.allocate_record(id, pod, context).await;
         Outcome { result: result.map(|(address, _)| address), effort }
     }
 
-    /// As [`Self::allocate`]; with the record as it was read or written.
+    /// Like [`Self::allocate`], but returns the record as well, as it was read or written.
     pub(super) async fn allocate_record(&self, id: &Arc<str>, pod: &PodName, context: Context) -> Outcome<(Address, Arc<IpAllocation>)> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
@@ -57,7 +56,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
         let decides_once = self.policy().decide_once;
         let mut ready: Option<Address> = None;
-        // The VMs that are not to be had: they do not answer, or serve another allocation.
+        // VMs to skip: they do not answer, or serve another allocation.
         let (mut skip, mut held) = (BTreeSet::new(), None);
         let mut gave_way = BTreeSet::new();
         let mut guard = None;
@@ -68,7 +67,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             let snapshot = match self.read(&budget, effort).await {
                 Ok(snapshot) => snapshot,
                 Err(error) => {
-                    // A conflict cannot come of a read, so upstream does not try again.
+                    // A read cannot fail with a conflict, so upstream does not retry it.
                     guard = None;
                     self.pause(error, &mut budget, effort).await.map_err(|error| PoolError::Reading(ReadError::Api(error)))?;
                     continue;
@@ -87,12 +86,12 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                     let Some((predecessor, vm)) = self.predecessor(predecessor, &snapshot, id, pod, &skip, &gave_way).await else {
                         return Err(held.unwrap_or(PoolError::NoAvailable));
                     };
-                    // Once this sandbox was stopped, the pod's other one may be its successor, which comes after the StopVM.
+                    // If this sandbox was stopped, the pod's other one may be its successor, which must not be released.
                     if !self.owners.wants(id) {
                         return Err(PoolError::NotOwned(NotOwned::Unwanted));
                     }
                     if let Some(vm) = &vm {
-                        // Whoever is recorded for it may give way, too, once it has booted.
+                        // Once the VM has booted, the allocation recorded for it may give way, too.
                         gave_way.insert(predecessor.clone());
                         skip.remove(vm.key());
                     }
@@ -100,7 +99,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                     let released = Box::pin(self.release_within(&predecessor, vm.as_ref(), budget, effort)).await;
                     self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
                     match released {
-                        // Nobody gets that VM before whoever it serves is gone; the pod may have left another one.
+                        // The VM stays unavailable until the allocation it serves is gone; the pod may have left another one behind.
                         Err(PoolError::HeldByAnother { address, holder }) => {
                             skip.insert(AddressKey::clone(address.key()));
                             held = Some(PoolError::HeldByAnother { address, holder });
@@ -137,7 +136,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 self.write_decided(document, guard, &mut budget, effort).await?;
                 return answer.map(|address| (address, record));
             }
-            // The mutex orders this with the release of a StopVM: whoever comes second sees the other.
+            // The mutex orders this check with the release by StopVM: whichever comes second sees the other.
             if !self.owners.wants(id) {
                 return Err(PoolError::NotOwned(NotOwned::Unwanted));
             }
@@ -151,8 +150,8 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// The allocation of an earlier sandbox of the pod. A record that an older version made does not say in which namespace its pod is:
-    /// then its owner does. Where an older version has overwritten the record, the owner also says which VM it is.
+    /// Finds the allocation of an earlier sandbox of the pod. A record that an older version wrote lacks the pod's namespace, which is then
+    /// taken from its owner. If an older version has overwritten the record, the owner also names the VM.
     async fn predecessor(
         &self,
         known: Option<Arc<str>>,
@@ -174,14 +173,14 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         if self.policy().full_pool_restart {
             return None;
         }
-        // The VM that serves the pod's last sandbox refuses whoever it is recorded for, and nobody else has it boot.
+        // The VM that serves the pod's last sandbox refuses the allocation recorded for it, and nobody else reboots it.
         let named = self.owners.named().await.ok()?.allocations.into_iter();
         let lost = named.filter(|of| self.setting().is_lost_predecessor(document, of, pod));
         let lost = lost.filter(|of| of.allocation_id != *id && !gave_way.contains(&of.allocation_id));
         lost.min_by_key(|of| of.allocated_at).map(|of| (of.allocation_id, Some(of.ip)))
     }
 
-    /// Whether a VM answers: one try, because there are others, and without the mutex, for which others wait.
+    /// Whether a VM answers. Makes one attempt, because there are other VMs, and releases the mutex first, because other calls wait for it.
     async fn answers(&self, address: &Address, guard: &mut Option<MutexGuard<'_, ()>>, effort: &mut Effort) -> Result<bool, PoolError> {
         if !self.policy().probe_in_critical_section {
             *guard = None;

@@ -1,4 +1,4 @@
-//! Upstream's ways to allocate: it waits for a VM that does not answer, and writes what it decided on an earlier state.
+//! Upstream's way of allocating: it waits for a VM that does not answer, and writes a decision made on an earlier state.
 
 use tokio::sync::MutexGuard;
 
@@ -15,7 +15,7 @@ use kube_machinery::env::Env;
 use kube_machinery::retry::DEFAULT_BACKOFF;
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// Four tries to reach a VM, whatever time is left (B A7); a dead one fails the call (`byom-dead-vm-not-skipped`).
+    /// Makes four attempts to reach a VM, regardless of the time left (B A7); a dead one fails the call (`byom-dead-vm-not-skipped`).
     pub(super) async fn reach(&self, address: &Address) -> Result<(), PoolError> {
         let mut sleeps = DEFAULT_BACKOFF.sleeps(|| self.env.random_unit());
         loop {
@@ -27,7 +27,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// Writes a document with the mutex, over whatever is there by now (`byom-decide-once`).
+    /// Writes a document while holding the mutex, over whatever is stored by then (`byom-decide-once`).
     pub(super) async fn write_decided<'p>(
         &'p self,
         document: PoolDocument,

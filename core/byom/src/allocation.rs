@@ -7,24 +7,24 @@ use super::address::Address;
 use super::go_json::write_string;
 use super::seconds::Seconds;
 
-/// A value of `allocatedIPs` (B §1.2). Cheap to clone.
+/// One value of `allocatedIPs` (B §1.2). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct IpAllocation {
-    /// The same as the key under which the record stands, unless somebody edited it by hand.
+    /// The same as the key of the record, unless the document was edited by hand.
     pub allocation_id: Arc<str>,
-    /// The VM: canonical as the hardened form records it, but any text can stand in a document.
+    /// The VM: in canonical spelling as recorded by the hardened form, but a document can hold any text.
     pub ip: Address,
-    /// The node of the process that made the record.
+    /// The node of the process that wrote the record.
     pub node_name: Arc<str>,
-    /// The pod as in `metadata.name`, for which the VM was allocated.
+    /// The `metadata.name` of the pod for which the VM was allocated.
     pub pod_name: Arc<str>,
-    /// The namespace of the pod. The code upstream has no such field, its document has; `None` = not written.
+    /// The namespace of the pod. Upstream's document has this field, its code does not; `None` = not written.
     pub pod_namespace: Option<Arc<str>>,
-    /// When the record was made, by the clock of the process that made it.
+    /// The time at which the record was made, by the clock of the process that made it.
     pub allocated_at: Seconds,
 }
 
-/// As Go's zero value.
+/// Go's zero value.
 impl Default for IpAllocation {
     fn default() -> Self {
         let empty: Arc<str> = "".into();
@@ -39,7 +39,7 @@ impl Default for IpAllocation {
     }
 }
 
-/// Equal if they are written alike.
+/// Records are equal if they are written alike.
 impl PartialEq for IpAllocation {
     fn eq(&self, other: &Self) -> bool {
         self.allocation_id == other.allocation_id
@@ -76,7 +76,7 @@ impl IpAllocation {
     }
 }
 
-/// The allocation ID of a sandbox (B A1). A retry of the kubelet is a new sandbox, hence a new ID.
+/// Returns the allocation ID of a sandbox (B A1). A retry of the kubelet makes a new sandbox, hence a new ID.
 pub fn allocation_id(pod_name: &str, sandbox_id: &str) -> Arc<str> {
     format!("{pod_name}-{sandbox_id}").into()
 }

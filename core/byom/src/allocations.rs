@@ -11,44 +11,44 @@ use super::allocation::IpAllocation;
 use super::go_json::measure;
 use kube_machinery::word_hash::WordHash;
 
-/// How the records of one document differ from those of another in one key.
+/// The difference of one key between the records of an earlier and a later document.
 #[derive(Clone, Copy, Debug)]
 pub enum RecordChange<'a> {
-    /// Only the later one has it.
+    /// Only the later document has the record.
     Added(&'a Arc<str>, &'a Arc<IpAllocation>),
-    /// They have different records under it.
+    /// The two documents have different records under the same key.
     Changed {
-        /// The key under which both stand: the allocation ID.
+        /// The key of both records: the allocation ID.
         id: &'a Arc<str>,
-        /// The record of the earlier one.
+        /// The record in the earlier document.
         from: &'a Arc<IpAllocation>,
-        /// The record of the later one.
+        /// The record in the later document.
         to: &'a Arc<IpAllocation>,
     },
-    /// Only the earlier one has it.
+    /// Only the earlier document has the record.
     Removed(&'a Arc<str>, &'a Arc<IpAllocation>),
 }
 
 /// The map `allocatedIPs`. Persistent: a clone shares everything, and an edit costs O(log n).
 ///
-/// Go tells a nil map from an empty one; the nil map is written as `null`, and storing into it panics (B W18).
+/// Go distinguishes a nil map from an empty one; the nil map is written as `null`, and storing into it panics (B W18).
 #[derive(Clone, Default)]
 pub struct Allocations {
     by_id: OrdMap<Arc<str>, Arc<IpAllocation>>,
     /// (hash of the address's key, allocation ID) of each record.
     by_address: OrdSet<(u64, Arc<str>)>,
-    /// The length of all entries without what separates them.
+    /// The length of all entries without their separators.
     entries_len: usize,
     /// The sum of the hashes of all entries.
     entries_hash: u64,
-    /// How many records have a namespace.
+    /// The number of records with a namespace.
     namespaces: usize,
-    /// Only if there is no record.
+    /// Whether this is Go's nil map; true only if there is no record.
     null: bool,
 }
 
 impl Allocations {
-    /// Go's nil map. The first record that is inserted makes it a map.
+    /// Go's nil map. Inserting a first record makes it a map.
     pub fn null() -> Self {
         Self { null: true, ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl Allocations {
         self.by_id.iter()
     }
 
-    /// The records of an address in any spelling, by key in byte order. More than one only in a damaged document.
+    /// The records of an address in any spelling, by key in byte order. Only a damaged document has more than one.
     pub fn of_address(&self, address: &AddressKey) -> impl Iterator<Item = (&Arc<str>, &Arc<IpAllocation>)> {
         let hash = address.hash();
         let same_hash = self.by_address.range((hash, Arc::from(""))..).take_while(move |(other, _)| *other == hash);
@@ -80,8 +80,8 @@ impl Allocations {
         self.of_address(address.key()).any(|(_, record)| !textual || record.ip.text() == address.text())
     }
 
-    /// What has to be done to these records to make `later` of them, by key in byte order. Costs what changed, if `later` was
-    /// made of these records or both of a third.
+    /// The changes that turn these records into `later`, by key in byte order. Costs O(changes) if `later` was derived from these records,
+    /// or both from a third.
     pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
         self.by_id.diff(&later.by_id).map(|item| match item {
             DiffItem::Add(id, record) => RecordChange::Added(id, record),
@@ -100,10 +100,10 @@ impl Allocations {
         self.by_id.is_empty()
     }
 
-    /// Sets the record under a key; the previous one is returned.
+    /// Sets the record of a key and returns the previous one.
     pub fn insert(&mut self, id: Arc<str>, record: impl Into<Arc<IpAllocation>>) -> Option<Arc<IpAllocation>> {
         let record = record.into();
-        // Removing what is not there would copy its way down the tree.
+        // Removing a key that is absent would copy its path down the tree.
         let previous = if self.by_id.contains_key(&id) { self.remove(&id) } else { None };
         self.null = false;
         let entry = measure(|out| record.write_entry(&id, out));
@@ -126,7 +126,7 @@ impl Allocations {
         Some(record)
     }
 
-    /// These records as a writer leaves them that does not know the field `podNamespace`. Linear if there is any.
+    /// These records as written by a process that does not know the field `podNamespace`. Linear if any record has one.
     #[must_use]
     pub fn without_namespaces(mut self) -> Self {
         if self.namespaces > 0 {
@@ -152,7 +152,7 @@ impl Allocations {
         out.write_str("\n  }")
     }
 
-    /// The length of what [`write`](Self::write) writes.
+    /// The length of the output of [`write`](Self::write).
     pub(super) fn text_len(&self) -> usize {
         match self.len() {
             0 if self.null => "null".len(),
@@ -161,13 +161,13 @@ impl Allocations {
         }
     }
 
-    /// A number that equal records share. Constant.
+    /// A hash that equal records share. Takes constant time.
     pub(super) fn content_hash(&self) -> u64 {
         WordHash::new().word(u64::from(self.null)).word(self.len() as u64).word(self.entries_hash).finish()
     }
 }
 
-/// The records decide; the rest follows from them.
+/// Only the records are compared; everything else follows from them.
 impl PartialEq for Allocations {
     fn eq(&self, other: &Self) -> bool {
         self.null == other.null && self.entries_len == other.entries_len && self.by_id == other.by_id

@@ -1,4 +1,4 @@
-//! How often and how soon a write is tried again.
+//! The number of attempts of a write, and the pauses between them.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use super::policy::Policy;
 use kube_machinery::api::{ApiError, Reason};
 use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, scaled};
 
-/// How a write that failed is tried again.
+/// The policy for retrying a write that failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retry {
-    /// With the arithmetic of client-go's presets.
+    /// Exponential backoff as in client-go's presets.
     Backoff(Backoff),
-    /// After attempt k (from 1) a sleep uniform in `[0, min(cap, base * 2^k))`: contenders spread out instead of meeting again.
+    /// After attempt k (from 1) a sleep uniform in `[0, min(cap, base * 2^k))`, so that contenders spread out.
     FullJitter {
-        /// Attempts in total, the first one included.
+        /// The total number of attempts, including the first.
         attempts: u32,
         /// Half the bound of the first sleep.
         base: Duration,
@@ -23,20 +23,20 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// What upstream uses: four attempts, with about 10, 50 and 250 ms between them.
+    /// Upstream's policy: four attempts, with about 10, 50 and 250 ms between them.
     pub const UPSTREAM: Self = Self::Backoff(DEFAULT_BACKOFF);
 
     /// The reference policy of B §8.3.
     pub const TWELVE: Self = Self::full_jitter(12);
 
-    /// Full jitter for as long as the operation has time.
+    /// Full jitter with no limit but the operation's time.
     pub const PATIENT: Self = Self::full_jitter(u32::MAX);
 
     const fn full_jitter(attempts: u32) -> Self {
         Self::FullJitter { attempts, base: Duration::from_millis(10), cap: Duration::from_millis(500) }
     }
 
-    /// What goes with a policy.
+    /// The retries that belong to a policy.
     pub fn of(policy: &Policy) -> Self {
         if policy.four_attempts { Self::UPSTREAM } else { Self::PATIENT }
     }
@@ -54,8 +54,7 @@ impl Retry {
     }
 }
 
-/// Whether an error is a verdict on the request itself, so that sending it again is of no use. Conflicts are none, nor is
-/// a name that is taken.
+/// Whether an error rejects the request itself, so that resending it is useless. Conflicts and AlreadyExists do not.
 pub(super) fn is_verdict(error: &ApiError) -> bool {
     matches!(
         error.reason(),

@@ -1,4 +1,4 @@
-//! The list of addresses that can be given away.
+//! The list of available addresses.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::go_json::{measure, write_string};
 use super::ranked::Ranked;
 use kube_machinery::word_hash::WordHash;
 
-/// The list `availableIPs`: order counts (B §2.3), and any text can be in it, also twice.
+/// The list `availableIPs`: the order counts (B §2.3), and it can hold any text, even more than once.
 ///
 /// Persistent: a clone shares everything. `get`, `remove`, `push` and `position` cost O(log n) each.
 #[derive(Clone, Default)]
@@ -17,7 +17,7 @@ pub struct Available {
     entries: Ranked<Address>,
     /// (hash of the key, place) of each entry.
     places: OrdSet<(u64, u64)>,
-    /// The length of all entries without what separates them.
+    /// The length of all entries without their separators.
     entries_len: usize,
     /// The sum of [`entry_hash`] over all entries.
     entries_hash: u64,
@@ -38,7 +38,7 @@ impl Available {
         self.entries.len()
     }
 
-    /// Whether nothing is available.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -53,7 +53,7 @@ impl Available {
         self.entries.iter()
     }
 
-    /// Where an address stands, in any spelling; by ascending index.
+    /// The ascending indexes at which an address stands, in any spelling.
     pub fn positions(&self, address: &AddressKey) -> impl Iterator<Item = usize> {
         let hash = address.hash();
         let same_hash = self.places.range((hash, 0)..).take_while(move |(other, _)| *other == hash);
@@ -75,7 +75,7 @@ impl Available {
         self.places.insert((hash, place));
     }
 
-    /// Takes the entry at an index out; the others keep their order. Panics if there is none.
+    /// Removes and returns the entry at an index; the others keep their order. Panics if there is none.
     pub fn remove(&mut self, index: usize) -> Address {
         let (place, _) = self.entries.get(index).expect("the index is in the list");
         let address = self.entries.remove(place);
@@ -85,8 +85,8 @@ impl Available {
         address
     }
 
-    /// What `newer` has lost of this list and what it has gained, each in the order of its list. An entry that moved is in
-    /// both. For two versions of one list the cost is that of their edits, whatever its length.
+    /// The entries that `newer` lacks and those that it adds, each in the order of their list. An entry that moved is in both. For two
+    /// versions of one list the cost is that of their edits, whatever its length.
     pub fn diff<'a>(&'a self, newer: &'a Self) -> (Vec<&'a Address>, Vec<&'a Address>) {
         self.entries.diff(&newer.entries)
     }
@@ -104,19 +104,19 @@ impl Available {
         out.write_str("\n  ]")
     }
 
-    /// The length of what [`write`](Self::write) writes.
+    /// The length of the output of [`write`](Self::write).
     pub(super) fn text_len(&self) -> usize {
         if self.is_empty() { 2 } else { self.entries_len + 2 * self.len() + "\n  ]".len() }
     }
 
-    /// A number that lists share that were made by the same pushes and removals, and that lists of different texts do
-    /// not share, but for collisions. Constant. (Equal lists can differ in it: a removal leaves an empty place behind.)
+    /// A hash that is equal for lists made by the same pushes and removals, and differs, but for collisions, for lists of different texts.
+    /// Takes constant time. (Equal lists can differ in it: a removal leaves an empty place behind.)
     pub(super) fn content_hash(&self) -> u64 {
         WordHash::new().word(self.len() as u64).word(self.entries_hash).finish()
     }
 }
 
-/// Equal if they are written alike.
+/// Lists are equal if they are written alike.
 impl PartialEq for Available {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len()

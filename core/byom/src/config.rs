@@ -1,4 +1,4 @@
-//! The set of VMs that a process is configured with.
+//! The VMs that a process is configured with.
 
 use std::fmt;
 
@@ -15,20 +15,20 @@ use super::pool_ips::{BadEntry, LongRange, Mapped, PoolIps};
 #[derive(Clone, Debug, Default)]
 pub struct PoolConfig {
     pool: Available,
-    /// Where each address stands in the list.
+    /// The index of each address in the list.
     index: imbl::GenericHashMap<AddressKey, usize, FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>,
 }
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PoolConfigError {
     /// `ErrEmptyPoolIPs`: there is no address.
     #[error("VM_POOL_IPS names no address")]
     Empty,
-    /// Entries that are no addresses; all of them.
+    /// All entries that are not addresses.
     #[error("VM_POOL_IPS has bad entries: {}", Joined(.0))]
     BadEntries(Vec<BadEntry>),
-    /// Ranges over the limit; all of them.
+    /// All ranges over the limit.
     #[error("VM_POOL_IPS: {}", Joined(.0))]
     LongRanges(Vec<LongRange>),
 }
@@ -46,12 +46,12 @@ impl<T: fmt::Display> fmt::Display for Joined<'_, T> {
 }
 
 impl PoolConfig {
-    /// The configuration that `setting` (`VM_POOL_IPS`) makes with `MAX_RANGE_IPS` of `range_limit`. What was written
-    /// twice is a remark in [`PoolIps::duplicates`], not an error.
+    /// The configuration given by `setting` (`VM_POOL_IPS`), with `range_limit` as `MAX_RANGE_IPS`. Addresses written twice are listed in
+    /// [`PoolIps::duplicates`] and are no error.
     ///
     /// # Errors
-    /// No address, and in the hardened form bad entries and ranges over the limit. With `byom-lenient-settings` a bad
-    /// entry makes the whole setting count as empty, and ranges are cut.
+    /// There is no address; in the hardened form also bad entries and ranges over the limit. With `byom-lenient-settings` a bad entry makes
+    /// the whole setting count as empty, and ranges are cut.
     pub fn read(setting: &str, range_limit: u32, policy: &Policy) -> Result<Self, PoolConfigError> {
         let ips = if config_upstream::is_parsed_so(policy) {
             config_upstream::parse(setting, range_limit, policy)
@@ -70,7 +70,7 @@ impl PoolConfig {
         Ok(Self::new(ips.addresses))
     }
 
-    /// The configuration with these addresses, as they are.
+    /// The configuration with exactly these addresses.
     pub fn new(addresses: impl IntoIterator<Item = Address>) -> Self {
         let pool: Available = addresses.into_iter().collect();
         let mut config = Self { pool, ..Self::default() };
@@ -80,12 +80,12 @@ impl PoolConfig {
         config
     }
 
-    /// The addresses as the list that a pool without allocations offers.
+    /// The addresses as the list of available ones in a pool without allocations.
     pub fn pool(&self) -> &Available {
         &self.pool
     }
 
-    /// The configured spelling of an address; `None` if it is not configured.
+    /// The configured spelling of an address; `None` = it is not configured.
     pub fn get(&self, address: &AddressKey) -> Option<&Address> {
         self.index.get(address).and_then(|index| self.pool.get(*index))
     }

@@ -15,23 +15,22 @@ use super::document::PoolDocument;
 use kube_machinery::api::ObjectKey;
 use kube_machinery::json_text::JsonText;
 
-/// The key of `data` under which the document stands (B §1.1).
+/// The key of the document in `data` (B §1.1).
 pub const STATE_KEY: &str = "allocation-state";
 
 /// A ConfigMap whose entry [`STATE_KEY`] is a [`JsonText`] cell. On the wire it *is* a ConfigMap: same kind, same bytes.
 ///
-/// A `ConfigMap` of `k8s-openapi` holds strings, so every write would make the text of the whole pool and every read
-/// would parse it. Here both happen only when somebody asks for the other side.
+/// A `ConfigMap` of `k8s-openapi` holds strings, so every write would serialise the whole pool and every read would parse it. Here each
+/// happens only when the other form is requested.
 ///
-/// Every ConfigMap can be read as this type, with or without a pool in it, and `From` converts both ways without loss.
-/// So a store in memory that keeps objects by type keeps *all* ConfigMaps as this one, and for clients that use the
-/// plain type (people with `kubectl`, controllers that know nothing of the pool) it converts at its edge: into the plain
-/// type when they read (which makes the text once for each version of the document, in the cell), from it when they
-/// write (the text is taken verbatim, valid or not, and parsed by the first reader who wants the document). Patches work
-/// on the JSON form, as for any other type. A client over HTTP needs nothing of this.
+/// Every ConfigMap can be read as this type, with or without a pool in it, and `From` converts both ways without loss. So an in-memory
+/// store that keeps objects by type keeps *all* ConfigMaps as this type, and converts at its edge for clients that use the plain type
+/// (users of `kubectl`, controllers that know nothing of the pool). Their reads convert to the plain type, which makes the text once for
+/// each version of the document, in the cell. Their writes convert from it: the text is taken verbatim, valid or not, and parsed when a
+/// reader first requests the document. Patches work on the JSON form, as for any other type. A client over HTTP needs none of this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolConfigMap {
-    /// The metadata; the pool sets the two labels of B §1.1 when it creates the object, and nothing later.
+    /// The metadata; the pool sets the two labels of B §1.1 when it creates the object, and never changes them.
     pub metadata: ObjectMeta,
     /// The entries that are UTF-8 text; `None` = the field is absent.
     pub data: Option<PoolData>,
@@ -51,12 +50,12 @@ pub struct PoolData {
 }
 
 impl PoolConfigMap {
-    /// A new object as the pool creates it.
+    /// A new object as created by the pool.
     pub fn new(key: &ObjectKey, document: JsonText<PoolDocument>) -> Self {
         Self::empty(key).with_document(document)
     }
 
-    /// The same without a document, with the two labels of B §1.1.
+    /// A new object without a document, with the two labels of B §1.1.
     pub fn empty(key: &ObjectKey) -> Self {
         let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
         let metadata = ObjectMeta {
@@ -71,14 +70,14 @@ impl PoolConfigMap {
         self.data.as_ref()?.state.as_ref()
     }
 
-    /// This object with another document. Everything else stays (B §1.1).
+    /// This object with another document. Everything else stays the same (B §1.1).
     #[must_use]
     pub fn with_document(mut self, document: JsonText<PoolDocument>) -> Self {
         self.data.get_or_insert_default().state = Some(document);
         self
     }
 
-    /// A new object in the place of this one, which must not have changed. What others keep in it goes:
+    /// A new object that replaces this one, which must not have changed. Other data in it is lost:
     /// [`Policy::config_map_replaced`](crate::Policy::config_map_replaced).
     pub(crate) fn replaced_by(&self, key: &ObjectKey, document: JsonText<PoolDocument>) -> Self {
         let mut new = Self::new(key, document);
@@ -86,7 +85,7 @@ impl PoolConfigMap {
         new
     }
 
-    /// The bytes of the values of `data` and `binaryData`, which may be at most 1 MiB (K §1.3). Makes no text.
+    /// The size in bytes of the values of `data` and `binaryData`, at most 1 MiB (K §1.3). Does not make the text.
     pub fn size(&self) -> usize {
         let state = self.document().map_or(0, |document| document.text_len());
         let others = self.data.iter().flat_map(|data| &data.others).map(|(_, value)| value.len());
@@ -161,7 +160,7 @@ impl Serialize for PoolData {
     }
 }
 
-/// Fields in the order in which `k8s-openapi` writes them.
+/// Serialises the fields in the order of `k8s-openapi`.
 impl Serialize for PoolConfigMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;

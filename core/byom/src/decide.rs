@@ -1,7 +1,7 @@
-//! What to do with the pool: a pure function from what was read to an answer and what to write (B §2 to §4).
+//! Decisions on the pool: a pure function from the state that was read to an answer and the state to write (B §2 to §4).
 //!
-//! The drivers call it once for each read, so that a write always carries what was decided on the state that it
-//! replaces; only with the deviations `byom-decide-once` and `byom-recover-decide-once` they do not.
+//! The drivers call it once for each read, so that a write always carries a decision on the state that it replaces. Only the mutations
+//! `byom-decide-once` and `byom-recover-decide-once` break this.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use super::seconds::Seconds;
 use super::select::select_index;
 use kube_machinery::json_text::InvalidText;
 
-/// What a read of the pool found (B §1.4). API errors are not among it: nothing is decided on them.
+/// The result of reading the pool (B §1.4). API errors are not part of it: no decision is made on them.
 #[derive(Clone, Debug)]
 pub enum Found<'a> {
-    /// No ConfigMap, or one without the entry: never made, or deleted.
+    /// There is no ConfigMap, or it lacks the entry: never made, or deleted.
     Missing,
-    /// The entry is no document.
+    /// The entry is not a valid document.
     Unreadable(InvalidText),
     /// The entry was read. Its map of records may still be null.
     Document(&'a PoolDocument),
 }
 
-/// The pod for which an address is wanted.
+/// The pod that needs an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodName {
     /// The name of the pod, as in `metadata.name`.
@@ -39,33 +39,33 @@ pub struct PodName {
     pub namespace: Arc<str>,
 }
 
-/// What somebody wants of the pool.
+/// An operation on the pool.
 #[derive(Clone, Copy, Debug)]
 pub enum Command<'a> {
-    /// An address under an allocation ID; the same one for as long as the ID is not released.
+    /// Requests an address under an allocation ID; the same one until the ID is released.
     Allocate {
         /// The allocation ID of the sandbox that asks (B A1).
         id: &'a Arc<str>,
-        /// Who it is for.
+        /// The pod that the address is for.
         pod: &'a PodName,
         /// A VM that was found ready; it is taken if it is still available.
         ready: Option<&'a Address>,
         /// VMs that were found not ready; they are not taken.
         skip: &'a BTreeSet<AddressKey>,
     },
-    /// An address back. In the hardened form only given once the VM has booted since (D §1.1).
+    /// Returns an address. In the hardened form given only after the VM has booted (D §1.1).
     Release {
-        /// The allocation ID under which it was allocated.
+        /// The allocation ID of the address.
         id: &'a str,
     },
-    /// The list of available addresses as the configuration says.
+    /// Makes the list of available addresses match the configuration.
     Recover {
-        /// The live owners, if they were asked for: what records are made of when they are gone.
+        /// The live owners, if they were requested: the source of the records if those are lost.
         owners: Option<&'a [IpAllocation]>,
     },
 }
 
-/// What the caller is told, once the write is done if there is one.
+/// The answer to the caller, valid once the write, if there is one, is done.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The address, in canonical spelling.
@@ -74,31 +74,31 @@ pub enum Answer {
     Released(Address),
     /// There is no record under the ID: nothing to release.
     NotHeld,
-    /// The list of available addresses is as configured.
+    /// The list of available addresses matches the configuration.
     Recovered(Recovered),
 }
 
-/// What recovery found and left.
+/// The state of the pool after a recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Recovered {
-    /// Records of this node. They are kept, like all others.
+    /// The number of records of this node. They are kept, like all others.
     pub own: usize,
-    /// The records of all nodes, this one's included.
+    /// The number of records of all nodes, including this one.
     pub in_use: usize,
-    /// Addresses that can be given away.
+    /// The number of available addresses.
     pub available: usize,
 }
 
-/// Why a command is not carried out.
+/// The reason why a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The stored text is no document. Nothing is written over it.
+    /// The stored text is not a valid document. It is not overwritten.
     #[error("the stored pool state cannot be read: {0}")]
     Unreadable(InvalidText),
-    /// The document is gone, and nobody said who the owners are. It is not taken for an empty pool.
+    /// The document is gone, and the owners are unknown. It is not taken for an empty pool.
     #[error("there is no stored pool state, and it cannot be told from a lost one")]
     Missing,
-    /// The document has no map of records, and nobody said who the owners are.
+    /// The document has no map of records, and the owners are unknown.
     #[error("the stored pool state has no allocatedIPs, and they cannot be told from lost ones")]
     NullMap,
     /// Upstream's process panics here: it stores into a nil map (B W18).
@@ -107,21 +107,21 @@ pub enum Refusal {
     /// `ErrNoAvailableIPs`: no address of the list may be taken (B A5).
     #[error("no address is available")]
     NoAvailable {
-        /// The allocation of an earlier sandbox of the same pod on this node: the one to release first.
+        /// The allocation of an earlier sandbox of the same pod on this node, to be released first.
         predecessor: Option<Arc<str>>,
     },
-    /// `ErrInvalidAllocatedIP`: what is recorded, or was just recorded, is no address.
+    /// `ErrInvalidAllocatedIP`: the recorded text, old or new, is not an address.
     #[error("`{0}` is no address")]
     InvalidAddress(Arc<str>),
-    /// `ErrNodeNameDetection`: an allocation and a recovery need the name of the node (B §4.1).
+    /// `ErrNodeNameDetection`: allocation and recovery need the name of the node (B §4.1).
     #[error("the name of the node is unknown")]
     NoNodeName,
 }
 
-/// What follows from one read.
+/// The result of a decision on one read.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// What the caller is told. It can be an error although there is something to write (B A11).
+    /// The answer to the caller. It can be an error although there is a document to write (B A11).
     pub answer: Result<Answer, Refusal>,
     /// The document to write; `None` = nothing.
     pub write: Option<PoolDocument>,
@@ -139,20 +139,20 @@ impl From<Answer> for Decision {
     }
 }
 
-/// The surroundings of a decision.
+/// The process's inputs to a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The configured VMs: what recovery offers, and what released addresses are compared with.
+    /// The configured VMs: recovery offers them, and released addresses are compared with them.
     pub config: &'a PoolConfig,
-    /// What is done differently.
+    /// The mutations that are on.
     pub policy: &'a Policy,
-    /// The time of this process.
+    /// The current time of this process.
     pub now: Seconds,
     /// The node of this process; `None` = unknown.
     pub node: Option<&'a Arc<str>>,
 }
 
-/// Decides what follows from `command` and what was `found`.
+/// Decides the answer to `command` and the document to write, given what was `found`.
 pub fn decide(found: Found<'_>, command: Command<'_>, setting: Setting<'_>) -> Decision {
     match command {
         Command::Allocate { id, pod, ready, skip } => setting.allocate(found, id, pod, ready, skip),
@@ -162,12 +162,12 @@ pub fn decide(found: Found<'_>, command: Command<'_>, setting: Setting<'_>) -> D
 }
 
 impl Setting<'_> {
-    /// The document of a pool without allocations, which has not been written yet (B §1.4).
+    /// The document of a pool without allocations that has not been written yet (B §1.4).
     pub fn fresh(self) -> PoolDocument {
         PoolDocument { allocated: Allocations::default(), available: self.config.pool().clone(), last_updated: self.now, version: 1 }
     }
 
-    /// The document to work on.
+    /// The document that the command changes.
     fn document(self, found: Found<'_>) -> Result<PoolDocument, Refusal> {
         match found {
             Found::Missing if self.policy.missing_map_is_empty_pool => Ok(self.fresh()),
@@ -178,7 +178,7 @@ impl Setting<'_> {
         }
     }
 
-    /// `document`, changed, as it is to be written.
+    /// The changed `document` as it is to be written.
     fn written(self, mut document: PoolDocument) -> Option<PoolDocument> {
         document.last_updated = self.now;
         document.version = document.version.wrapping_add(1);
@@ -188,7 +188,7 @@ impl Setting<'_> {
         Some(document)
     }
 
-    /// The address as the caller gets it.
+    /// The address in the form given to the caller.
     fn parsed(self, address: &Address) -> Result<Address, Refusal> {
         let parsed = if self.policy.textual_addresses { address.canonical_in_go() } else { address.canonical() };
         parsed.ok_or_else(|| Refusal::InvalidAddress(address.text().into()))
@@ -222,14 +222,14 @@ impl Setting<'_> {
         Decision { answer: parsed.map(Answer::Allocated), write: self.written(document) }
     }
 
-    /// Takes an address from the list: as it is to be recorded, and as the caller gets it.
+    /// Takes an address from the list. Returns it as it is to be recorded and as the caller gets it.
     fn take(self, list: &mut Available, index: usize) -> (Address, Result<Address, Refusal>) {
         let taken = list.remove(index);
         let parsed = self.parsed(&taken);
         if self.policy.textual_addresses {
             return (taken, parsed);
         }
-        // A damaged list may name it again.
+        // A damaged list may contain it more than once.
         remove_all(list, taken.key(), |_| true);
         let ip = parsed.as_ref().map_or(taken, Address::clone);
         (ip, parsed)
@@ -251,8 +251,8 @@ impl Setting<'_> {
         (start..len).chain(0..start).find(|index| list.get(*index).is_some_and(can_be_taken))
     }
 
-    /// The oldest allocation of the same pod on the same node, of another VM than those that are to be skipped. A record without a
-    /// namespace could be anybody's.
+    /// The oldest allocation of the same pod on the same node whose VM is not in `skip`. A record without a namespace may belong to another
+    /// pod.
     fn predecessor(self, document: &PoolDocument, pod: &PodName, skip: &BTreeSet<AddressKey>) -> Option<Arc<str>> {
         if self.policy.full_pool_restart {
             return None;
@@ -261,23 +261,23 @@ impl Setting<'_> {
         mine.min_by_key(|(_, record)| record.allocated_at).map(|(id, _)| id.clone())
     }
 
-    /// Whether it is an allocation of the pod on this node.
+    /// Whether the record is an allocation of the pod on this node.
     fn is_of_pod(self, of: &IpAllocation, pod: &PodName) -> bool {
         let here = self.node.is_some_and(|node| of.node_name == *node);
         here && of.pod_name == pod.name && of.pod_namespace.as_ref() == Some(&pod.namespace)
     }
 
-    /// Whether an owner's allocation is one of the pod on this node whose record is lost, and whose VM is recorded for another one, which
-    /// it refuses as long as it serves this one.
+    /// Whether `owned` is an allocation of the pod on this node whose record is lost, while its VM is recorded for another allocation,
+    /// which the VM refuses as long as it serves this one.
     pub(super) fn is_lost_predecessor(self, document: &PoolDocument, owned: &IpAllocation, pod: &PodName) -> bool {
         let lost = document.allocated.get(&owned.allocation_id).is_none() && document.allocated.holds(&owned.ip, false);
         lost && self.is_of_pod(owned, pod)
     }
 
-    /// The allocations of pods of this name on this node whose records do not say in which namespace, the oldest first: of the pod, or of
-    /// a namesake.
+    /// The allocations of pods of this name on this node whose records lack a namespace, the oldest first: they belong to the pod or to a
+    /// namesake.
     pub(super) fn nameless_predecessors(self, document: &PoolDocument, pod: &PodName) -> Vec<Arc<IpAllocation>> {
-        // Who writes no namespace cannot tell whose a record is.
+        // A process that writes no namespaces cannot tell whose a record is.
         let cannot_tell = self.policy.full_pool_restart || self.policy.namespace_not_written;
         let Some(node) = self.node.filter(|_| !cannot_tell) else { return Vec::new() };
         let of_pod = |record: &IpAllocation| record.pod_name == pod.name && record.pod_namespace.is_none() && record.node_name == *node;
@@ -298,7 +298,7 @@ impl Setting<'_> {
         Decision { answer: Ok(Answer::Released(record.ip.clone())), write: self.written(document) }
     }
 
-    /// The spelling in which a released address is offered again; `None` = it is not.
+    /// The spelling in which a released address becomes available again; `None` = it does not.
     fn offered(self, document: &PoolDocument, released: &Address) -> Option<Address> {
         if self.policy.textual_addresses {
             return self.offered_as_text(released);
@@ -331,7 +331,7 @@ impl Setting<'_> {
             (Err(refusal), _) => return refusal.into(),
         };
         document.available = self.unrecorded(&document.allocated);
-        // An unchanged document is not worth a conflict.
+        // An unchanged document is not worth the risk of a conflict.
         let unchanged = before.is_some_and(|before| before.available == document.available && before.allocated == document.allocated);
         let answer = Ok(recovered(&document, node));
         let write = if unchanged && !self.policy.recover_decide_once { None } else { self.written(document) };
@@ -354,7 +354,7 @@ fn recovered(document: &PoolDocument, node: &Arc<str>) -> Answer {
     Answer::Recovered(Recovered { own, in_use: document.allocated.len(), available: document.available.len() })
 }
 
-/// Takes all entries with this key out that `which` selects.
+/// Removes all entries with this key that `which` selects.
 fn remove_all(list: &mut Available, key: &AddressKey, which: impl Fn(&Address) -> bool) {
     let positions: Vec<usize> = list.positions(key).filter(|index| list.get(*index).is_some_and(&which)).collect();
     for index in positions.into_iter().rev() {

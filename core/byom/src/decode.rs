@@ -1,6 +1,6 @@
 //! Reading a pool document as Go's `encoding/json` does (B §1.2).
 //!
-//! Not followed: Go replaces lone surrogates and goes down 10,000 levels where serde_json reports an error.
+//! Differences: Go replaces lone surrogates and allows 10,000 levels of nesting where serde_json reports an error.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::document::PoolDocument;
 use super::seconds::Seconds;
 use kube_machinery::json_text::InvalidText;
 
-/// Reads a document.
+/// Reads a pool document.
 ///
 /// # Errors
-/// The text is no JSON, or a value has another type than its field.
+/// The text is not JSON, or a value has another type than its field.
 pub(super) fn document(text: &str) -> Result<PoolDocument, InvalidText> {
     let mut document = PoolDocument { allocated: Allocations::null(), ..PoolDocument::default() };
     let mut json = serde_json::Deserializer::from_str(text);
@@ -25,19 +25,19 @@ pub(super) fn document(text: &str) -> Result<PoolDocument, InvalidText> {
     Ok(document)
 }
 
-/// A Go value that a JSON object is read into, member by member, in the order of the text.
+/// A Go value filled from the members of a JSON object, in the order of the text.
 trait Members {
-    /// Takes the member called `name`.
+    /// Reads the member called `name`.
     fn member<'de, A: MapAccess<'de>>(&mut self, name: String, map: &mut A) -> Result<(), A::Error>;
 
-    /// What `null` does: nothing, except to what can be nil.
+    /// The effect of `null`: none, except on values that can be nil.
     fn null(&mut self) {}
 
-    /// What an object does before its members are taken: nothing, except to what is nil.
+    /// The effect of an object before its members are read: none, except on nil values.
     fn object(&mut self) {}
 }
 
-/// Reads the next JSON value into what is there already.
+/// Reads the next JSON value into an existing value.
 struct Into<'a, T>(&'a mut T);
 
 impl<'de, T: Members> DeserializeSeed<'de> for Into<'_, T> {
@@ -149,8 +149,8 @@ fn time<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Seconds, A::Error> {
     }
 }
 
-/// Whether Go takes `name` for the field called `field`: letters match in either case, also the two beyond ASCII that
-/// fold to ASCII letters.
+/// Whether Go matches `name` to the field called `field`: letters match in either case, including the two non-ASCII letters that fold to
+/// ASCII.
 fn is(name: &str, field: &str) -> bool {
     let folded = |character: char| match character {
         '\u{17f}' => 's',

@@ -10,22 +10,23 @@ use super::seconds::Seconds;
 use kube_machinery::json_text::{InvalidText, TextForm};
 use kube_machinery::word_hash::WordHash;
 
-/// What the pool is: who has which address, and which are left.
+/// The state of the pool: the allocated and the available addresses.
 ///
-/// Its text is that of Go's encoder: two spaces of indentation, fields in this order, keys in byte order, `<`, `>` and
-/// `&` escaped, no newline at the end. Reading follows Go's decoder: names match whatever their case, unknown fields
-/// are dropped (so the next write erases them), missing fields and `null` are the zero value.
+/// Its text is that of Go's encoder: two spaces of indentation, fields in this order, keys in byte order, `<`, `>` and `&` escaped, no
+/// newline at the end. Reading follows Go's decoder: names match whatever their case, unknown fields are dropped (so the next write erases
+/// them), missing fields and `null` are the zero value.
 ///
-/// Clones share everything, edits cost O(log n), the length of the text is known without making it.
+/// Clones share everything, edits cost O(log n), and the length of the text is known without making it.
 #[derive(Clone, Debug, Default)]
 pub struct PoolDocument {
     /// The records by allocation ID: `allocatedIPs`.
     pub allocated: Allocations,
-    /// In the order in which they are offered. (Go's nil slice is not told from an empty one: nothing writes it.)
+    /// The available addresses, in the order in which they are offered. (Go's nil slice is not distinguished from an empty one: nothing
+    /// writes it.)
     pub available: Available,
-    /// When the document was last changed, by the clock of the process that did.
+    /// The time of the last change, by the clock of the process that made it.
     pub last_updated: Seconds,
-    /// Counts writes; nothing ever compares it (B §1.3).
+    /// The number of writes; nothing ever compares it (B §1.3).
     pub version: i64,
 }
 
@@ -48,7 +49,7 @@ impl PoolDocument {
     }
 }
 
-/// Equal if they are written alike. What differs between versions of a document is compared first.
+/// Documents are equal if they are written alike. The fields that differ between versions of a document are compared first.
 impl PartialEq for PoolDocument {
     fn eq(&self, other: &Self) -> bool {
         self.version == other.version

@@ -163,7 +163,7 @@ fn a_document_that_go_refuses_is_refused() {
     }
 }
 
-/// The document as serde would write it, apart from Go's escapes.
+/// The document as serde would write it, without Go's escapes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Plain {
@@ -201,7 +201,7 @@ impl PlainRecord {
     }
 }
 
-/// Go's escapes in a text that serde made: none of these characters stands outside strings.
+/// Adds Go's escapes to a text that serde made: none of these characters stands outside strings.
 fn escaped(json: &str) -> String {
     let escape = |character: char| match character {
         '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(character)),

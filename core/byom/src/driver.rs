@@ -1,4 +1,4 @@
-//! The pool as a process uses it: what it is made of, its mutex, its time and its requests.
+//! The pool as a process uses it: its parts, its mutex, its time and its requests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -25,30 +25,30 @@ use kube_machinery::env::Env;
 use kube_machinery::json_text::JsonText;
 use kube_machinery::race::{Either, race};
 
-/// What a process is told about its pool.
+/// A process's settings for its pool.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
-    /// Where the document is kept.
+    /// The ConfigMap that holds the document.
     pub config_map: ObjectKey,
     /// The configured VMs (`VM_POOL_IPS`), as this process knows them; another process may be configured with others.
     pub config: PoolConfig,
     /// The node of the process; `None` = unknown.
     pub node: Option<Arc<str>>,
-    /// What is done differently.
+    /// The mutations that are on.
     pub policy: Policy,
-    /// How writes are tried again. [`Retry::of`] the policy unless somebody asks what another one would do.
+    /// The retries of writes. [`Retry::of`] the policy, unless another policy is to be tried out.
     pub retry: Retry,
-    /// Whether a VM is tried before it is handed out. Default yes.
+    /// Whether a VM is probed before it is handed out. Default yes.
     pub probes: bool,
-    /// How long an operation may take. Default 30 s.
+    /// The time limit of an operation. Default 30 s.
     pub operation_timeout: Duration,
-    /// How long to wait for one answer of the API server, so that one lost answer does not cost the operation. Default
-    /// 5 s; upstream waits for as long as the operation may take.
+    /// The timeout of one request to the API server, so that one lost answer does not cost the operation. Default 5 s; upstream waits for
+    /// as long as the operation may take.
     pub request_timeout: Option<Duration>,
-    /// How often a VM that boots is asked whether it is done. Default 1 s.
+    /// The interval at which a booting VM is asked whether it is done. Default 1 s.
     pub reboot_poll: Duration,
-    /// For how long a record must be without an owner before it is released. Default 20 minutes: longer than a start may take (5 minutes)
-    /// plus its clean-up (10 minutes), and than a server shows lists without a PeerPod that its watch cache has lost (7.5 minutes, K182).
+    /// The time that a record must be without an owner before it is released. Default 20 minutes: longer than a start (5 minutes) plus its
+    /// clean-up (10 minutes) may take, and longer than a server's lists lack a PeerPod that its watch cache has lost (7.5 minutes, K182).
     pub leak_grace: Duration,
 }
 
@@ -72,7 +72,7 @@ impl PoolSettings {
 
 /// The pool as one process uses it. Clones are the same process: they share the mutex.
 ///
-/// Every operation may be dropped at any point; what it has sent may still take effect.
+/// Every operation may be dropped at any point; requests that it has sent may still take effect.
 #[derive(Debug)]
 pub struct VmPool<C, V, M, O> {
     pub(super) client: C,
@@ -98,11 +98,11 @@ impl<C: Clone, V: Clone, M: Clone, O: Clone> Clone for VmPool<C, V, M, O> {
     }
 }
 
-/// What one Get found.
+/// The result of one Get.
 pub(super) struct Snapshot(Option<Arc<PoolConfigMap>>);
 
 impl Snapshot {
-    /// Whether there is no ConfigMap.
+    /// Whether the ConfigMap does not exist.
     pub(super) fn is_absent(&self) -> bool {
         self.0.is_none()
     }
@@ -116,16 +116,16 @@ impl Snapshot {
     }
 }
 
-/// The time and the tries that an operation has left.
+/// The time and the attempts that an operation has left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    /// By the monotonic clock; `None` = no end.
+    /// The deadline by the monotonic clock; `None` = none.
     pub(super) deadline: Option<Duration>,
     tries: u32,
 }
 
 impl Budget {
-    /// The time left; `None` = no end.
+    /// The time left; `None` = no limit.
     pub(super) fn left(&self, env: &impl Env) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_sub(env.monotonic()))
     }
@@ -137,13 +137,13 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         Self { client, env, vms, owners, settings: Arc::new(settings), holders: Holders::default(), mutex: Arc::default() }
     }
 
-    /// The same process with other settings.
+    /// The same process with other settings. Keeps the mutex.
     #[must_use]
     pub fn with_settings(self, settings: PoolSettings) -> Self {
         Self { settings: Arc::new(settings), ..self }
     }
 
-    /// What the process was told.
+    /// The settings of the process.
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
     }
@@ -152,19 +152,19 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         &self.settings.policy
     }
 
-    /// A budget from now on that ends with the caller's.
+    /// A budget that starts now and ends no later than the caller's deadline.
     pub(super) fn budget(&self, context: Context) -> Budget {
         let own = self.env.monotonic() + self.settings.operation_timeout;
         Budget { deadline: Some(context.deadline.map_or(own, |deadline| deadline.min(own))), tries: 0 }
     }
 
-    /// The budget of a caller who set no end.
+    /// The budget of a caller without a deadline.
     pub(super) fn endless(&self) -> Budget {
         Budget { deadline: None, tries: 0 }
     }
 
-    /// Runs an operation, in the hardened form no longer than its budget. Upstream notices the end of its time only when
-    /// it makes a request.
+    /// Runs an operation, in the hardened form no longer than its budget. Upstream notices that its time is over only when it makes a
+    /// request.
     pub(super) async fn within<T>(
         &self,
         deadline: Option<Duration>,
@@ -173,7 +173,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         let Some(deadline) = deadline.filter(|_| !self.policy().probe_in_critical_section) else { return operation.await };
         let left = deadline.saturating_sub(self.env.monotonic());
         match race(operation, self.env.sleep(left)).await {
-            // What it would have tried again, it had no time for: that is why it failed, whatever it met last.
+            // A retryable error at the deadline: the operation failed for lack of time, whatever the last error was.
             Either::Left(Err(error))
                 if error.of_request().is_some_and(|error| self.may_help(error)) && self.env.monotonic() >= deadline =>
             {
@@ -184,7 +184,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// Waits for the mutex of the process; first come, first served.
+    /// Locks the process's mutex; first come, first served.
     pub(super) async fn lock(&self, effort: &mut Effort) -> MutexGuard<'_, ()> {
         let since = self.env.monotonic();
         let guard = self.mutex.lock().await;
@@ -231,7 +231,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// Writes a document over what was found, guarded by its resourceVersion, or creates the ConfigMap.
+    /// Writes a document over the one that was read, guarded by its resourceVersion, or creates the ConfigMap.
     pub(super) async fn write(
         &self,
         snapshot: &Snapshot,
@@ -259,7 +259,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.send_write(call, budget, effort).await.map(drop)
     }
 
-    /// Creates the ConfigMap without a document: a place to which one can be written.
+    /// Creates the ConfigMap without a document, so that one can be written to it.
     pub(super) async fn make_place(&self, budget: &Budget, effort: &mut Effort) -> Result<Snapshot, ApiError> {
         effort.writes += 1;
         let key = &self.settings.config_map;
@@ -277,10 +277,10 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         result
     }
 
-    /// Waits before the next try after `error`, if there is to be one.
+    /// Waits before the retry after `error`, if there is to be one.
     ///
     /// # Errors
-    /// `error`, if trying again is of no use or all tries are used up.
+    /// `error`, if a retry is useless or all attempts are used up.
     pub(super) async fn pause(&self, error: ApiError, budget: &mut Budget, effort: &mut Effort) -> Result<(), ApiError> {
         if !self.may_help(&error) || budget.left(&self.env) == Some(Duration::ZERO) {
             return Err(error);
@@ -300,9 +300,8 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
 
     /// Whether reading, deciding and writing again may help.
     ///
-    /// In the hardened form it may after everything that is no verdict on the request itself. A write with an unknown
-    /// outcome is settled by that, too: either its record is found, or the next write carries the same resourceVersion,
-    /// so that at most one of them takes effect.
+    /// In the hardened form it may after every error that does not reject the request itself. This also settles a write with an unknown
+    /// outcome: either its record is found, or the next write carries the same resourceVersion, so that at most one of them takes effect.
     fn may_help(&self, error: &ApiError) -> bool {
         if error.is_conflict() {
             return true;
@@ -313,8 +312,8 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         !self.policy().four_attempts && !is_verdict(error)
     }
 
-    /// Upstream's only way to write (B §1.5): the document is made, and each try fetches the resourceVersion of whatever is
-    /// there and overwrites it.
+    /// Upstream's only way to write (B §1.5): the document is made once, and each attempt fetches the current resourceVersion and
+    /// overwrites whatever is there.
     pub(super) async fn overwrite(&self, document: PoolDocument, budget: &mut Budget, effort: &mut Effort) -> Result<(), ApiError> {
         let document = JsonText::from(document);
         loop {
@@ -326,7 +325,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// What the owners have at this moment, as records; fails if they cannot be told.
+    /// The owners' current allocations, as records; fails if the owners are unknown.
     pub(super) async fn live_owners(&self) -> Result<Vec<IpAllocation>, PoolError> {
         Ok(self.owners.live().await?)
     }

@@ -1,4 +1,4 @@
-//! Why an operation on the pool failed.
+//! The reasons why an operation on the pool fails.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use super::vm::VmError;
 use kube_machinery::api::ApiError;
 use kube_machinery::json_text::InvalidText;
 
-/// Why the state of the pool is not known.
+/// The reason why the state of the pool is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The API server did not give the ConfigMap.
+    /// Reading the ConfigMap failed.
     #[error("cannot read the ConfigMap: {0}")]
     Api(ApiError),
-    /// The stored text is no document.
+    /// The stored text is not a valid document.
     #[error(transparent)]
     Unreadable(InvalidText),
-    /// There is no document, and it cannot be told from a lost one.
+    /// There is no document; it may have been lost.
     #[error("there is no pool document, and it is unknown whether one was lost")]
     Missing,
-    /// The document has no map of records, and they cannot be told from lost ones.
+    /// The document has no map of records; the records may have been lost.
     #[error("the pool document has no allocatedIPs, and it is unknown whether they were lost")]
     NullMap,
 }
 
-/// Why an operation on the pool failed (B §2.4, §3).
+/// The reason why an operation on the pool failed (B §2.4, §3).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PoolError {
     /// The state is unknown; nothing was written.
@@ -41,52 +41,52 @@ pub enum PoolError {
     NotReady {
         /// The VM that was chosen; no record of it was written.
         address: Address,
-        /// What came of the last try.
+        /// The error of the last attempt.
         error: VmError,
     },
-    /// What is recorded for the allocation is no address.
+    /// The text recorded for the allocation is not an address.
     #[error("`{0}` is no address")]
     InvalidAddress(Arc<str>),
     /// The name of the node is unknown.
     #[error("the name of the node is unknown")]
     NoNodeName,
-    /// An allocation was not written, or it is not known whether it was.
+    /// An allocation was not written, or the outcome of the write is unknown.
     #[error("cannot write the allocation: {0}")]
     Allocating(ApiError),
-    /// A release or a recovery was not written, or it is not known whether it was.
+    /// A release or a recovery was not written, or the outcome of the write is unknown.
     #[error("cannot update the pool state: {0}")]
     Updating(ApiError),
     /// The document is lost and cannot be rebuilt.
     #[error(transparent)]
     Owners(#[from] OwnersUnknown),
-    /// The VM of a recorded allocation serves another one: the record is kept until the VM is given back, or reclaimed because nobody owns
-    /// the other one.
+    /// The VM of a recorded allocation serves another one. The record is kept until the VM is given back, or reclaimed because the other
+    /// allocation has no owner.
     #[error("VM {address} is held under allocation `{holder}`")]
     HeldByAnother {
         /// The VM that refused to boot for this allocation.
         address: Address,
-        /// What the VM says.
+        /// The allocation that the VM says it serves.
         holder: Arc<str>,
     },
-    /// The allocation did not get its owner; it was rolled back, as far as that went.
+    /// The allocation did not get its owner; it was rolled back as far as possible.
     #[error(transparent)]
     NotOwned(#[from] NotOwned),
-    /// The document was lost between the allocation and the writing of its owner: the allocation counts as never given.
+    /// The document was lost between the allocation and the writing of its owner: the allocation counts as never made.
     #[error("the record was lost before it was used")]
     RecordLost,
-    /// The VM did not take the user data; the allocation was rolled back, as far as that went.
+    /// The VM did not take the user data; the allocation was rolled back as far as possible.
     #[error("cannot send the user data: {0}")]
     UserData(VmError),
-    /// The operation did not end within its time. What it had begun may still take effect; a release can be repeated.
+    /// The operation did not end within its time. Its requests may still take effect; a release can be repeated.
     #[error("the operation timed out")]
     OutOfTime,
-    /// Upstream's process panics here: the caller is to crash it (B W18).
+    /// Upstream's process panics here: the caller must crash it (B W18).
     #[error("panic: assignment to entry in nil map")]
     Panic,
 }
 
 impl PoolError {
-    /// The failed request that ended the operation, if one did.
+    /// The failed request that ended the operation, if any.
     pub(super) fn of_request(&self) -> Option<&ApiError> {
         match self {
             Self::Reading(ReadError::Api(error)) | Self::Allocating(error) | Self::Updating(error) => Some(error),
@@ -94,7 +94,7 @@ impl PoolError {
         }
     }
 
-    /// The name of the sentinel error that upstream returns or wraps, for those that it has.
+    /// The name of the sentinel error that upstream returns or wraps, if there is one.
     pub fn sentinel(&self) -> Option<&'static str> {
         match self {
             Self::Reading(_) => Some("ErrRetrievingPoolState"),
@@ -128,18 +128,18 @@ impl From<Refusal> for PoolError {
     }
 }
 
-/// The owners cannot be told now.
+/// The owners cannot be listed now.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the live owners of addresses are unknown: {0}")]
 pub struct OwnersUnknown(pub String);
 
-/// An allocation did not get its owner.
+/// The reason why an allocation did not get its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOwned {
-    /// The owner was not written, or it is not known whether it was.
+    /// The owner was not written, or the outcome of the write is unknown.
     #[error("cannot record the owner: {0}")]
     Api(ApiError),
-    /// Nobody wants it any more.
+    /// The address is no longer wanted.
     #[error("the sandbox was stopped")]
     Unwanted,
 }

@@ -1,12 +1,12 @@
 //! JSON strings as Go's encoder writes them: `<`, `>`, `&`, U+2028 and U+2029 are escaped besides what JSON demands.
 //!
-//! Everything here writes to a [`fmt::Write`], so that one code makes a text and, through [`Measure`], only measures it.
+//! Everything here writes to a [`fmt::Write`], so that the same code makes a text or, through [`Measure`], only measures it.
 
 use std::fmt::{self, Write};
 
 use kube_machinery::word_hash::Measure;
 
-/// How many bytes `write` writes, and their hash.
+/// The number of bytes that `write` writes, and their hash.
 pub(super) fn measure(write: impl FnOnce(&mut Measure) -> fmt::Result) -> Measure {
     let mut measure = Measure::default();
     write(&mut measure).expect("counting does not fail");
@@ -16,7 +16,7 @@ pub(super) fn measure(write: impl FnOnce(&mut Measure) -> fmt::Result) -> Measur
 /// Writes `text` as a JSON string, with its quotes.
 pub(super) fn write_string(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
-    // Almost every text: names and addresses.
+    // The common case: names and addresses.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&')) {
         out.write_str(text)?;
         return out.write_char('"');

@@ -1,4 +1,4 @@
-//! VMs that serve another allocation than the one that is recorded for them.
+//! VMs that serve another allocation than the one recorded for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use super::address::{Address, AddressKey};
 use super::error::PoolError;
 
-/// Whom VMs serve that are recorded for another allocation and refused to boot for it. Where a record was overwritten, and its owner went
-/// without its VM, nobody else knows. Clones are the same memory.
+/// The allocations served by VMs that are recorded for another allocation and refused to boot for it. Nothing else knows of such an
+/// allocation if its record was overwritten and its owner left without its VM. Clones share the memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holders(Arc<Mutex<BTreeMap<Arc<str>, Address>>>);
 
@@ -22,7 +22,7 @@ impl Holders {
         self.0.lock().unwrap().get(holder).cloned()
     }
 
-    /// Forgets those that are owned after all, or may be; who is left.
+    /// Forgets the allocations that have, or may have, an owner after all; returns the remaining ones.
     pub(super) fn unowned(&self, owned: &BTreeSet<Arc<str>>, owned_vms: &BTreeSet<AddressKey>) -> BTreeSet<Arc<str>> {
         let mut holders = self.0.lock().unwrap();
         holders.retain(|holder, vm| !owned.contains(holder) && !owned_vms.contains(vm.key()));

@@ -1,4 +1,4 @@
-//! The provider's two operations: making a VM a pod's, and giving it back (B C1 to C3, §3.2).
+//! The provider's two operations: giving a pod a VM, and taking it back (B C1 to C3, §3.2).
 
 use std::sync::Arc;
 
@@ -15,32 +15,31 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
-/// A VM that was handed out. Upstream knows it by its address alone.
+/// A VM that was handed out. Upstream identifies it by its address alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The VM, as the allocation told it or a PeerPod names it.
+    /// The VM, as returned by the allocation or named by a PeerPod.
     pub address: Address,
     /// The allocation under which it was handed out: the fence of its release. Keep it with the PeerPod.
     pub allocation_id: Arc<str>,
 }
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// Allocates a VM under `id`, lets its owner be recorded and sends it `user_data`:
+    /// Allocates a VM under `id`, has its owner recorded and sends it `user_data`:
     ///
     /// ```text
     ///   allocate ── own ── Get: the record is still there ── user data
     ///                  └──────────────┴────────────────────────┴─ error: release, disown
     /// ```
     ///
-    /// A document that was lost in between was made anew either from a list of owners that has this one, or without this
-    /// record; then the Get does not find it, and the allocation counts as never given. With `byom-owner-recorded-late`
-    /// the two steps in the middle are missing.
+    /// A document that was lost in between was rebuilt either from a list of owners that includes this one, or without this record. In the
+    /// second case the Get does not find the record, and the allocation counts as never made. With `byom-owner-recorded-late` the two
+    /// middle steps are missing.
     ///
-    /// A roll-back has time of its own in the hardened form; upstream has what the caller has left, which may be nothing
-    /// (B W7).
+    /// A roll-back has its own time in the hardened form; upstream has the rest of the caller's time, which may be nothing (B W7).
     ///
     /// # Errors
-    /// As [`VmPool::allocate`], and [`PoolError::NotOwned`], [`PoolError::RecordLost`], [`PoolError::UserData`].
+    /// The errors of [`VmPool::allocate`], and [`PoolError::NotOwned`], [`PoolError::RecordLost`], [`PoolError::UserData`].
     pub async fn create_instance(&self, id: &Arc<str>, pod: &PodName, user_data: &Arc<str>, context: Context) -> Outcome<Instance> {
         let since = self.env.monotonic();
         self.owners.observe(Step::Asked { id, pod });
@@ -78,7 +77,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.send_user_data(address, &record.allocation_id, user_data, context).await.map_err(PoolError::UserData)
     }
 
-    /// Whether a record is still there, by a Get that begins now.
+    /// Checks that a record is still there, by a Get that begins now.
     async fn look_again(&self, record: &IpAllocation, context: Context, effort: &mut Effort) -> Result<(), PoolError> {
         let mut budget = self.budget(context);
         let snapshot = loop {
@@ -99,7 +98,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// A roll-back that fails is only logged upstream; in the hardened form the owner stays, for somebody else to go on.
+    /// Rolls an allocation back. Upstream only logs a failure; in the hardened form the owner stays, so that the release can be continued.
     async fn roll_back(&self, id: &Arc<str>, address: &Address, context: Context, effort: &mut Effort) {
         let context = if self.policy().rollback_on_callers_deadline { context } else { Context::BACKGROUND };
         let budget = self.budget(context);
@@ -128,7 +127,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// Gives an instance back; `None` = the sandbox never had one. Safe to repeat.
     ///
     /// # Errors
-    /// As [`VmPool::release`].
+    /// The errors of [`VmPool::release`].
     pub async fn delete_instance(&self, instance: Option<&Instance>, by: Releaser, context: Context) -> Outcome<Released> {
         let Some(instance) = instance else { return Outcome { result: Ok(Released::NoInstance), effort: Effort::default() } };
         if self.policy().release_by_address {

@@ -6,18 +6,18 @@
 //!     └─ VmAccess, Owners                                └─ Command, PoolConfig, Policy, time, node
 //! ```
 //!
-//! [`decide`] is pure. [`VmPool`] reads, writes, retries and talks to VMs around it; an adaptor process has one of them,
-//! and so has the PeerPod controller. The hardened protocol holds whatever the others do, as long as nobody writes
-//! without the resourceVersion of what was read; [`Policy`] has a switch for each way in which upstream does not.
+//! [`decide`] is pure. [`VmPool`] reads, writes, retries and talks to VMs around it; an adaptor process has one of them, and so has the
+//! PeerPod controller. The hardened protocol holds whatever the other processes do, as long as every write carries the resourceVersion of
+//! the state that was read; [`Policy`] has a switch for each way in which upstream differs.
 //!
-//! [`VmPool`] does not keep sandboxes and PeerPods: the code that starts and stops pods does, and tells through [`Owners`].
+//! [`VmPool`] does not keep sandboxes and PeerPods: the code that starts and stops pods does, and provides them through [`Owners`].
 //!
-//! | items | are about |
+//! | items | subject |
 //! |---|---|
-//! | [`PoolDocument`], [`Allocations`], [`Available`], [`IpAllocation`], [`PoolConfigMap`] | what is stored |
-//! | [`PoolConfig`], [`PoolIps`], [`PoolSettings`], [`NodeSources`] | what a process is configured with |
+//! | [`PoolDocument`], [`Allocations`], [`Available`], [`IpAllocation`], [`PoolConfigMap`] | the stored data |
+//! | [`PoolConfig`], [`PoolIps`], [`PoolSettings`], [`NodeSources`] | the configuration of a process |
 //! | [`decide`], [`Command`], [`Answer`], [`Refusal`] | one decision on one state of the document |
-//! | [`VmPool`], [`VmAccess`], [`Owners`], [`Observer`] | the driver around decisions, and what it asks and tells |
+//! | [`VmPool`], [`VmAccess`], [`Owners`], [`Observer`] | the driver around decisions, and its interfaces |
 //! | [`Adaptor`], [`PeerPodController`], [`PeerPodOwners`], [`AgentProxy`] | the programs around the pool |
 //!
 //! # Examples

@@ -1,4 +1,4 @@
-//! What a caller grants an operation on the pool, what it took, and how it ended.
+//! The context, the effort and the outcome of an operation on the pool.
 
 use std::time::Duration;
 
@@ -6,39 +6,39 @@ use super::address::Address;
 use super::error::PoolError;
 use kube_machinery::env::Env;
 
-/// What a caller grants an operation.
+/// The limits that a caller sets for an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// When the caller gives up, by the monotonic clock of the process; `None` = never.
+    /// The time at which the caller gives up, by the monotonic clock of the process; `None` = never.
     pub deadline: Option<Duration>,
 }
 
 impl Context {
-    /// The context of somebody who waits for as long as it takes.
+    /// The context of a caller without a deadline.
     pub const BACKGROUND: Self = Self { deadline: None };
 }
 
-/// What an operation took.
+/// The requests and waits of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Effort {
     /// Gets of the ConfigMap.
     pub reads: u32,
     /// Puts and creates of the ConfigMap.
     pub writes: u32,
-    /// Writes that met a conflict.
+    /// Writes that failed with a conflict.
     pub conflicts: u32,
-    /// Creates that came second.
+    /// Creates that failed with AlreadyExists.
     pub create_races: u32,
     /// Whether a write was given up after all attempts that the retry policy grants.
     pub exhausted: bool,
     /// VMs that were probed.
     pub probes: u32,
-    /// How long it waited for the mutex of the process.
+    /// The time spent waiting for the mutex of the process.
     pub mutex_wait: Duration,
 }
 
 impl Effort {
-    /// What it took since `before`, which was the same operation's effort.
+    /// The effort since `before`, an earlier effort of the same operation.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             reads: self.reads - before.reads,
@@ -52,24 +52,24 @@ impl Effort {
     }
 }
 
-/// When a release or a recovery began, and what the operation that it is part of had taken until then.
+/// The start time of a release or a recovery, and the effort of the surrounding operation up to then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     pub(super) at: Duration,
     pub(super) effort: Effort,
 }
 
-/// How an operation ended, and what it took.
+/// The result of an operation, and its effort.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {
-    /// The answer, or why there is none.
+    /// The answer, or the reason why there is none.
     pub result: Result<T, PoolError>,
-    /// The requests, conflicts and waits that it took.
+    /// The requests, conflicts and waits of the operation.
     pub effort: Effort,
 }
 
 impl<T> Outcome<T> {
-    /// The result, for a process that survives it: where upstream's stores into a nil map, Go ends the process (B W18).
+    /// The result, unless the process crashes: where upstream's stores into a nil map, Go ends the process (B W18).
     #[track_caller]
     pub(super) fn or_crash(self, env: &impl Env) -> Result<T, PoolError> {
         if let Err(PoolError::Panic) = self.result {
@@ -79,14 +79,14 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What a release found and did.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Released {
     /// The record is gone, and unless the configuration has changed the address is available.
     Freed(Address),
     /// There was no record: it was released before.
     NotHeld,
-    /// There was no instance to delete. Nothing was released; with `byom-empty-id-counts-as-deleted` the caller goes on as
-    /// if something had been.
+    /// There was no instance to delete. Nothing was released; with `byom-empty-id-counts-as-deleted` the caller continues as after a
+    /// release.
     NoInstance,
 }

@@ -1,4 +1,4 @@
-//! Where the pool is kept and on which node a process runs, from what the process finds around it.
+//! The ConfigMap of the pool and the node of a process, found from the process's surroundings.
 
 use thiserror::Error;
 
@@ -7,10 +7,10 @@ use super::policy::Policy;
 /// The ConfigMap's name unless `POOL_CONFIGMAP_NAME` says otherwise. The shipped RBAC rules know only this one (B §1.1).
 pub const DEFAULT_CONFIG_MAP: &str = "byom-ip-pool-state";
 
-/// The ConfigMap's namespace if nothing says anything.
+/// The ConfigMap's namespace if no source names one.
 pub const DEFAULT_NAMESPACE: &str = "confidential-containers-system";
 
-/// What can name the namespace of the ConfigMap; `None` = not there.
+/// The sources for the ConfigMap's namespace; `None` = absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NamespaceSources<'a> {
     /// The flag `pool-namespace` or the environment variable `POOL_NAMESPACE`.
@@ -22,7 +22,7 @@ pub struct NamespaceSources<'a> {
 }
 
 impl<'a> NamespaceSources<'a> {
-    /// The namespace: the first of the sources that is not blank, in the order of the fields, else [`DEFAULT_NAMESPACE`].
+    /// The namespace: the first source that is not blank, in the order of the fields, else [`DEFAULT_NAMESPACE`].
     pub fn resolve(self) -> &'a str {
         let files = [self.service_account, self.pod_namespace].into_iter().flatten().map(str::trim);
         self.setting.into_iter().chain(files).find(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE)
@@ -34,7 +34,7 @@ pub fn config_map_name(setting: Option<&str>) -> &str {
     setting.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_CONFIG_MAP)
 }
 
-/// What can name the node; `None` = not there.
+/// The sources for the node's name; `None` = absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeSources<'a> {
     /// The environment variable `NODE_NAME`.
@@ -51,11 +51,11 @@ pub struct NodeSources<'a> {
 pub struct NoNodeName;
 
 impl<'a> NodeSources<'a> {
-    /// The node: the first of the sources that is not blank, in the order of the fields (B §4.1). With
-    /// `byom-lenient-settings` a blank `NODE_NAME` names the node whose name is empty.
+    /// The node: the first source that is not blank, in the order of the fields (B §4.1). With `byom-lenient-settings` a blank `NODE_NAME`
+    /// names the node whose name is empty.
     ///
     /// # Errors
-    /// No source names it.
+    /// No source names the node.
     pub fn resolve(self, policy: &Policy) -> Result<&'a str, NoNodeName> {
         if policy.lenient_settings && self.env.is_some_and(|name| !name.is_empty() && name.trim().is_empty()) {
             return Ok("");

@@ -1,9 +1,9 @@
-//! Where the hardened pool and upstream part: one switch per deviation.
+//! The differences between the hardened pool and upstream: one switch per mutation.
 
 use kube_machinery::deviation::{self, Deviation, deviations};
 
-/// What the pool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
-/// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
+/// The mutations of the pool. Every switch is off in the hardened form; the profile `upstream` turns on those that upstream has. (This
+/// value is passed to the decisions that it changes; nothing else reads it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// `byom-decide-once`: allocate and release decide on the first read; a retry only refreshes the resourceVersion (B §1.5).
@@ -16,10 +16,10 @@ pub struct Policy {
     pub four_attempts: bool,
     /// `byom-rollback-on-callers-deadline`: the clean-up after a failed start runs on the caller's context (B W7).
     pub rollback_on_callers_deadline: bool,
-    /// `byom-release-by-address`: a delete names the address, reboots first and then asks who holds it; a sandbox keeps its
-    /// address after the clean-up of a start that failed, for the StopVM that follows (B W8, W9).
+    /// `byom-release-by-address`: a delete names the address, reboots first and then looks up the holder; after the clean-up of a failed
+    /// start, a sandbox keeps its address for the StopVM that follows (B W8, W9).
     pub release_by_address: bool,
-    /// `byom-free-before-reboot`: an address is available while its VM still goes down (B W13).
+    /// `byom-free-before-reboot`: an address becomes available while its VM is still going down (B W13).
     pub free_before_reboot: bool,
     /// `byom-full-pool-restart`: with a full pool, the predecessor of a pod does not give up its address first (B W14).
     pub full_pool_restart: bool,
@@ -31,57 +31,57 @@ pub struct Policy {
     pub foreign_address_returned: bool,
     /// `byom-textual-addresses`: addresses are compared as text, if at all (B W21).
     pub textual_addresses: bool,
-    /// `byom-null-map`: a document without `allocatedIPs` is taken as it is, and crashes the next allocate (B W18).
+    /// `byom-null-map`: a document without `allocatedIPs` is accepted, and crashes the next allocate (B W18).
     pub null_map: bool,
-    /// `byom-probe-in-critical-section`: the readiness probe holds the mutex for as long as it takes (B W22).
+    /// `byom-probe-in-critical-section`: the readiness probe holds the mutex while it runs (B W22).
     pub probe_in_critical_section: bool,
     /// `byom-dead-vm-not-skipped`: a dead VM fails the call (B W15).
     pub dead_vm_not_skipped: bool,
-    /// `byom-leaks-kept`: records are never compared with live owners, nor the list of available addresses with the
-    /// configuration but at the start of a process (B W3, W5, W6).
+    /// `byom-leaks-kept`: records are never compared with live owners, and the list of available addresses is compared with the
+    /// configuration only when a process starts (B W3, W5, W6).
     pub leaks_kept: bool,
-    /// `byom-finalizer-by-pod-name`: what StopVM lets go is the PeerPod that was last written for the Pod that has the name
-    /// now, by taking all its finalizers; nothing is marked for the controller if the release failed (B W11).
+    /// `byom-finalizer-by-pod-name`: StopVM removes all finalizers of the PeerPod that was last written for the Pod that has the name now;
+    /// nothing is marked for the controller if the release failed (B W11).
     pub finalizer_by_pod_name: bool,
-    /// `byom-empty-id-counts-as-deleted`: deleting an instance that has no ID counts as a delete that was done, so the
-    /// PeerPod that was last written for the Pod is let go (B W12).
+    /// `byom-empty-id-counts-as-deleted`: deleting an instance that has no ID counts as a successful delete, so the PeerPod that was last
+    /// written for the Pod loses its finalizers (B W12).
     pub empty_id_counts_as_deleted: bool,
     /// `byom-missing-map-is-empty-pool`: a missing ConfigMap is treated as a pool without allocations (B W19).
     pub missing_map_is_empty_pool: bool,
-    /// `byom-select-first`: the first address instead of the hash. No behaviour of upstream.
+    /// `byom-select-first`: the first address is taken instead of that of the hash. Not a behaviour of upstream.
     pub select_first: bool,
-    /// `byom-lenient-settings`: a bad entry in `VM_POOL_IPS` empties the pool without a word, a longer range is cut
-    /// without a word, a blank `NODE_NAME` is a name (B §4.1, §4.4).
+    /// `byom-lenient-settings`: a bad entry in `VM_POOL_IPS` silently empties the pool, a range over the limit is silently cut, a blank
+    /// `NODE_NAME` is a name (B §4.1, §4.4).
     pub lenient_settings: bool,
     /// `byom-namespace-not-written`: records have no field `podNamespace` (B §6).
     pub namespace_not_written: bool,
-    /// `byom-owner-recorded-late`: the PeerPod is written after the user data was sent; errors are only logged, and nobody looks
-    /// whether the record is still there (B S1, W5, W6).
+    /// `byom-owner-recorded-late`: the PeerPod is written after the user data was sent; errors are only logged, and the record is not
+    /// checked again (B S1, W5, W6).
     pub owner_recorded_late: bool,
-    /// `byom-unfenced-vms`: VMs accept user data and reboots regardless of the allocation that holds them. Nothing here looks at it:
-    /// it is for whoever makes or models the VMs behind [`VmAccess`](super::VmAccess).
+    /// `byom-unfenced-vms`: VMs accept user data and reboots regardless of the allocation that holds them. Read only by whatever provides
+    /// or models the VMs behind [`VmAccess`](super::VmAccess).
     pub unfenced_vms: bool,
     /// `byom-owner-by-pod-name`: the owner of a PeerPod is the Pod that has the name when the PeerPod is written (B S1).
     pub owner_by_pod_name: bool,
-    /// `byom-stop-on-callers-deadline`: the release of StopVM ends with the caller, who may have waited for one second (B W26).
+    /// `byom-stop-on-callers-deadline`: the release of StopVM ends with the caller, which may wait for only one second (B W26).
     pub stop_on_callers_deadline: bool,
-    /// `byom-stop-overlooks-start`: StopVM of a sandbox that is being started releases what is known so far, and the start goes
-    /// on (B X3).
+    /// `byom-stop-overlooks-start`: StopVM of a sandbox that is being started releases the instance known so far, and the start goes on (B
+    /// X3).
     pub stop_overlooks_start: bool,
-    /// `byom-controller-trusts-cache`: the PeerPod controller releases and deletes what its cache shows, without looking again
-    /// and without preconditions (B P1, P2).
+    /// `byom-controller-trusts-cache`: the PeerPod controller releases and deletes the PeerPods in its cache without reading them again and
+    /// without preconditions (B P1, P2).
     pub controller_trusts_cache: bool,
-    /// `byom-younger-peer-pod-wins`: of two PeerPods of a Pod the one that was created first is deleted, although its allocation
-    /// may be the later one (B P1).
+    /// `byom-younger-peer-pod-wins`: of two PeerPods of a Pod the one that was created first is deleted, although its allocation may be the
+    /// later one (B P1).
     pub younger_peer_pod_wins: bool,
     /// `byom-controller-configuration-frozen`: the PeerPod controller keeps the configuration of its first release (B P0, W20).
     pub controller_configuration_frozen: bool,
-    /// `byom-config-map-replaced`: a write of the document replaces the whole ConfigMap (B §1.1). No behaviour of upstream.
+    /// `byom-config-map-replaced`: a write of the document replaces the whole ConfigMap (B §1.1). Not a behaviour of upstream.
     pub config_map_replaced: bool,
 }
 
 impl Policy {
-    /// Every deviation, in the order of the fields.
+    /// All mutations, in the order of the fields.
     pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
         "byom-decide-once" true decide_once;
         "byom-recover-decide-once" true recover_decide_once;
@@ -116,12 +116,12 @@ impl Policy {
         "byom-config-map-replaced" false config_map_replaced;
     };
 
-    /// The documented behaviour, made safe.
+    /// The documented behaviour, made safe: no mutation.
     pub fn hardened() -> Self {
         Self::default()
     }
 
-    /// The code upstream as it is.
+    /// The behaviour of upstream's code.
     pub fn upstream() -> Self {
         deviation::upstream(Self::DEVIATIONS)
     }

@@ -8,24 +8,24 @@ use thiserror::Error;
 
 use super::address::Address;
 
-/// The addresses that one entry of the setting may contribute by default (`MAX_RANGE_IPS`).
+/// The default limit of the addresses that one entry of the setting contributes (`MAX_RANGE_IPS`).
 pub const MAX_RANGE_IPS: u32 = 100;
 
-/// How an IPv4-mapped IPv6 address counts.
+/// The treatment of IPv4-mapped IPv6 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
-    /// As the IPv4 address: one VM has one name.
+    /// As the IPv4 address: each VM has one name.
     AsIpv4,
-    /// As an address of its own, as upstream: one VM can be listed twice.
+    /// As a separate address, like upstream: a VM can be listed twice.
     Apart,
 }
 
-/// What the setting says, the good and the bad.
+/// The parsed setting, with its good and bad entries.
 #[derive(Clone, Debug, Default)]
 pub struct PoolIps {
-    /// The addresses in their canonical spelling, in order, each once.
+    /// The addresses in canonical spelling, in order and without duplicates.
     pub addresses: Vec<Address>,
-    /// Further mentions of addresses, as they were written (within a range: the address).
+    /// Repeated mentions of addresses, as written (within a range: the address).
     pub duplicates: Vec<String>,
     /// Entries that contribute nothing.
     pub bad: Vec<BadEntry>,
@@ -33,29 +33,29 @@ pub struct PoolIps {
     pub cut: Vec<LongRange>,
 }
 
-/// An entry that is no address and no range.
+/// An entry that is neither an address nor a range.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{entry}`: {problem}")]
 pub struct BadEntry {
     /// As written, without surrounding blanks.
     pub entry: String,
-    /// What is wrong with it.
+    /// The problem with the entry.
     pub problem: BadEntryProblem,
 }
 
-/// What is wrong with an entry.
+/// The problem with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadEntryProblem {
-    /// Not an address and not a range.
+    /// The entry is neither an address nor a range.
     #[error("neither an address nor a range FIRST-LAST")]
     NoAddress,
-    /// An end of a range is no address.
+    /// An end of a range is not an address.
     #[error("an end of the range is no address")]
     NoAddressInRange,
-    /// IPv4 and IPv6, or two zones.
+    /// The ends are IPv4 and IPv6, or have different zones.
     #[error("the ends of the range are of different families or zones")]
     MixedRange,
-    /// A range needs at least two addresses, in order.
+    /// The range does not have at least two addresses in ascending order.
     #[error("the first address of the range must be below the last")]
     EmptyRange,
 }
@@ -66,15 +66,15 @@ pub enum BadEntryProblem {
 pub struct LongRange {
     /// The entry `FIRST-LAST` as written, without surrounding blanks.
     pub entry: String,
-    /// How many addresses it has.
+    /// The number of addresses in the range.
     pub size: u128,
-    /// How many were kept.
+    /// The number of addresses that were kept.
     pub limit: u32,
 }
 
 impl PoolIps {
-    /// Reads `setting`: addresses and ranges `FIRST-LAST`, separated by commas; blanks around entries and empty entries
-    /// do not count. Of each range the first `range_limit` addresses are kept.
+    /// Reads `setting`: addresses and ranges `FIRST-LAST`, separated by commas; blanks around entries and empty entries are ignored. The
+    /// first `range_limit` addresses of each range are kept.
     pub fn parse(setting: &str, range_limit: u32, mapped: Mapped) -> Self {
         let mut ips = Self::default();
         let mut seen = BTreeSet::new();
@@ -91,7 +91,7 @@ impl PoolIps {
             Mapped::AsIpv4 => Address::new(text).canonical(),
             Mapped::Apart => Address::new(text).canonical_in_go(),
         };
-        // A zone may contain a hyphen, so what is no range can still be an address.
+        // A zone may contain a hyphen, so an entry that is not a range can still be an address.
         let ends = entry.split_once('-').map(|(first, last)| (canonical(first.trim()), canonical(last.trim())));
         let (first, last) = match (ends, canonical(entry)) {
             (Some((Some(first), Some(last))), _) => (first, last),
@@ -137,7 +137,7 @@ struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    /// Of an address in canonical spelling, by its text: mapped addresses that are kept apart are IPv6.
+    /// The bound of an address in canonical spelling, by its text: mapped addresses that are kept apart are IPv6.
     fn of(address: &'a Address) -> Self {
         let (ip, zone) = address.text().split_once('%').map_or((address.text(), None), |(ip, zone)| (ip, Some(zone)));
         match ip.parse().expect("the canonical spelling of an address is an address") {

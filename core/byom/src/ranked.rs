@@ -1,20 +1,20 @@
-//! A persistent list whose entries keep a number while others come and go.
+//! A persistent list whose entries keep their numbers while others are added and removed.
 
 use std::sync::Arc;
 
-/// Children of a node, entries of a leaf.
+/// The number of children of a node, or of entries of a leaf.
 const WIDTH: usize = 16;
 const BITS: u32 = WIDTH.trailing_zeros();
 
-/// A list with removal anywhere and append at the end; each entry has a *place* that never changes and ascends along
-/// the list. Clones share everything.
+/// A list with removal anywhere and append at the end. Each entry has a *place*, which never changes and ascends along the list. Clones
+/// share everything.
 ///
-/// It is a trie over places that knows how many entries each subtree holds. Everything costs O(log of the places ever
-/// used): four levels for 65,536. (`imbl::Vector` splits and joins for each removal, about twenty times the cost.)
+/// It is a trie over places in which each node counts the entries of its subtrees. Everything costs O(log of the places ever used): four
+/// levels for 65,536. (`imbl::Vector` splits and joins on each removal, which costs about twenty times as much.)
 #[derive(Debug)]
 pub(super) struct Ranked<T> {
     root: Option<Arc<Node<T>>>,
-    /// Levels below the root; a leaf has none.
+    /// The number of levels below the root; 0 for a leaf.
     height: u32,
     len: usize,
     next_place: u64,
@@ -41,7 +41,7 @@ impl<T> Node<T> {
     }
 }
 
-/// Which child of a node at this height leads to a place.
+/// The index of the child that leads to a place, in a node at this height.
 fn slot(place: u64, height: u32) -> usize {
     (place >> (BITS * height)) as usize % WIDTH
 }
@@ -59,7 +59,7 @@ impl<T: Clone> Node<T> {
         }
     }
 
-    /// Takes out the entry at a place that has one.
+    /// Removes and returns the entry at a place that has one.
     fn remove(&mut self, height: u32, place: u64) -> T {
         let slot = slot(place, height);
         match self {
@@ -125,7 +125,7 @@ impl<T: Clone> Ranked<T> {
         }
     }
 
-    /// How many entries stand before a place.
+    /// The number of entries before a place.
     pub(super) fn rank(&self, place: u64) -> usize {
         let mut rank = 0;
         let mut node = self.root.as_deref();
@@ -144,7 +144,7 @@ impl<T: Clone> Ranked<T> {
         rank
     }
 
-    /// Appends an entry; its place is returned.
+    /// Appends an entry and returns its place.
     pub(super) fn push(&mut self, entry: T) -> u64 {
         let place = self.next_place;
         self.next_place += 1;
@@ -172,7 +172,7 @@ impl<T: Clone> Ranked<T> {
         place
     }
 
-    /// Takes out the entry at a place. Panics if there is none.
+    /// Removes and returns the entry at a place. Panics if there is none.
     pub(super) fn remove(&mut self, place: u64) -> T {
         let entry = Arc::make_mut(self.root.as_mut().expect("the place has an entry")).remove(self.height, place);
         self.len -= 1;
@@ -189,8 +189,8 @@ impl<T: Clone> Ranked<T> {
 }
 
 impl<T: PartialEq> Ranked<T> {
-    /// What `newer` lost of this list and what it has instead, each by place. What both share is not looked at, so for two
-    /// versions of one list the cost is that of their edits; a place whose entry changed is on both sides.
+    /// The entries that `newer` lacks and those that it adds, each by place. Shared parts are skipped, so for two versions of one list the
+    /// cost is that of their edits; an entry that changed is on both sides.
     pub(super) fn diff<'a>(&'a self, newer: &'a Self) -> (Vec<&'a T>, Vec<&'a T>) {
         let mut diff = Diff::default();
         diff.nodes((self.root.as_ref(), self.height), (newer.root.as_ref(), newer.height));
@@ -213,7 +213,7 @@ impl<T> Default for Diff<'_, T> {
 type Subtree<'a, T> = (Option<&'a Arc<Node<T>>>, u32);
 
 impl<'a, T: PartialEq> Diff<'a, T> {
-    /// Compares two subtrees whose first places are the same.
+    /// Compares two subtrees that begin at the same place.
     fn nodes(&mut self, (old, old_height): Subtree<'a, T>, (new, new_height): Subtree<'a, T>) {
         let (old, new) = match (old, new) {
             (None, None) => return,
@@ -225,7 +225,7 @@ impl<'a, T: PartialEq> Diff<'a, T> {
             return;
         }
         match (&**old, &**new) {
-            // The lower tree is where the first child of the higher one is.
+            // The lower tree corresponds to the first child of the higher one.
             (Node::Inner { children, .. }, _) if old_height > new_height => {
                 self.nodes((children[0].as_ref(), old_height - 1), (Some(new), new_height));
                 self.lost.extend(children[1..].iter().flatten().flat_map(entries));
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// What only one of two lists has, by place.
+    /// The entries that are in only one of two lists, by place.
     fn only<'a>(list: &'a [(u64, usize)], other: &[(u64, usize)]) -> Vec<&'a usize> {
         list.iter().filter(|entry| !other.contains(entry)).map(|(_, entry)| entry).collect()
     }
@@ -358,7 +358,7 @@ mod tests {
         }
     }
 
-    /// An entry that counts how often it is compared.
+    /// An entry that counts its comparisons.
     #[derive(Clone, Debug)]
     struct Counted(Arc<std::sync::atomic::AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! Questions about the pool (B §5.1): one Get each, without the mutex.
+//! Queries about the pool (B §5.1): one Get each, without the mutex.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// How full the pool is.
+/// The fill level of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolStatus {
-    /// Addresses that can be given away.
+    /// The number of available addresses.
     pub available: usize,
-    /// The records of all nodes, owned or not.
+    /// The number of records of all nodes, with or without owner.
     pub in_use: usize,
 }
 
 impl PoolStatus {
-    /// Both together; not the size of the configuration.
+    /// The sum of both; not the size of the configuration.
     pub fn total(self) -> usize {
         self.available + self.in_use
     }
@@ -38,11 +38,11 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.ask(context, |document| document.allocated.get(id).cloned()).await
     }
 
-    /// The allocation that holds an address. Of several (a damaged document) the first by ID; with
-    /// `byom-textual-addresses` any, as upstream takes the one that Go's map shows first.
+    /// The allocation that holds an address. If a damaged document has several, the first by ID; with `byom-textual-addresses` any of them,
+    /// because upstream takes the first in the order of Go's map.
     ///
     /// # Errors
-    /// The state is unknown, or `address` is none.
+    /// The state is unknown, or `address` is not an address.
     pub async fn holder_of(&self, address: &Address, context: Context) -> Outcome<Option<Arc<str>>> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
@@ -53,7 +53,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         Outcome { result, effort }
     }
 
-    /// How full the pool is.
+    /// The fill level of the pool.
     ///
     /// # Errors
     /// The state is unknown.

@@ -1,4 +1,4 @@
-//! Finding records that nobody owns any more (B W3, W5, W6), and releasing them.
+//! Finding records without an owner (B W3, W5, W6), and releasing them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use super::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// Records without an owner, and since when. Kept by whoever compares, from one comparison to the next.
+/// Records without an owner, and the times since when. Kept by the caller from one comparison to the next.
 ///
-/// An allocation has no owner either while its sandbox is being started, so a record is only given up when it has been
-/// without one for long, on the clock of the observer: `allocatedAt` is by somebody else's clock.
+/// While its sandbox is being started, an allocation has no owner either. So a record is only released after it has been without an owner
+/// for long, by the observer's clock: `allocatedAt` is by another process's clock.
 #[derive(Clone, Debug, Default)]
 pub struct Suspects(BTreeMap<Arc<str>, Duration>);
 
 impl Suspects {
-    /// Compares records with the IDs of live owners at monotonic time `now`; the IDs that have been without an owner for
-    /// at least `grace` are returned.
+    /// Compares records with the IDs of live owners at monotonic time `now`; returns the IDs that have been without an owner for at least
+    /// `grace`.
     pub fn compare(&mut self, records: &Allocations, live: &BTreeSet<Arc<str>>, now: Duration, grace: Duration) -> Vec<Arc<str>> {
         self.due(records.iter().map(|(id, _)| id).filter(|id| !live.contains(*id)), now, grace)
     }
 
-    /// Those of the `unowned` that have been so for at least `grace`.
+    /// The IDs that have been in `unowned` for at least `grace`.
     fn due<'a>(&mut self, unowned: impl Iterator<Item = &'a Arc<str>>, now: Duration, grace: Duration) -> Vec<Arc<str>> {
         self.0 = unowned.map(|id| (id.clone(), self.0.get(id).copied().unwrap_or(now))).collect();
         let due = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= grace);
@@ -38,13 +38,13 @@ impl Suspects {
 }
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// Compares the records with the live owners once and releases those that are due, one after the other, each with an
-    /// operation's time; so it does with allocations that nobody owns whose VMs refuse to boot for those that are recorded for them. To be
-    /// called again every few minutes by one process. The IDs released are returned; those whose release failed stay suspect. A document
-    /// that was lost is rebuilt. With `byom-leaks-kept` it does nothing.
+    /// Compares the records with the live owners once and releases those that are due, one after the other, each with an operation's time
+    /// limit. It does the same with allocations without an owner whose VMs refuse to boot for the allocations recorded for them. To be
+    /// called every few minutes by one process. Returns the IDs released; those whose release failed stay suspect. A lost document is
+    /// rebuilt. With `byom-leaks-kept` it does nothing.
     ///
     /// # Errors
-    /// The state is unknown, or the owners are.
+    /// The state or the owners are unknown.
     pub async fn reclaim(&self, suspects: &mut Suspects) -> Outcome<Vec<Arc<str>>> {
         let mut effort = Effort::default();
         if self.policy().leaks_kept {
@@ -52,7 +52,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
         let budget = self.budget(Context::BACKGROUND);
         let compare = async {
-            // The records first: whoever is recorded there and lives is among the owners that are asked for later.
+            // Records are read before owners, so every record of a live allocation has its owner in the later list.
             let snapshot = self.read(&budget, &mut effort).await.map_err(|error| PoolError::Reading(ReadError::Api(error)))?;
             let document = match self.readable(snapshot.found()) {
                 Ok(Some(document)) => document,
@@ -62,7 +62,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(error) => return Err(error),
             };
-            // By all owners: one that came late may be the live one of a VM that another allocation has by now, or that refuses it.
+            // Includes every owner: one that came late may be live although its VM is recorded for, or serves, another allocation.
             let named = self.owners.named().await?;
             let owned = ids(&named.allocations);
             let records = document.allocated.iter().map(|(id, _)| id.clone());

@@ -11,15 +11,13 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// What a process does once, at its start. No record is removed or changed; if there is no document, or one without
-    /// records, it is made from the live owners.
+    /// Makes the list of available addresses match the configuration; run once when a process starts. No record is removed or changed; if
+    /// there is no document, or one without records, it is made from the live owners.
     ///
-    /// Upstream waits for as long as it takes, whatever the `context`, and takes any error of the first read for a reason
-    /// to write a pool without allocations.
+    /// Upstream waits without a limit, whatever the `context`, and after any error of the first read writes a pool without allocations.
     ///
     /// # Errors
-    /// The state is unknown, the owners are, the name of the node is, or the write failed. Upstream logs it, and the process
-    /// goes on (B R5).
+    /// The state, the owners or the node's name are unknown, or the write failed. Upstream logs the error, and the process goes on (B R5).
     pub async fn recover(&self, context: Context) -> Outcome<Recovered> {
         let mut effort = Effort::default();
         let policy = self.policy();
@@ -34,8 +32,8 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         Outcome { result, effort }
     }
 
-    /// Makes a document that was lost anew, from the live owners. `of_call` says whether an allocation or a release waits for it, and tells
-    /// its effort as part of its own.
+    /// Rebuilds a lost document from the live owners. `of_call` says whether an allocation or a release waits for this, and reports the
+    /// effort as part of its own.
     pub(super) async fn rebuild(&self, of_call: bool, budget: Budget, effort: &mut Effort) -> Result<(), PoolError> {
         let begun = self.recover_begun(effort);
         let result = self.recover_within(budget, effort).await;
@@ -68,10 +66,10 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             let mut decision = self.decide(&snapshot, Command::Recover { owners: None });
             if matches!(decision.answer, Err(Refusal::Missing | Refusal::NullMap)) {
                 if snapshot.is_absent() {
-                    // Nothing is written if nobody knows the owners.
+                    // Nothing is written if the owners are unknown.
                     self.live_owners().await?;
-                    // A create is guarded by nothing. If it carried the document, one that is held up would bring owners back
-                    // as they were before the ConfigMap was made anew, used, and deleted again.
+                    // A create has no precondition. If it carried the document, a delayed create would bring back old owners after the
+                    // ConfigMap was recreated, used, and deleted again.
                     match self.make_place(&budget, effort).await {
                         Ok(place) => snapshot = place,
                         Err(error) => {
@@ -81,7 +79,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                         }
                     }
                 }
-                // Asked after the read that found nothing, and written only if nothing was written there since.
+                // The owners are listed after the read that found nothing, and written only if nothing was written there since.
                 let owners = self.live_owners().await?;
                 decision = self.decide(&snapshot, Command::Recover { owners: Some(&owners) });
             }
@@ -97,7 +95,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         }
     }
 
-    /// B §4.2, step by step.
+    /// The recovery of B §4.2, step by step.
     async fn recover_as_upstream(&self, effort: &mut Effort) -> Result<Recovered, PoolError> {
         let policy = *self.policy();
         let mut budget = self.endless();

@@ -16,26 +16,26 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// Releases the allocation `id`. Safe to repeat, and to be repeated after any error.
+    /// Releases the allocation `id`. Safe to repeat, and must be repeated after an error.
     ///
     /// ```text
     ///   Get: whose record, which VM ── reboot, if held under id ── … ── clean ──► Get ── decide ── Put
     /// ```
     ///
-    /// The record stays until the VM has booted, so nobody gets a VM that is going down or still serves (B W13), and a
-    /// crash in between loses nothing. The VM refuses the reboot if it serves another allocation, so a release that was
-    /// held up for long does no harm (B W8, W9). With `byom-free-before-reboot` the reboot is only asked for.
+    /// The record stays until the VM has booted, so no other pod gets a VM that is going down or still in use (B W13), and a crash in
+    /// between loses nothing. The VM refuses the reboot if it serves another allocation, so a delayed release does no harm (B W8, W9). With
+    /// `byom-free-before-reboot` the release does not wait for the boot.
     ///
     /// # Errors
-    /// Every kind of [`PoolError`] but those about choosing. [`PoolError::OutOfTime`] is usual: a boot takes its time.
+    /// Every kind of [`PoolError`] except those about choosing. [`PoolError::OutOfTime`] is common: a boot takes time.
     pub async fn release(&self, id: &Arc<str>, by: Releaser, context: Context) -> Outcome<Released> {
         self.release_of(id, None, by, context).await
     }
 
-    /// Removes the record `id` and leaves the VM as it is: upstream's Deallocate (B §3.1), for whoever has had no use of the VM.
+    /// Removes the record `id` and leaves the VM alone: upstream's Deallocate (B §3.1), for callers that have not used the VM.
     ///
     /// # Errors
-    /// As [`VmPool::release`], but for what a VM says.
+    /// The errors of [`VmPool::release`], except those of the VM.
     pub async fn deallocate(&self, id: &Arc<str>, by: Releaser, context: Context) -> Outcome<Released> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
@@ -45,11 +45,11 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         Outcome { result, effort }
     }
 
-    /// [`VmPool::release`] by somebody who knows the VM. If the record is gone (edited away by hand), the VM still boots: it may have the
-    /// user data, and would refuse everybody else for good.
+    /// [`VmPool::release`] for a caller that knows the VM. If the record is gone (edited away by hand), the VM still boots: it may have the
+    /// user data, and would refuse all other allocations forever.
     ///
     /// # Errors
-    /// As [`VmPool::release`].
+    /// The errors of [`VmPool::release`].
     pub(super) async fn release_of(&self, id: &Arc<str>, vm: Option<&Address>, by: Releaser, context: Context) -> Outcome<Released> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
@@ -83,7 +83,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         mut budget: Budget,
         effort: &mut Effort,
     ) -> Result<Released, PoolError> {
-        // Decided for what it says about the record; the write is decided again once the VM is clean.
+        // This decision only looks up the record; the write is decided again once the VM is clean.
         let answer = loop {
             let snapshot = match self.read(&budget, effort).await {
                 Ok(snapshot) => snapshot,
@@ -101,7 +101,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             Answer::NotHeld => {
                 if let Some(vm) = vm.filter(|_| !self.policy().free_before_reboot) {
                     match self.wait_until_clean(vm, id, &budget).await {
-                        // It was released before, and serves the next one.
+                        // The allocation was released before, and the VM serves the next one.
                         Ok(()) | Err(PoolError::HeldByAnother { .. }) => {}
                         Err(error) => return Err(error),
                     }
@@ -117,13 +117,13 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.remove_record(id, budget, effort).await
     }
 
-    /// Asks the VM to boot until it says that it has.
+    /// Asks the VM to boot until it reports that it has.
     pub(super) async fn wait_until_clean(&self, address: &Address, id: &str, budget: &Budget) -> Result<(), PoolError> {
         loop {
             match self.vms.reboot(address, Some(id)).await {
                 Ok(Reboot::Clean) => return Ok(()),
                 Ok(Reboot::Refused(holder)) => return Err(PoolError::HeldByAnother { address: address.clone(), holder }),
-                // Going down, coming up, dead: all the same from here.
+                // Going down, coming up or dead: all are handled the same.
                 Ok(Reboot::Started) | Err(_) => {}
             }
             if budget.left(&self.env) == Some(Duration::ZERO) {

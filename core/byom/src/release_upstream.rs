@@ -1,4 +1,4 @@
-//! Upstream's way to release: whatever holds an address, whoever asks for it (`byom-release-by-address`, B §3.2).
+//! Upstream's way of releasing: whatever holds an address, regardless of the caller (`byom-release-by-address`, B §3.2).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
-    /// Releases whatever holds an address, as upstream does, on behalf of the allocation `id`.
+    /// Releases whatever holds an address, like upstream, on behalf of the allocation `id`.
     pub(super) async fn release_address(
         &self,
         address: &Address,
@@ -29,7 +29,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         Outcome { result, effort }
     }
 
-    /// Releases whatever holds an address: upstream's DeleteInstance (B §3.2), which boots the VM before it asks whose it is.
+    /// Releases whatever holds an address: upstream's DeleteInstance (B §3.2), which boots the VM before it looks up the holder.
     pub(super) async fn release_by_address(&self, address: &Address, budget: Budget, effort: &mut Effort) -> Result<Released, PoolError> {
         let Some(address) = address.canonical_in_go() else { return Err(PoolError::InvalidAddress(address.text().into())) };
         let _failure_is_only_logged = self.vms.reboot(&address, None).await;
@@ -40,8 +40,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.remove_record(&id, budget, effort).await
     }
 
-    /// The allocation that holds an address, by one read without the mutex. Of several, upstream sees the one that Go's map
-    /// shows first.
+    /// The allocation that holds an address, by one read without the mutex. Of several, upstream takes the first in the order of Go's map.
     pub(super) async fn holder(&self, address: &Address, budget: &Budget, effort: &mut Effort) -> Result<Option<Arc<str>>, PoolError> {
         let snapshot = self.read(budget, effort).await.map_err(|error| PoolError::Reading(ReadError::Api(error)))?;
         let Some(document) = self.readable(snapshot.found())? else { return Ok(None) };

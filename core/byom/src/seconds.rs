@@ -1,4 +1,4 @@
-//! Points in time as the document holds them: apimachinery's `metav1.Time`.
+//! Points in time as stored in the document: apimachinery's `metav1.Time`.
 
 use std::fmt::{self, Write};
 
@@ -14,13 +14,13 @@ pub struct Seconds(Option<i64>);
 
 /// 0001-01-01T00:00:00Z, the zero time of Go.
 const GO_ZERO: i64 = -62_135_596_800;
-/// 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z: what RFC 3339 can say.
+/// 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of RFC 3339.
 const RANGE: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
-/// What jiff can say ends a little before [`RANGE`] does.
+/// The end of jiff's range, a little before that of [`RANGE`].
 const LAST: i64 = 253_402_207_200;
 
 impl Seconds {
-    /// Go's zero time, which is written as `null` and below every other time.
+    /// Go's zero time, which is written as `null` and precedes every other time.
     pub const ZERO: Self = Self(None);
 
     /// `time`, without its fraction of a second.
@@ -58,7 +58,7 @@ impl Seconds {
             }
             _ => return Err(wrong()),
         };
-        // jiff takes a leap second, which Go does not.
+        // jiff accepts a leap second, which Go does not.
         let local: DateTime = civil.parse().ok().filter(|_| &civil[17..] != "60").ok_or_else(wrong)?;
         let local = Offset::UTC.to_timestamp(local).map_err(|_| wrong())?.as_second();
         let second = local - east;
@@ -68,11 +68,11 @@ impl Seconds {
         Ok(Self((second != GO_ZERO).then_some(second)))
     }
 
-    /// Writes it as JSON.
+    /// Writes the time as JSON.
     pub(super) fn write_json(self, out: &mut impl Write) -> fmt::Result {
         let Some(time) = self.timestamp() else { return out.write_str("null") };
         let at = Offset::UTC.to_datetime(time);
-        // By hand: every record that is made or removed is measured, and formatting would be most of that.
+        // Written by hand: every record that is made or removed is measured, and formatting would be most of the cost.
         let mut text = *b"\"0000-00-00T00:00:00Z\"";
         let year = at.year().unsigned_abs();
         let mut put = |place: usize, number: u8| {

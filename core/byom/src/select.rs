@@ -1,12 +1,12 @@
-//! Which of the available addresses an allocation gets (B §2.2).
+//! The choice of an available address for an allocation (B §2.2).
 
 use md5::{Digest, Md5};
 
-/// The index into a list of `len` addresses: the first four bytes of the MD5 digest of the allocation ID, big-endian,
-/// modulo `len`; 0 for lists of at most one.
+/// The index into a list of `len` addresses: the first four bytes of the MD5 digest of the allocation ID, big-endian, modulo `len`; 0 for
+/// lists of at most one.
 ///
-/// The same ID has the same index only while the length stays the same. It spreads callers over the list; it does
-/// nothing about conflicts, because the whole pool is one object (B §8.4).
+/// The same ID has the same index only while the length stays the same. The index spreads callers over the list; it does not prevent
+/// conflicts, because the whole pool is one object (B §8.4).
 pub fn select_index(len: usize, allocation_id: &str) -> usize {
     if len <= 1 {
         return 0;
@@ -35,7 +35,7 @@ mod tests {
         ] {
             assert_eq!(select_index(len, id), index, "{id}");
         }
-        // The whole number, which a small modulus would not show.
+        // The whole number, which a small modulus would hide.
         assert_eq!(select_index(u32::MAX as usize + 1, "worker-0-alloc-0"), 3_905_395_197);
     }
 

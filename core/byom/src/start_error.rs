@@ -1,16 +1,16 @@
-//! Why a StartVM failed.
+//! The reasons why a StartVM fails.
 
 use thiserror::Error;
 
 use super::error::PoolError;
 
-/// Why a StartVM failed. In the hardened form nothing is left of it that nobody would release.
+/// The reason why a StartVM failed. In the hardened form everything that is left of the start will be released.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StartError {
-    /// There is no VM for it.
+    /// No VM could be allocated.
     #[error("cannot create an instance: {0}")]
     Instance(PoolError),
-    /// There is no way to the VM.
+    /// The tunnel or the proxy could not be set up.
     #[error("cannot set up the way to the VM: {0}")]
     SetUp(ProxyError),
     /// The agent in the VM will never be ready.
@@ -22,12 +22,12 @@ pub enum StartError {
     /// The caller's deadline passed before the agent was ready.
     #[error("deadline exceeded")]
     CallerGone,
-    /// The sandbox was stopped meanwhile.
+    /// The sandbox was stopped during the start.
     #[error("the sandbox was stopped while it was started")]
     Stopped,
 }
 
-/// Why there is no way to the agent.
+/// The reason why the agent cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ProxyError(pub String);

@@ -1,4 +1,4 @@
-//! What the pool needs of its VMs.
+//! The pool's interface to its VMs.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::address::Address;
 
 /// Access to the VMs of a pool by address. In reality a TCP connect to port 22 and files sent by SFTP (B §2.1, §3.2).
 ///
-/// What makes the hardened protocol safe is that a *VM* knows under which allocation it was handed out: user data is
-/// kept in memory, next to the allocation ID it came with, and is gone after a boot.
+/// The hardened protocol is safe because the *VM* knows the allocation under which it was handed out: user data is kept in memory, next to
+/// the allocation ID it came with, and is gone after a boot.
 ///
 /// ```text
 ///   clean ── user data for X ──► held under X ── reboot for X ──► down ──► clean
@@ -25,8 +25,8 @@ pub trait VmAccess: Clone + Send + Sync + 'static {
     /// The VM does not answer.
     fn probe(&self, address: &Address, timeout: Duration) -> impl Future<Output = Result<(), VmError>> + Send;
 
-    /// Hands the VM what it needs to serve the pod of `allocation_id`. `timeout` is what the caller has left (`None` =
-    /// all the time in the world); upstream heeds it only while connecting, so this may hang (B C2, W25).
+    /// Sends the VM the data it needs to serve the pod of `allocation_id`. `timeout` is the caller's remaining time (`None` = no limit);
+    /// upstream heeds it only while connecting, so this may hang (B C2, W25).
     ///
     /// # Errors
     /// The VM does not answer, or it is held under another allocation.
@@ -38,30 +38,30 @@ pub trait VmAccess: Clone + Send + Sync + 'static {
         timeout: Option<Duration>,
     ) -> impl Future<Output = Result<(), VmError>> + Send;
 
-    /// Asks the VM to boot anew, on behalf of the allocation `fence`. It boots only if it is held under that allocation;
-    /// without a fence it boots in any case, as upstream's VMs do. Asking again while it goes down changes nothing.
+    /// Asks the VM to reboot, on behalf of the allocation `fence`. It reboots only if it is held under that allocation; without a fence it
+    /// always reboots, like upstream's VMs. Asking again while it goes down changes nothing.
     ///
     /// # Errors
     /// The VM does not answer.
     fn reboot(&self, address: &Address, fence: Option<&str>) -> impl Future<Output = Result<Reboot, VmError>> + Send;
 }
 
-/// What a VM says to a request to boot.
+/// A VM's answer to a request to reboot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reboot {
     /// It goes down now.
     Started,
-    /// It has booted since it was held under that allocation, or was never held under it, and is held under no other.
-    /// From here on it refuses user data of that allocation, also what is still on its way.
+    /// It has booted since it was held under that allocation, or was never held under it, and is not held under another one. From now on it
+    /// refuses user data of that allocation, including any still on its way.
     Clean,
     /// It is held under this other allocation, and stays up.
     Refused(Arc<str>),
 }
 
-/// Why a VM did not do what it was asked.
+/// The reason why a VM did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum VmError {
-    /// Nobody listens: it is going down, coming up or dead.
+    /// The connection is refused: the VM is going down, coming up or dead.
     #[error("connection refused")]
     Refused,
     /// No answer in time.

@@ -1,4 +1,4 @@
-//! IP addresses by what they mean, whatever their spelling.
+//! IP addresses compared by meaning, whatever their spelling.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
-/// What an address means: two spellings of one address have one key.
+/// The meaning of an address: all spellings of an address have one key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressKey {
     /// An address without a zone; an IPv4-mapped one is its IPv4 address.
     Ip(IpAddr),
     /// An IPv6 address and its zone, which is not empty.
     Zoned(Ipv6Addr, Arc<str>),
-    /// No address: this text.
+    /// A text that is not an address.
     Other(Arc<str>),
 }
 
 impl AddressKey {
-    /// The address that `text` spells, an IPv4-mapped one as IPv4; any text that [`parse`] does not take is [`Other`](Self::Other).
+    /// The key of the address that `text` spells, an IPv4-mapped one as IPv4; any text that [`parse`] rejects is [`Other`](Self::Other).
     pub fn of(text: &str) -> Self {
         match parse(text) {
             Some((IpAddr::V6(ip), Some(zone))) => Self::Zoned(ip, zone.into()),
@@ -28,7 +28,7 @@ impl AddressKey {
         }
     }
 
-    /// A number that equal keys share, the same in every run.
+    /// A hash that is equal for equal keys, and the same in every run.
     pub fn hash(&self) -> u64 {
         FxBuildHasher.hash_one(self)
     }
@@ -39,7 +39,7 @@ impl AddressKey {
     }
 }
 
-/// The address that `text` spells, and its zone. As Go's `netip.ParseAddr`: a zone may follow an IPv6 address.
+/// The address that `text` spells, and its zone. Like Go's `netip.ParseAddr`: a zone may follow an IPv6 address.
 pub fn parse(text: &str) -> Option<(IpAddr, Option<&str>)> {
     match text.split_once('%') {
         Some((ip, zone)) => {
@@ -49,7 +49,7 @@ pub fn parse(text: &str) -> Option<(IpAddr, Option<&str>)> {
     }
 }
 
-/// The canonical spelling, or the text that is no address.
+/// Displays the canonical spelling, or the text that is not an address.
 impl fmt::Display for AddressKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

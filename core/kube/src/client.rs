@@ -1,4 +1,4 @@
-//! How to reach an API server.
+//! The interface to an API server.
 
 use std::fmt;
 use std::future::Future;
@@ -13,9 +13,8 @@ use crate::api::{
 
 /// A client of the Kubernetes API.
 ///
-/// Two methods carry everything, so that layers (retry, rate limit) wrap two methods; [`ClientExt`] adds the verbs.
-/// One implementation is the simulated cluster's; another over HTTP needs nothing from here but these two methods and, for watch-lists,
-/// [`streams_lists`](Client::streams_lists).
+/// Two methods carry everything, so that layers (retry, rate limit) wrap two methods; [`ClientExt`] adds the verbs. One implementation is
+/// the simulated cluster's; one over HTTP needs only these two methods and, for watch-lists, [`streams_lists`](Client::streams_lists).
 pub trait Client: Clone + Send + Sync + 'static {
     /// An open watch on objects of type `K`.
     type Watch<K: Object>: WatchStream<K>;
@@ -23,22 +22,22 @@ pub trait Client: Clone + Send + Sync + 'static {
     /// Sends one request and waits for its answer.
     ///
     /// # Errors
-    /// What the API server answered, or what went wrong on the way. Dropping the future abandons the answer, not
-    /// the request: it may still be executed.
+    /// The API server's error, or a failure of the transport. Dropping the future abandons the answer, not the request: it may still be
+    /// executed.
     fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send;
 
     /// Opens a watch on `namespace`, or on all namespaces.
     ///
     /// # Errors
-    /// As [`Client::send`]. A start revision that is too old is *not* an error here: the stream opens and its first
-    /// element is the error (K043).
+    /// The errors of [`Client::send`]. A start revision that is too old is *not* an error here: the stream opens and its first element is
+    /// the error (K043).
     fn watch<K: Object>(
         &self,
         namespace: Option<Arc<str>>,
         options: WatchOptions,
     ) -> impl Future<Output = Result<Self::Watch<K>, ApiError>> + Send;
 
-    /// Whether informers over this client ask for the state at first as a stream, too (`sendInitialEvents`): the gate `WatchListClient` of
+    /// Whether informers over this client request the initial state as a stream, too (`sendInitialEvents`): the gate `WatchListClient` of
     /// client-go, on since 1.35 (K §4.1). The default is `false`: they list.
     fn streams_lists(&self) -> bool {
         false
@@ -53,27 +52,26 @@ pub trait WatchStream<K>: Send + 'static {
     /// The connection broke. Nothing follows an error or an end. Dropping this future loses no element.
     fn next(&mut self) -> impl Future<Output = Option<Result<WatchEvent<K>, ApiError>>> + Send;
 
-    /// What has arrived on this stream, for somebody who reads it now and then. The default is `None`: there is nothing but
+    /// The elements that have arrived on this stream, for readers that poll. The default is `None`: the only access is
     /// [`next`](Self::next).
     fn backlog(&self) -> Option<Arc<dyn Backlog<K>>> {
         None
     }
 }
 
-/// The elements of one watch that have arrived and that nobody has read.
+/// The elements of one watch that have arrived and have not been read.
 ///
-/// A cache that is only looked at now and then need not be told of each change as it comes: its reader takes what has arrived by then.
-/// [`WatchStream::next`] and [`take`](Self::take) hand out the same elements in the same order, each once.
+/// A cache that is read only now and then need not be notified of each change: its reader takes the elements that have arrived by then.
+/// [`WatchStream::next`] and [`take`](Self::take) return the same elements in the same order, each once.
 pub trait Backlog<K>: fmt::Debug + Send + Sync {
-    /// Whether elements are left to [`take`](Self::take) from now on. Then [`WatchStream::next`] need not complete for an element; it
-    /// completes when the stream is over, and what is left in the backlog came before that.
+    /// Sets whether elements are left to [`take`](Self::take) from now on. Then [`WatchStream::next`] need not complete for an element; it
+    /// completes when the stream is over, and the elements left in the backlog came before that.
     fn defer(&self, deferred: bool);
 
     /// Whether there is anything to take. Nothing is left in the backlog of a stream that was dropped.
     fn has_arrived(&self) -> bool;
 
-    /// Calls `take` with what has arrived, in order. Of several changes of one object that have arrived it may be called with the last
-    /// alone.
+    /// Calls `take` with the elements that have arrived, in order. Of several changes of one object it may be called with the last alone.
     fn take(&self, take: &mut dyn FnMut(WatchEvent<K>));
 }
 
@@ -133,7 +131,7 @@ pub trait ClientExt: Client {
         async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
-    /// Assigns a Pod to a node, unless it is another Pod than the one with this UID.
+    /// Assigns a Pod to a node, unless its UID differs from `uid`.
     ///
     /// # Errors
     /// See [`Client::send`]; a Conflict if the Pod is assigned already or is being deleted (K126).

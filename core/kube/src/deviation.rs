@@ -1,17 +1,17 @@
-//! Switches with public names: where a hardened system and the code upstream part.
+//! Switches with public names for the differences between a hardened system and upstream's code.
 
 /// One switch of a policy `P`, whose `Default` has every switch off.
 #[derive(Clone, Copy, Debug)]
 pub struct Deviation<P: 'static> {
     /// The public name, in kebab-case.
     pub name: &'static str,
-    /// Whether upstream behaves like this.
+    /// Whether upstream behaves this way.
     pub upstream: bool,
     /// The field of the policy that turns it on.
     pub switch: fn(&mut P) -> &mut bool,
 }
 
-/// The policy in which `all` stand as upstream has them.
+/// The policy with all switches set as in upstream.
 pub fn upstream<P: Default>(all: &[Deviation<P>]) -> P {
     let mut policy = P::default();
     for deviation in all {
@@ -26,7 +26,7 @@ pub fn switch<'p, P>(all: &[Deviation<P>], policy: &'p mut P, name: &str) -> Opt
     Some((deviation.switch)(policy))
 }
 
-/// A table of [`Deviation`]s: name, what upstream does, field of the policy.
+/// A table of [`Deviation`]s: name, whether upstream behaves this way, field of the policy.
 #[macro_export]
 macro_rules! deviations {
     ($($name:literal $upstream:literal $field:ident;)*) => {

@@ -1,4 +1,4 @@
-//! What production code needs from the machine it runs on.
+//! The interface of production code to its machine.
 
 use std::future::Future;
 use std::time::Duration;
@@ -30,11 +30,11 @@ pub trait Env: Clone + Send + Sync + 'static {
         (self.random() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Ends the process at once, tasks and all, as a Go program ends when it dereferences nil: how a mutated form does what crashes its
-    /// upstream. No hardened form calls it.
+    /// Ends the process at once, tasks and all, like a Go program that dereferences nil: used by mutated forms where their upstream
+    /// crashes. No hardened form calls it.
     ///
-    /// An environment of an operating system's process ends that process. A simulation or a test, which takes a panic of a task for the end
-    /// of its process, panics. Who calls it is told as the place.
+    /// In an environment of an operating system's process, that process ends. A simulation or a test, which treats a task's panic as the
+    /// end of its process, panics, and reports the caller as the location.
     #[track_caller]
     fn crash(&self, reason: &str) -> !;
 }

@@ -7,9 +7,9 @@
 //!            serialise
 //! ```
 //!
-//! A cell is either *verbatim* (its bytes are the text as it came, readable or not) or *typed* (its bytes are
-//! [`TextForm::to_text`] of its value). The other side is made on demand and kept. What a reader sees never changes
-//! the bytes; only [`JsonText::make_mut`] and replacing the cell do.
+//! A cell is either *verbatim* (its bytes are the original text, readable or not) or *typed* (its bytes are [`TextForm::to_text`] of its
+//! value). The other form is made on demand and kept. Reading never changes the bytes; only [`JsonText::make_mut`] and replacing the cell
+//! do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::word_hash::WordHash;
 ///
 /// `a == b` exactly if `a.to_text() == b.to_text()`, and `from_text(to_text(a)) == a`.
 pub trait TextForm: Clone + Eq {
-    /// The text that a typed cell is written as; equal values have equal texts.
+    /// The text of a typed cell; equal values have equal texts.
     fn to_text(&self) -> String;
 
     /// Reads a text, canonical or not.
@@ -43,22 +43,22 @@ pub trait TextForm: Clone + Eq {
         escaped_len(self.to_text().as_bytes())
     }
 
-    /// A number that tells this value from others, though not from all: see [`JsonText::content_hash`]. Types that can
-    /// know it without making the text should.
+    /// A hash that distinguishes this value from most others: see [`JsonText::content_hash`]. Types that can compute it without making the
+    /// text should.
     fn content_hash(&self) -> u64 {
         WordHash::new().text(&self.to_text()).finish()
     }
 
-    /// Whether this value is not written at all: its field is left out. There is at most one such value.
+    /// Whether this value is left out together with its field. There is at most one such value.
     fn is_absent(&self) -> bool {
         false
     }
 }
 
-/// How many bytes a text takes inside a JSON string, without the quotes around it, as Go writes it and API servers store it: `<`, `>` and
-/// `&` as six bytes, too. The text is UTF-8, and no character of it is cut.
+/// The size in bytes of a text inside a JSON string, without the quotes around it, as Go writes it and API servers store it: `<`, `>` and
+/// `&` as six bytes, too. The text is UTF-8, and none of its characters is cut.
 pub fn escaped_len(text: &[u8]) -> usize {
-    /// What each byte takes more than itself.
+    /// The number of extra bytes that each byte takes when escaped.
     const MORE: [u8; 256] = {
         let mut more = [0; 256];
         let mut byte = 0;
@@ -86,13 +86,13 @@ pub fn escaped_len(text: &[u8]) -> usize {
     text.len() + more + 3 * separators
 }
 
-/// Why a text cannot be read.
+/// The reason why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unreadable JSON text: {0}")]
 pub struct InvalidText(Arc<str>);
 
 impl InvalidText {
-    /// An error with this reason.
+    /// An error with this message.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self(reason.to_string().into())
     }
@@ -144,7 +144,7 @@ impl<T: TextForm> JsonText<T> {
         }
     }
 
-    /// The text; of an absent value, the text it would have.
+    /// The text; for an absent value, the text it would have.
     pub fn text(&self) -> &str {
         match &*self.0 {
             Cell::Verbatim { text, .. } => text,
@@ -170,9 +170,9 @@ impl<T: TextForm> JsonText<T> {
         }
     }
 
-    /// A number for noticing that two runs of one program differ: a cell that came about in the same way has the same
-    /// number, whoever has read it, and cells with different bytes have different numbers, but for collisions. Equal bytes
-    /// may have different numbers, if one is verbatim or their values were made in different ways.
+    /// A hash for detecting that two runs of one program differ. Cells made in the same way have the same hash, whether or not they were
+    /// read, and cells with different bytes have different hashes, but for collisions. Equal bytes may have different hashes, if one cell
+    /// is verbatim or their values were made in different ways.
     pub fn content_hash(&self) -> u64 {
         match &*self.0 {
             Cell::Verbatim { text, .. } => WordHash::new().word(1).text(text).finish(),
@@ -185,7 +185,7 @@ impl<T: TextForm> JsonText<T> {
         matches!(&*self.0, Cell::Typed { typed, .. } if typed.is_absent())
     }
 
-    /// The typed value for editing, in a copy if the cell is shared. From here on its text is the canonical one.
+    /// The typed value for editing, in a copy if the cell is shared. From then on its text is the canonical one.
     ///
     /// # Errors
     /// The text is verbatim and unreadable; the cell is unchanged then, and only a new value can replace it.
@@ -251,7 +251,7 @@ impl<T: TextForm> Serialize for JsonText<T> {
     }
 }
 
-/// `null` is the default value, as a server prunes it.
+/// Reads `null` as the default value, because a server prunes it.
 impl<'de, T: Default> Deserialize<'de> for JsonText<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Option::<Box<str>>::deserialize(deserializer)?.map_or_else(Self::default, Self::verbatim))
@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    /// Which pod has which address.
+    /// The pod of each address.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     struct Records(BTreeMap<Ipv4Addr, String>);
 
@@ -306,12 +306,12 @@ mod tests {
         Records(bits.iter().map(|bits| (Ipv4Addr::from_bits(*bits), format!("ns/pod-{bits}"))).collect())
     }
 
-    /// What an API server would store for the field: nothing or bytes.
+    /// The value that an API server would store for the field: nothing or bytes.
     fn bytes(document: &Document) -> Option<String> {
         serde_json::to_value(document).unwrap().as_str().map(str::to_owned)
     }
 
-    /// The same few values in every state that a cell can be in.
+    /// The same few values in every possible state of a cell.
     fn documents() -> impl Strategy<Value = Document> {
         let values = || prop_oneof![Just(records(&[])), Just(records(&[1])), Just(records(&[1, 2]))];
         prop_oneof![
@@ -354,7 +354,7 @@ mod tests {
         fn equality_is_equality_of_bytes(a in documents(), b in documents(), convert in any::<[bool; 4]>()) {
             let expected = bytes(&a) == bytes(&b);
             let (a, b) = (a.clone(), b.clone());
-            // Readers leave caches behind; they never change the answer.
+            // Reads fill caches; they never change the answer.
             for (document, [parse, text]) in [(&a, [convert[0], convert[1]]), (&b, [convert[2], convert[3]])] {
                 if parse {
                     let _ = document.parse();

@@ -1,11 +1,11 @@
-//! The types of KubeVirt as far as address management meets them: whose pods keep their addresses (A §6).
+//! The types of KubeVirt as far as they concern address management: VMs whose pods keep their addresses (A §6).
 //!
 //! ```text
 //!   VirtualMachine ── owns ──► VirtualMachineInstance ── owns ──► Pod virt-launcher-NAME-xxxxx, two during a live migration
 //!   VirtualMachineInstanceMigration ── spec.vmiName ──┘
 //! ```
-//! Group `kubevirt.io`, version `v1`. Fields that nothing here reads are kept as they came, so that what `kubectl get -o yaml`
-//! prints survives a round trip.
+//! Group `kubevirt.io`, version `v1`. Fields that nothing here reads are kept as they came, so that what `kubectl get -o yaml` prints
+//! survives a round trip.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use serde_json::Value;
 use crate::api::{ListOptions, ObjectKey};
 use crate::owner::controller_of;
 
-/// The API group and version of all three types, as an owner reference has it.
+/// The API group and version of all three types, in the form of an owner reference.
 pub const API_VERSION: &str = "kubevirt.io/v1";
 
-/// On a pod: the migration it is the target of (A §6.2).
+/// On a pod: the migration of which it is the target (A §6.2).
 pub const MIGRATION_ANNOTATION: &str = "kubevirt.io/migrationJobName";
 
 /// On a pod: the name of its instance.
@@ -30,16 +30,16 @@ pub const DOMAIN_ANNOTATION: &str = "kubevirt.io/domain";
 /// On a pod: the UID of its instance.
 pub const CREATED_BY_LABEL: &str = "kubevirt.io/created-by";
 
-/// On a pod: what it is; [`LAUNCHER`].
+/// On a pod: the kind of pod; [`LAUNCHER`].
 pub const APP_LABEL: &str = "kubevirt.io";
 
-/// A pod that runs an instance.
+/// The value for a pod that runs an instance.
 pub const LAUNCHER: &str = "virt-launcher";
 
-/// Keeps an instance until its pods are gone.
+/// The finalizer that keeps an instance until its pods are gone.
 pub const INSTANCE_FINALIZER: &str = "foregroundDeleteVirtualMachine";
 
-/// Fields that have no name here.
+/// Fields without a counterpart in these types.
 pub type Unread = BTreeMap<String, Value>;
 
 /// The desired state of a [`VirtualMachine`].
@@ -63,18 +63,18 @@ pub struct VirtualMachineSpec {
     /// Whether it should run; the older form of `runStrategy`, and never together with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<bool>,
-    /// When it should run: `Always`, `RerunOnFailure`, `Once`, `Manual` or `Halted`.
+    /// The run strategy: `Always`, `RerunOnFailure`, `Once`, `Manual` or `Halted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_strategy: Option<String>,
-    /// What its instance is made from.
+    /// The template of its instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<InstanceTemplate>,
-    /// The fields of `spec` that have no name here, kept as they came.
+    /// The fields of `spec` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
 
-/// What an instance is made from.
+/// The template of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceTemplate {
@@ -84,28 +84,28 @@ pub struct InstanceTemplate {
     /// The desired state of the instance.
     #[serde(default)]
     pub spec: VirtualMachineInstanceSpec,
-    /// The fields of `spec.template` that have no name here, kept as they came.
+    /// The fields of `spec.template` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
 
-/// When a VM should have an instance.
+/// The conditions under which a VM should have an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStrategy {
     /// Always: an instance that ended, however it did, is replaced.
     Always,
-    /// Until it ends well: an instance that failed is replaced.
+    /// Until it succeeds: an instance that failed is replaced.
     RerunOnFailure,
     /// Once: an instance that ended is not replaced.
     Once,
-    /// As people start and stop it through the API: nothing is started or replaced.
+    /// On request through the API: nothing is started or replaced automatically.
     Manual,
     /// Never: an instance is deleted.
     Halted,
 }
 
 impl VirtualMachineSpec {
-    /// When it should run. What names no known strategy counts as [`RunStrategy::Halted`], as a VM with neither field is off.
+    /// The run strategy. An unknown one counts as [`RunStrategy::Halted`], because a VM with neither field is off.
     pub fn strategy(&self) -> RunStrategy {
         match (self.run_strategy.as_deref(), self.running) {
             (Some("Always"), _) | (None, Some(true)) => RunStrategy::Always,
@@ -127,7 +127,7 @@ pub struct VirtualMachineStatus {
     /// Whether its instance runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// The fields of `status` that have no name here, kept as they came.
+    /// The fields of `status` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -153,32 +153,32 @@ pub struct VirtualMachineInstanceSpec {
     /// Labels that a node must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
-    /// Which nodes it wants.
+    /// The affinity of its pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
-    /// Which taints it bears.
+    /// The taints that its pods tolerate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
-    /// Seconds the guest has to shut down.
+    /// The time in seconds that the guest has to shut down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<i64>,
-    /// The fields of `spec` that have no name here, such as `domain`; kept as they came.
+    /// The fields of `spec` without a counterpart here, such as `domain`; kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
 
 impl VirtualMachineInstance {
-    /// What lists its pods, those that have ended too.
+    /// The options that list its pods, including those that have ended.
     pub fn select_pods(&self) -> ListOptions {
         let uid = self.metadata.uid.as_deref().unwrap_or_default();
         ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() }
     }
 }
 
-/// The pods of a VM, those that have ended too.
+/// The pods of a VM, including those that have ended.
 ///
-/// A pod can outlive its instance, though a finalizer keeps that until its pods are gone: a controller that was cut off has asked for the
-/// pod, and the request came late. Without an instance its pods are known by whom they name as their controller.
+/// A pod can outlive its instance, although a finalizer keeps the instance until its pods are gone: a controller that was partitioned may
+/// have created the pod by a delayed request. Without an instance its pods are recognised by the controller in their owner references.
 #[derive(Clone, Copy, Debug)]
 pub struct PodsOf<'a> {
     key: &'a ObjectKey,
@@ -186,17 +186,17 @@ pub struct PodsOf<'a> {
 }
 
 impl<'a> PodsOf<'a> {
-    /// Those of an instance; where there is none, of any that had the name.
+    /// The pods of an instance; without one, those of any instance that had the name.
     pub fn new(key: &'a ObjectKey, instance: Option<&'a VirtualMachineInstance>) -> Self {
         Self { key, instance }
     }
 
-    /// The namespace that all of them are in.
+    /// The namespace of all the pods.
     pub fn namespace(&self) -> Option<&'a str> {
         self.key.namespace()
     }
 
-    /// What lists them. Without an instance others are listed, too: ask [`PodsOf::has`].
+    /// The options that list the pods. Without an instance other pods are listed, too: check [`PodsOf::has`].
     pub fn select(&self) -> ListOptions {
         self.instance.map_or_else(
             || ListOptions { label_selector: Some(format!("{APP_LABEL}={LAUNCHER}")), ..ListOptions::default() },
@@ -233,44 +233,44 @@ pub struct VirtualMachineInstanceStatus {
     /// The latest migration, whether it goes on or is over; `None` until the first one has its target pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migration_state: Option<MigrationState>,
-    /// The fields of `status` that have no name here, kept as they came.
+    /// The fields of `status` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
 
 impl VirtualMachineInstanceStatus {
-    /// Whether it has ended, one way or the other.
+    /// Whether it has ended, successfully or not.
     pub fn is_final(&self) -> bool {
         matches!(self.phase.as_deref(), Some("Succeeded" | "Failed"))
     }
 }
 
-/// Where an instance moves from and to.
+/// The source and the target of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MigrationState {
     /// The UID of the migration object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migration_uid: Option<String>,
-    /// The node it leaves.
+    /// The node that the instance leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_node: Option<String>,
-    /// The name of the pod on that node.
+    /// The name of the source pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_pod: Option<String>,
-    /// The node it goes to.
+    /// The node that the instance goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_node: Option<String>,
-    /// The name of the pod on that node.
+    /// The name of the target pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_pod: Option<String>,
-    /// Whether it is over.
+    /// Whether the migration is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<bool>,
-    /// Whether it ended without the instance having moved; set together with `completed`.
+    /// Whether the migration ended without moving the instance; set together with `completed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<bool>,
-    /// The fields of `migrationState` that have no name here, kept as they came.
+    /// The fields of `migrationState` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -303,7 +303,7 @@ pub struct VirtualMachineInstanceMigrationSpec {
     /// The instance, in the same namespace.
     #[serde(default)]
     pub vmi_name: String,
-    /// The fields of `spec` that have no name here, kept as they came.
+    /// The fields of `spec` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
@@ -315,13 +315,13 @@ pub struct VirtualMachineInstanceMigrationStatus {
     /// `Pending`, `Scheduling`, `Scheduled`, `PreparingTarget`, `TargetReady`, `Running`, `Succeeded` or `Failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// The fields of `status` that have no name here, kept as they came.
+    /// The fields of `status` without a counterpart here, kept unchanged.
     #[serde(flatten)]
     pub rest: Unread,
 }
 
 impl VirtualMachineInstanceMigrationStatus {
-    /// Whether it is over, one way or the other.
+    /// Whether it is over, successfully or not.
     pub fn is_final(&self) -> bool {
         matches!(self.phase.as_deref(), Some("Succeeded" | "Failed"))
     }

@@ -24,10 +24,10 @@ pub enum InvalidSelector {
         /// The number of values.
         count: usize,
     },
-    /// A label cannot have this name.
+    /// An invalid name of a label.
     #[error("{0:?} is no name of a label")]
     Key(String),
-    /// A label cannot have this value.
+    /// An invalid value of a label.
     #[error("{0:?} is no value of a label")]
     Value(String),
 }
@@ -35,7 +35,7 @@ pub enum InvalidSelector {
 /// Whether `selector` selects an object with these labels. An empty selector selects every object.
 ///
 /// # Errors
-/// The selector is invalid, whether or not the part that is wrong decides.
+/// The selector is invalid, even if the invalid part does not affect the result.
 pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> Result<bool, InvalidSelector> {
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
     let mut selected = true;
@@ -76,9 +76,10 @@ pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
     if is_value(value) { Ok(()) } else { Err(InvalidSelector::Value(value.to_owned())) }
 }
 
-/// Whether a label may have this name, which is a qualified name: `name` or `prefix/name`, the prefix a DNS subdomain. Allocates nothing.
+/// Whether this is a valid name of a label, that is, a qualified name: `name` or `prefix/name`, the prefix a DNS subdomain. Does not
+/// allocate.
 pub fn is_key(key: &str) -> bool {
-    // By bytes: every object that is written is asked this of each of its labels.
+    // By bytes: this is checked for each label of every object that is written.
     let key = key.as_bytes();
     let (prefix, name) = key.iter().position(|byte| *byte == b'/').map_or((None, key), |slash| (Some(&key[..slash]), &key[slash + 1..]));
     let prefix_fine = prefix.is_none_or(|prefix| {
@@ -88,13 +89,13 @@ pub fn is_key(key: &str) -> bool {
     prefix_fine && name.len() <= VALUE_MAX && is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.")
 }
 
-/// Whether a label may have this value: empty, or a name of at most [`VALUE_MAX`] characters. Allocates nothing.
+/// Whether this is a valid value of a label: empty, or a name of at most [`VALUE_MAX`] characters. Does not allocate.
 pub fn is_value(value: &str) -> bool {
     value.is_empty() || (value.len() <= VALUE_MAX && is_name(value.as_bytes(), |byte| byte.is_ascii_alphanumeric(), b"-_."))
 }
 
-/// What is wrong with the name of a label, each as Kubernetes tells it: a part that is empty or too long, and one whose characters are not
-/// those of its kind. None exactly if Kubernetes accepts the name.
+/// The faults of the name of a label, in Kubernetes' words: a part that is empty or too long, and one with characters that it must not
+/// have. Empty exactly if Kubernetes accepts the name.
 pub fn key_faults(key: &str) -> Vec<&'static str> {
     let (prefix, name) = match key.split('/').collect::<Vec<_>>()[..] {
         [name] => (None, name),
@@ -119,7 +120,7 @@ pub fn key_faults(key: &str) -> Vec<&'static str> {
     faults
 }
 
-/// As [`key_faults`], for the value of a label.
+/// Like [`key_faults`], for the value of a label.
 pub fn value_faults(value: &str) -> Vec<&'static str> {
     let mut faults = Vec::new();
     faults.extend((value.len() > 63).then_some("has more than 63 characters"));
@@ -128,7 +129,7 @@ pub fn value_faults(value: &str) -> Vec<&'static str> {
     faults
 }
 
-/// Not empty, letters at both ends, letters and separators between.
+/// Whether a text is not empty, has letters at both ends, and letters and separators in between.
 fn is_name(text: &[u8], letter: impl Fn(u8) -> bool, separators: &[u8]) -> bool {
     let (Some(first), Some(last)) = (text.first(), text.last()) else { return false };
     letter(*first) && letter(*last) && text.iter().all(|byte| letter(*byte) || separators.contains(byte))

@@ -1,7 +1,7 @@
-//! A value that others wait on, of which only the latest state counts.
+//! A value whose changes can be awaited; only its latest state counts.
 //!
-//! It is what `tokio::sync::watch` is, but those who wait are woken in the order in which they began to wait. Tokio spreads them over
-//! several lists at random, so that one run of a program differs from the next.
+//! Like `tokio::sync::watch`, except that waiting tasks are woken in the order in which they began to wait. Tokio spreads them over several
+//! lists at random, so that one run of a program differs from the next.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// Reads the value and waits for changes of it.
+/// Reads the value and waits for its changes.
 #[derive(Debug)]
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// How often the value had been set when this receiver looked last.
+    /// The version of the value that this receiver saw last.
     seen: u64,
 }
 
@@ -28,12 +28,12 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     value: T,
-    /// How often it was set.
+    /// The number of times the value was set.
     version: u64,
     closed: bool,
 }
 
-/// Nobody is left to set the value.
+/// The sender was dropped, so the value can no longer be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -45,18 +45,18 @@ pub fn channel<T: Clone>(value: T) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T: Clone> Sender<T> {
-    /// A value that nobody receives yet.
+    /// A value without receivers.
     pub fn new(value: T) -> Self {
         let state = State { value, version: 0, closed: false };
         Self(Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }))
     }
 
-    /// A receiver that has seen the value as it is now.
+    /// A receiver that has seen the current value.
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver { shared: self.0.clone(), seen: self.0.state.lock().unwrap().version }
     }
 
-    /// Sets the value and wakes everybody who waits.
+    /// Sets the value and wakes all waiting receivers.
     pub fn send_replace(&self, value: T) {
         {
             let mut state = self.0.state.lock().unwrap();
@@ -66,7 +66,7 @@ impl<T: Clone> Sender<T> {
         self.0.changed.notify_waiters();
     }
 
-    /// Sets the value, and wakes everybody who waits, unless it is that already.
+    /// Sets the value and wakes all waiting receivers, unless it already has that value.
     pub fn set(&self, value: T)
     where
         T: PartialEq,
@@ -97,23 +97,23 @@ impl<T> Clone for Receiver<T> {
 }
 
 impl<T: Clone> Receiver<T> {
-    /// A copy of the latest value, also once nobody is left to set it. The receiver has not seen it by that.
+    /// A copy of the latest value, even after the sender was dropped. Does not mark it as seen.
     pub fn get(&self) -> T {
         self.shared.state.lock().unwrap().value.clone()
     }
 
-    /// Counts the value as it is now as seen.
+    /// Marks the current value as seen.
     pub fn mark_unchanged(&mut self) {
         self.seen = self.shared.state.lock().unwrap().version;
     }
 
-    /// Completes when the value was set since this receiver looked last. Dropping this future loses nothing.
+    /// Completes when the value was set since this receiver last saw it. Dropping this future loses nothing.
     ///
     /// # Errors
-    /// It was not, and nobody is left to set it.
+    /// The value was not set, and the sender was dropped.
     pub async fn changed(&mut self) -> Result<(), Closed> {
         loop {
-            // Made before the look: it hears of every change from here on.
+            // Registered before the check, so that it is notified of every later change.
             let changed = self.shared.changed.notified();
             {
                 let state = self.shared.state.lock().unwrap();
@@ -129,10 +129,10 @@ impl<T: Clone> Receiver<T> {
         }
     }
 
-    /// Completes with the value once it is as `wanted`.
+    /// Completes with the value once it satisfies `wanted`.
     ///
     /// # Errors
-    /// It is not, and nobody is left to set it.
+    /// It does not, and the sender was dropped.
     pub async fn wait_for(&mut self, wanted: impl Fn(&T) -> bool) -> Result<T, Closed> {
         loop {
             let changed = self.shared.changed.notified();

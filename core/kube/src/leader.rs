@@ -1,16 +1,14 @@
 //! Leader election on a Lease: client-go's algorithm (K §4.6).
 //!
-//! Candidates write their name and the time of their last renewal into one Lease. A candidate takes over when it has
-//! seen the record *unchanged for the whole lease duration by its own monotonic clock*. Times written in the record
-//! are for people; they are never compared with a clock. So it does not matter whether clocks agree, but it does
-//! matter whether they run at the same rate: beyond lease duration / renew deadline (1.5 by default) two may lead.
-//! A healthy leader gives up one retry period and one renew deadline after the *answer* to its last renewal: by default
-//! 3 s before others take over, so an answer that is slower than that uses the margin up, as in client-go.
+//! Candidates write their name and the time of their last renewal into one Lease. A candidate takes over when it has seen the record
+//! *unchanged for the whole lease duration by its own monotonic clock*. Times written in the record are for humans; they are never compared
+//! with a clock. So clocks need not agree, but they must run at the same rate: if the rates differ by more than lease duration / renew
+//! deadline (1.5 by default), two candidates may lead. A healthy leader gives up one retry period and one renew deadline after the *answer*
+//! to its last renewal: by default 3 s before others take over, so a slower answer than that uses up the margin, as in client-go.
 //!
-//! **There is no fencing.** That this process leads is a belief that may be out of date: a paused process resumes
-//! with its work in hand, a write sent before the lease was lost may commit after it (up to 34 s later, K §2.13),
-//! and work that was told to stop may take its time. What a leader writes must be guarded by resourceVersion or
-//! precondition, as if there were no leader election (K143).
+//! **There is no fencing.** A process that believes to lead may be wrong: a paused process resumes its work, a write sent before the lease
+//! was lost may commit after it (up to 34 s later, K §2.13), and cancelled work may take a while to stop. A leader's writes must be guarded
+//! by resourceVersion or precondition, as if there were no leader election (K143).
 
 mod candidate;
 mod config;
@@ -31,14 +29,14 @@ use crate::retry::jittered;
 pub use candidate::{Candidate, Round, Step};
 pub use config::{ElectionConfig, ElectionConfigError, Renewal};
 
-/// How far an election has come, for one candidate.
+/// The phase of an election, for one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Trying to become leader.
     Following,
     /// Leader, as far as this process knows.
     Leading,
-    /// Was leader and could not renew in time. Final: the owner should exit, as nobody knows what its work holds.
+    /// Was leader and could not renew in time. Final: the owner should exit, because the state of its work is unknown.
     Lost,
     /// [`Election::cancel`] was called, or the [`Election`] dropped, before leadership was lost. Final.
     Cancelled,
@@ -69,7 +67,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// Starts to run for leader in the background.
+    /// Starts the candidacy in the background.
     ///
     /// # Errors
     /// The configuration breaks a rule that the algorithm relies on.
@@ -83,38 +81,38 @@ impl Election {
         Ok(Self { view, cancel })
     }
 
-    /// How far it has come.
+    /// The current phase of the election.
     pub fn phase(&self) -> Phase {
         self.view.get().phase
     }
 
-    /// Whether this process believes that it leads. See the module about what that is worth.
+    /// Whether this process believes that it leads. See the module documentation for the limits of that belief.
     pub fn is_leading(&self) -> bool {
         self.phase() == Phase::Leading
     }
 
-    /// Who leads, as last seen; empty = nobody, or nothing seen yet.
+    /// The leader, as last seen; empty = none, or nothing seen yet.
     pub fn leader(&self) -> Arc<str> {
         self.view.get().leader.clone()
     }
 
-    /// Completes when this candidate leads, or never will: then `false`.
+    /// Completes with `true` when this candidate leads, or with `false` when it never will.
     pub fn acquired(&self) -> impl Future<Output = bool> + Send + use<> {
         let mut view = self.view.clone();
         async move { view.wait_for(|view| view.phase != Phase::Following).await.is_ok_and(|view| view.phase == Phase::Leading) }
     }
 
-    /// Completes when the election is over for this candidate, and tells how.
+    /// Completes with the final phase when the election is over for this candidate.
     pub fn ended(&self) -> impl Future<Output = Phase> + Send + use<> {
         let mut view = self.view.clone();
         async move { view.wait_for(|view| view.phase.is_final()).await.map_or(Phase::Cancelled, |view| view.phase) }
     }
 
-    /// Runs `work` from the moment this candidate leads. When leadership ends first, `work` is dropped at its next
-    /// suspension point; requests it has sent may still be carried out.
+    /// Runs `work` from the moment this candidate leads. If leadership ends first, `work` is dropped at its next suspension point; requests
+    /// it has sent may still be carried out.
     ///
     /// # Errors
-    /// How leadership ended, if `work` did not end before.
+    /// The final phase, if leadership ended before `work` did.
     pub async fn lead<T>(&self, work: impl Future<Output = T>) -> Result<T, Phase> {
         if !self.acquired().await {
             return Err(self.ended().await);
@@ -125,7 +123,7 @@ impl Election {
         }
     }
 
-    /// Stops running for leader, or leading. All guarded work must have ended before.
+    /// Ends the candidacy or the leadership. All guarded work must have ended before.
     pub fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -149,7 +147,7 @@ impl<C: Client, V: Env> Runner<C, V> {
             Either::Left(()) => Phase::Cancelled,
             Either::Right(()) => Phase::Lost,
         };
-        // The owner learns of it before anybody else can take over.
+        // The owner is notified before another candidate can take over.
         self.report(end);
         if self.config.release_on_cancel {
             self.release().await;
@@ -162,7 +160,7 @@ impl<C: Client, V: Env> Runner<C, V> {
         self.view.set(View { phase, leader: leader.into() });
     }
 
-    /// Ends when leadership was lost.
+    /// Acquires and holds leadership; ends when it was lost.
     async fn acquire_and_hold(&mut self) {
         while !self.attempt().await {
             self.report(Phase::Following);
@@ -177,7 +175,7 @@ impl<C: Client, V: Env> Runner<C, V> {
         }
     }
 
-    /// Tries until it succeeds or the deadline has passed, once at first and then on each tick of the retry period.
+    /// Retries until it succeeds or the deadline has passed, once at first and then on each tick of the retry period.
     async fn renew(&mut self) -> bool {
         let (env, period) = (self.env.clone(), self.config.retry_period);
         let deadline = env.sleep(self.config.renew_deadline);
@@ -187,7 +185,7 @@ impl<C: Client, V: Env> Runner<C, V> {
             }
             let first = env.monotonic();
             loop {
-                // Ticks that passed during an attempt are not made up for.
+                // Ticks that passed during an attempt are skipped.
                 let passed = env.monotonic().saturating_sub(first);
                 let ticks = passed.as_nanos() / period.as_nanos() + 1;
                 let next = period * u32::try_from(ticks).unwrap_or(u32::MAX);
@@ -197,11 +195,11 @@ impl<C: Client, V: Env> Runner<C, V> {
                 }
             }
         };
-        // When both are ready the deadline wins: a process that was paused over it gives up whatever the answer was.
+        // If both are ready the deadline wins: a process that was paused beyond it gives up whatever the answer was.
         race(deadline, attempts).await == Either::Right(())
     }
 
-    /// One round; true if this candidate leads after it.
+    /// Makes one round; true if this candidate leads after it.
     async fn attempt(&mut self) -> bool {
         let round = Round { now: self.env.monotonic(), wall: self.env.wall() };
         if let Step::Update(lease) = self.candidate.begin(round)

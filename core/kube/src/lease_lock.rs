@@ -1,13 +1,13 @@
-//! A Lease as a lock: who holds it does a piece of work, the others ask again.
+//! A Lease as a lock: its holder does a piece of work, the others retry.
 //!
 //! ```text
 //!  GET Lease ── free ──► PUT my name ──► … the work … ──► PUT nobody
 //!      ▲          │ held, or 409: sleep, full jitter
 //!      └──────────┘
 //! ```
-//! Each attempt is a round of the [election](crate::leader) that ends when the work does. As there, nothing is fenced: whose lock has
-//! expired may go on, so what is written under it must stay guarded by its version. Who dies with the lock holds it until the others have
-//! seen it unchanged for as long as it says.
+//! Each attempt is a round of the [election](crate::leader) that ends when the work does. As there, nothing is fenced: a holder whose lock
+//! has expired may go on, so writes under the lock must stay guarded by their version. A holder that dies keeps the lock until the others
+//! have seen it unchanged for the lease duration.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::leader::{Candidate, ElectionConfig, Round, Step};
 use crate::retry::{Backoff, Jitter};
 use crate::time_limit::TimeLimited;
 
-/// How soon a lock that is held is asked for again.
+/// The backoff between requests for a lock that is held.
 const ASKS: Backoff =
     Backoff { steps: u32::MAX, base: Duration::from_millis(20), factor: 2.0, cap: Duration::from_millis(100), jitter: Jitter::Full };
 
-/// The lock, as one process sees it. Two calls of one process do not keep each other out.
+/// The lock, as seen by one process. It does not exclude two calls of the same process from each other.
 #[derive(Clone)]
 pub struct LeaseLock<C, V> {
     client: TimeLimited<C>,
@@ -34,20 +34,20 @@ pub struct LeaseLock<C, V> {
     election: Arc<ElectionConfig>,
 }
 
-/// What was asked of the API server for a lock, all attempts together.
+/// The requests to the API server for a lock, over all attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockRequests {
     /// Reads of the Lease.
     pub reads: u32,
     /// Writes of the Lease, whether or not they succeeded.
     pub writes: u32,
-    /// Of the writes, those that met a newer version.
+    /// Writes that failed with a Conflict.
     pub conflicts: u32,
-    /// Of the writes, those that were to create a Lease which was there by then.
+    /// Writes that failed with AlreadyExists, because the Lease had been created before.
     pub create_races: u32,
 }
 
-/// A lock that is held until it is given back, or expires.
+/// A lock that is held until it is released or expires.
 #[derive(Debug)]
 #[must_use = "a lock that is not given back keeps the others out until it expires"]
 pub struct Held(Candidate);
@@ -59,14 +59,14 @@ impl<C: Client, V: Env> LeaseLock<C, V> {
         Self { client: TimeLimited::new(client, election.request_timeout), env, election: Arc::new(election) }
     }
 
-    /// The same with another time after which the lock of a process that is gone can be had. It is written in whole seconds, at least 1.
+    /// The same lock with another time after which it expires if its holder is gone. It is written in whole seconds, at least 1.
     #[must_use]
     pub fn expiring_after(mut self, lease_duration: Duration) -> Self {
         self.election = Arc::new(ElectionConfig { lease_duration, ..ElectionConfig::clone(&self.election) });
         self
     }
 
-    /// Waits for the lock as long as it takes, does `work`, and gives the lock back.
+    /// Waits for the lock without a limit, does `work`, and releases the lock.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> T {
         let held = self.take(Duration::MAX, &mut LockRequests::default()).await;
         let output = work.await;
@@ -76,7 +76,7 @@ impl<C: Client, V: Env> LeaseLock<C, V> {
         output
     }
 
-    /// Waits for the lock up to `patience`; `None` = in vain. Whatever goes wrong is tried again. Adds to `requests` what it takes.
+    /// Waits for the lock up to `patience`; `None` = timed out. Every error is retried. Adds its requests to `requests`.
     pub async fn take(&self, patience: Duration, requests: &mut LockRequests) -> Option<Held> {
         let end = self.env.monotonic().saturating_add(patience);
         let mut candidate = Candidate::new(&self.election);
@@ -93,7 +93,7 @@ impl<C: Client, V: Env> LeaseLock<C, V> {
         None
     }
 
-    /// Reads the Lease and writes it if it is free. Whether the lock is held then.
+    /// Reads the Lease and writes it if it is free. Returns whether the lock is held then.
     async fn attempt(&self, candidate: &mut Candidate, requests: &mut LockRequests) -> bool {
         let round = Round { now: self.env.monotonic(), wall: self.env.wall() };
         requests.reads += 1;
@@ -121,7 +121,7 @@ impl<C: Client, V: Env> LeaseLock<C, V> {
         }
     }
 
-    /// Gives the lock back. If that fails, it expires.
+    /// Releases the lock. If that fails, it expires.
     pub async fn give_back(&self, held: Held) {
         if let Some(lease) = held.0.release(self.env.wall()) {
             drop(self.client.update(lease).await);
@@ -144,7 +144,7 @@ mod tests {
         env: TestEnv,
         client: TestClient<Lease>,
         stored: Arc<Mutex<Option<Lease>>>,
-        /// What the next read finds in place of it.
+        /// The result of the next read instead of the stored Lease.
         stale: Arc<Mutex<Option<Option<Lease>>>>,
     }
 

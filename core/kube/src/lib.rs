@@ -1,8 +1,8 @@
-//! What any Kubernetes client or controller needs, generic over transport and runtime.
+//! Building blocks for any Kubernetes client or controller, generic over transport and runtime.
 //!
-//! Everything is generic over a [`Client`] (how to reach an API server) and an [`Env`] (clocks, sleep, spawn, random numbers). Nothing
-//! here knows a runtime, reads an ambient clock or draws ambient randomness, so the same code runs against a simulated cluster and
-//! against any other implementation of the two traits. The semantics are those of client-go, down to its arithmetic of back-off.
+//! Everything is generic over a [`Client`] (access to an API server) and an [`Env`] (clocks, sleep, spawn, random numbers). Nothing here
+//! depends on a runtime, reads an ambient clock or draws ambient randomness, so the same code runs against a simulated cluster and against
+//! any other implementation of the two traits. The semantics are those of client-go, down to its arithmetic of backoff.
 //!
 //! | modules | hold |
 //! |---|---|

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-/// The owner that controls an object. `None` where nobody does: other owners only decide how long the object lives.
+/// The owner that controls an object; `None` if there is none. Other owners only decide how long the object lives.
 pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }

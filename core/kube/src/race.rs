@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-/// Which of two futures finished first, and its output.
+/// The output of the future that finished first.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
     /// The first one finished, or both were ready: its output.
@@ -26,10 +26,10 @@ pin_project! {
     }
 }
 
-/// Runs two futures in one task until one finishes; the other is dropped with the race. When both are ready the left one wins, so
-/// that the outcome never depends on anything but the two futures.
+/// Runs two futures in one task until one finishes; the other is dropped with the race. If both are ready the left one wins, so that the
+/// outcome depends only on the two futures.
 ///
-/// It is as large as both together: an `async fn` would hold each twice, and races of races would grow without bound.
+/// The future is as large as both together: an `async fn` would hold each twice, and nested races would double in size at each level.
 pub fn race<A: Future, B: Future>(left: A, right: B) -> Race<A, B> {
     Race { left, right }
 }

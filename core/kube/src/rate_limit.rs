@@ -1,6 +1,6 @@
-//! Client-side rate limit: a token bucket that each attempt draws from and waits for in order (K §4.4).
+//! Client-side rate limit: a token bucket from which each attempt takes a token, waiting for it in order (K §4.4).
 //!
-//! Put it *inside* [`Transparent`](crate::transparent::Transparent), so that a resend takes a token of its own:
+//! Put it *inside* [`Transparent`](crate::transparent::Transparent), so that each resend takes its own token:
 //! `Transparent::new(RateLimited::new(client, env, CLIENT_GO), …)`.
 
 use std::any::TypeId;
@@ -14,27 +14,27 @@ use crate::api::{ApiError, Object, Reply, Request, Verb, WatchOptions};
 use crate::client::Client;
 use crate::env::Env;
 
-/// How many requests a client may make.
+/// The rate limit of a client's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
-    /// Requests per second in the long run; more than 0.
+    /// The long-term rate in requests per second; more than 0.
     pub qps: f64,
-    /// Requests at once after a quiet time; at least 1.
+    /// The number of requests at once after a quiet time; at least 1.
     pub burst: u32,
 }
 
-/// client-go's default, which a controller gets that sets nothing. Under mass pod churn it adds seconds of queueing.
+/// client-go's default, for a controller that sets nothing. Under mass pod churn it adds seconds of queueing.
 pub const CLIENT_GO: RateLimit = RateLimit { qps: 5.0, burst: 10 };
 
-/// What controller-runtime sets since v0.16.
+/// The limit of controller-runtime since v0.16.
 pub const CONTROLLER_RUNTIME: RateLimit = RateLimit { qps: 20.0, burst: 30 };
 
-/// A token bucket with the arithmetic of Go's `rate.Limiter`: a token may be taken before it is there, and its taker
-/// waits until it would be. So waiters are served in the order in which they came.
+/// A token bucket with the arithmetic of Go's `rate.Limiter`: a token may be taken before it is available, and the caller waits until it
+/// is. So callers are served in their order.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     limit: RateLimit,
-    /// Negative while takers wait.
+    /// The number of tokens; negative while callers wait.
     tokens: f64,
     counted_at: Duration,
     last_due: Duration,
@@ -52,7 +52,7 @@ impl TokenBucket {
         self.counted_at = self.counted_at.max(now);
     }
 
-    /// Takes a token at monotonic time `now`; it is there at the time returned, which is `now` or later.
+    /// Takes a token at monotonic time `now` and returns the time at which it is available, `now` or later.
     pub fn take(&mut self, now: Duration) -> Duration {
         self.count(now);
         self.tokens -= 1.0;
@@ -61,8 +61,8 @@ impl TokenBucket {
         self.last_due
     }
 
-    /// Gives back, at `now`, a token that was due at `due` and has not been used. What is returned is less than a
-    /// token if others queued behind it: they keep their places, as in Go.
+    /// Gives back, at `now`, an unused token that was due at `due`. If others queued behind it, less than a token is returned: they keep
+    /// their places, as in Go.
     pub fn give_back(&mut self, now: Duration, due: Duration) {
         let queued_behind = self.last_due.saturating_sub(due).as_secs_f64() * self.limit.qps;
         if due <= now || queued_behind >= 1.0 {
@@ -77,7 +77,7 @@ impl TokenBucket {
     }
 }
 
-/// What draws from one bucket: the reads or the writes of a type, by `true`. `None` = all that the client sends.
+/// The share of requests that use one bucket: the reads or the writes of a type, by `true`. `None` = all of the client's requests.
 type Share = Option<(TypeId, bool)>;
 
 /// The buckets of a client.
@@ -110,13 +110,13 @@ pub struct RateLimited<C, V> {
 }
 
 impl<C: Client, V: Env> RateLimited<C, V> {
-    /// `client`, limited as a clientset of client-go is: everything draws from one bucket.
+    /// Wraps `client` with the limit of a clientset of client-go: all requests share one bucket.
     pub fn new(client: C, env: V, limit: RateLimit) -> Self {
         Self::with(client, env, limit, false)
     }
 
-    /// `client`, limited as the clients of controller-runtime are: they make a REST client for each type, and the reader that goes past the
-    /// cache has its own, so that reads and writes of a type have a bucket each (A §10).
+    /// Wraps `client` with the limits of controller-runtime's clients: they make a REST client for each type, and the reader that bypasses
+    /// the cache has its own, so that the reads and the writes of a type have a bucket each (A §10).
     pub fn per_type(client: C, env: V, limit: RateLimit) -> Self {
         Self::with(client, env, limit, true)
     }
@@ -125,13 +125,13 @@ impl<C: Client, V: Env> RateLimited<C, V> {
         Self { client, env, buckets: Some(Arc::new(Buckets { limit, per_type, buckets: Mutex::default() })) }
     }
 
-    /// `client` as it is, in the same type.
+    /// Wraps `client` without a limit.
     pub fn unlimited(client: C, env: V) -> Self {
         Self { client, env, buckets: None }
     }
 }
 
-/// A token that may not be there yet. Dropped before it is due, it goes back.
+/// A token that may not be available yet. Given back if dropped before it is due.
 struct Place<'a, V: Env> {
     buckets: &'a Buckets,
     share: Share,

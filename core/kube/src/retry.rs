@@ -1,4 +1,4 @@
-//! Sleeps between attempts, and the retry of a write that met a conflict (K §4.4).
+//! Sleeps between attempts, and the retry of a write that failed with a conflict (K §4.4).
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,32 +6,32 @@ use std::time::Duration;
 use crate::api::ApiError;
 use crate::env::Env;
 
-/// How often to try and how long to sleep in between, with the arithmetic of client-go's `wait.Backoff`.
+/// The number of attempts and the sleeps in between, with the arithmetic of client-go's `wait.Backoff`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    /// Attempts in total; one less than that many sleeps. 0 counts as 1.
+    /// The total number of attempts; there is one sleep fewer. 0 counts as 1.
     pub steps: u32,
     /// The first sleep, before jitter.
     pub base: Duration,
-    /// Each sleep before jitter is this many times the previous one.
+    /// The factor by which each sleep, before jitter, is longer than the previous one.
     pub factor: f64,
-    /// No sleep before jitter is longer. Unlike client-go's `Cap`, it does not end the attempts.
+    /// The maximum of each sleep before jitter. Unlike client-go's `Cap`, it does not end the attempts.
     pub cap: Duration,
-    /// What becomes of a sleep. Jitter does not add up from sleep to sleep.
+    /// The jitter of each sleep. It does not accumulate from sleep to sleep.
     pub jitter: Jitter,
 }
 
-/// How a sleep of `d` is scattered.
+/// The randomisation of a sleep of `d`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
-    /// Uniform in `[d, d + part * d)`, as client-go has it.
+    /// Uniform in `[d, d + part * d)`, as in client-go.
     Added(f64),
-    /// Uniform in `[0, d)`: contenders that failed together do not stay together.
+    /// Uniform in `[0, d)`, so that contenders that failed together spread out.
     Full,
 }
 
 impl Jitter {
-    /// `duration` with it; draws nothing if there is none.
+    /// Applies the jitter to `duration`; draws nothing if there is none.
     pub fn scatter(self, duration: Duration, unit: impl FnOnce() -> f64) -> Duration {
         match self {
             Self::Added(part) => jittered(duration, part, unit),
@@ -106,9 +106,9 @@ pub fn jittered(duration: Duration, jitter: f64, unit: impl FnOnce() -> f64) -> 
     if jitter > 0.0 { duration + scaled(duration, unit() * jitter) } else { duration }
 }
 
-/// Sleeps that grow for as long as trouble lasts: client-go's exponential backoff manager (K §4.1, step 8).
+/// Sleeps that grow while failures continue: client-go's exponential backoff manager (K §4.1, step 8).
 ///
-/// Starts over once it has not been asked for `reset_after`. The cap holds before jitter, as in client-go.
+/// Starts over once it has not been used for `reset_after`. The cap applies before jitter, as in client-go.
 #[derive(Clone, Debug)]
 pub struct GrowingBackoff {
     base: Duration,
@@ -121,7 +121,7 @@ pub struct GrowingBackoff {
 }
 
 impl GrowingBackoff {
-    /// What client-go's reflector uses: 800 ms, factor 2, jitter 1.0, cap 30 s, reset after 2 minutes.
+    /// The backoff of client-go's reflector: 800 ms, factor 2, jitter 1.0, cap 30 s, reset after 2 minutes.
     pub fn reflector() -> Self {
         let base = Duration::from_millis(800);
         let cap = Duration::from_secs(30);
@@ -154,8 +154,8 @@ impl Conflict for ApiError {
 
 /// Runs `attempt` until it does not fail with a conflict, at most `backoff.steps` times (K152).
 ///
-/// `attempt` has to read again and decide again each time. An informer is a poor thing to read from here: within
-/// the 40 ms of [`DEFAULT_RETRY`] it usually still shows the state that just lost.
+/// `attempt` has to read again and decide again each time. Do not read from an informer here: within the 40 ms of [`DEFAULT_RETRY`] it
+/// usually still shows the state that just lost.
 ///
 /// # Errors
 /// The first error that is not a conflict, or the conflict of the last attempt.
@@ -178,7 +178,7 @@ where
     }
 }
 
-/// Runs `attempt` until it succeeds, with a sleep of `pause` after each failure. For what somebody wants to come true whatever happens.
+/// Runs `attempt` until it succeeds, with a sleep of `pause` after each failure. For work that must succeed eventually.
 pub async fn until_success<V: Env, T, E, F: Future<Output = Result<T, E>>>(env: &V, pause: Duration, mut attempt: impl FnMut() -> F) -> T {
     loop {
         match attempt().await {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever counts attempts sleeps as whoever goes through the sleeps.
+        /// The sleep after attempt `k` is element `k` of the sequence of sleeps.
         #[test]
         fn the_sleep_after_an_attempt_is_the_one_in_its_place(
             steps in 0u32..40, base in 1u64..50, factor in prop::sample::select(vec![1.0, 1.5, 2.0, 5.0]), cap in 1u64..2_000,

@@ -1,5 +1,5 @@
-//! Schemas of Kubernetes' own types that custom resources embed, for `#[schemars(with = "…")]`. `k8s-openapi` has schemas for all its
-//! types, which take longer to compile than everything else in it.
+//! Schemas of Kubernetes' own types that custom resources embed, for `#[schemars(with = "…")]`. `k8s-openapi` provides schemas for all its
+//! types, but they take longer to compile than everything else in it.
 
 use std::borrow::Cow;
 

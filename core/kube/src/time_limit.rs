@@ -1,7 +1,7 @@
-//! A time limit for requests that have none, as `Timeout` of client-go's `rest.Config` is (K §4.4).
+//! A timeout for requests that have none, like `Timeout` of client-go's `rest.Config` (K §4.4).
 //!
-//! Where a connection is lost without a word, a request waits for its answer until the connection is given up, which over HTTP/1 may never
-//! happen. What waits in a work queue behind it waits as long.
+//! If a connection is lost silently, a request waits for its answer until the connection is given up, which over HTTP/1 may never happen.
+//! Items behind it in a work queue wait as long.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::api::{ApiError, Object, Reply, Request, WatchOptions};
 use crate::client::Client;
 
-/// A client whose requests wait for their answers only so long. A request that has a limit of its own keeps the shorter one. Opening a
-/// watch is not limited: informers have their own limit for it.
+/// A client with a timeout for its requests. A request that has its own timeout keeps the shorter one. Opening a watch is not limited:
+/// informers have their own timeout for it.
 ///
-/// A write that ran out of time is ambiguous: it may have been done, and may be done later (K114).
+/// A write that timed out is ambiguous: it may have been done, and may be done later (K114).
 #[derive(Clone, Debug)]
 pub struct TimeLimited<C> {
     client: C,
@@ -21,7 +21,7 @@ pub struct TimeLimited<C> {
 }
 
 impl<C: Client> TimeLimited<C> {
-    /// `client` with this limit for a request; `None` = as it is.
+    /// Wraps `client` with this timeout for requests; `None` = no timeout.
     pub fn new(client: C, limit: Option<Duration>) -> Self {
         Self { client, limit }
     }

@@ -1,7 +1,7 @@
-//! Resending that the caller does not see: what HTTP clients of Kubernetes do below the API (K §4.4, §4.7).
+//! Resending that is invisible to the caller, as done by HTTP clients of Kubernetes below the API (K §4.4, §4.7).
 //!
-//! It hides outcomes. A create that committed and was answered with an error is sent again, and the caller sees
-//! AlreadyExists for its own object; a delete becomes NotFound; a guarded update becomes a Conflict with itself.
+//! It hides outcomes. If a create that committed was answered with an error, it is sent again, and the caller sees AlreadyExists for its
+//! own object; a delete becomes NotFound; a guarded update becomes a Conflict with itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::api::{ApiError, Object, Reply, Request, TransportError, WatchOptions}
 use crate::client::Client;
 use crate::env::Env;
 
-/// Whose habits to have (K153).
+/// The client library whose resends are imitated (K153).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// client-go: any verb on 429 or at least 500 if there is a `Retry-After`, after that many seconds; a connection that
     /// broke or was found dead only for reads and opening a watch, after one second; at most 10 times.
     ClientGo,
-    /// kube-rs: any verb on 429, 503 and 504, after 5 ms doubling up to 1000 s or `Retry-After` if that is longer;
-    /// at most 15 times. 500 and broken connections are the caller's business.
+    /// kube-rs: any verb on 429, 503 and 504, after 5 ms doubling up to 1000 s or `Retry-After` if that is longer; at most 15 times. 500
+    /// and broken connections are left to the caller.
     KubeRs,
 }
 
 impl Policy {
-    /// How long to wait before sending again after `error`, given the `resends` made so far; `None` = give the
-    /// error to the caller. `reads` tells whether the request is a get, a list or the opening of a watch.
+    /// The wait before sending again after `error`, given the `resends` made so far; `None` = return the error to the caller. `reads` says
+    /// whether the request is a get, a list or the opening of a watch.
     pub fn wait(self, error: &ApiError, resends: u32, reads: bool) -> Option<Duration> {
         let hint = error.retry_after().map(|seconds| Duration::from_secs(u64::from(seconds)));
         match self {
@@ -43,7 +43,7 @@ impl Policy {
     }
 }
 
-/// A client that resends by a [`Policy`].
+/// A client that resends according to a [`Policy`].
 ///
 /// A request's timeout covers all its attempts and the waits between them.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct Transparent<C, V> {
 }
 
 impl<C: Client, V: Env> Transparent<C, V> {
-    /// `client`, resending by `policy`.
+    /// Wraps `client` with resends according to `policy`.
     pub fn new(client: C, env: V, policy: Policy) -> Self {
         Self { client, env, policy }
     }
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// How many times a request was sent to a server that always fails, over what time, and what the caller saw.
+    /// The number of times a request was sent to a server that always fails, the total time, and the error that the caller got.
     fn sent(policy: Policy, request: Request<ConfigMap>, error: ApiError) -> (u32, Duration, ApiError) {
         let env = TestEnv::new();
         let sent = Arc::new(AtomicU32::new(0));

@@ -1,11 +1,11 @@
-//! A small hash over words, for telling contents apart: the same on every platform, in every build and every release.
+//! A small hash over words, for comparing contents: the same on every platform, in every build and every release.
 //!
-//! Not for hash tables and not against somebody who looks for collisions.
+//! Not for hash tables, and not resistant to deliberate collisions.
 
 use std::hash::{Hash, Hasher};
 use std::{fmt, io};
 
-/// A hash on the way. Each step costs a multiplication per eight bytes.
+/// A hash under construction. Each step costs a multiplication per eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordHash(u64);
 
@@ -16,18 +16,18 @@ impl Default for WordHash {
 }
 
 impl WordHash {
-    /// The hash of nothing yet.
+    /// The hash of no input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Goes on with a number.
+    /// Adds a number to the hash.
     #[must_use]
     pub fn word(self, word: u64) -> Self {
         Self((self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Goes on with bytes and where they end.
+    /// Adds bytes and their length.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -37,26 +37,26 @@ impl WordHash {
         hash.word(u64::from_le_bytes(last)).word(bytes.len() as u64)
     }
 
-    /// Goes on with a text and where it ends.
+    /// Adds a text and its length.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         self.bytes(text.as_bytes())
     }
 
-    /// Goes on with a text that may be missing. Missing is not empty.
+    /// Adds an optional text. A missing one differs from an empty one.
     #[must_use]
     pub fn option(self, text: Option<&str>) -> Self {
         text.map_or_else(|| self.word(u64::MAX), |text| self.text(text))
     }
 
-    /// Goes on with several texts and how many they are.
+    /// Adds several texts and their number.
     #[must_use]
     pub fn texts<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let (count, hash) = texts.into_iter().fold((0, self), |(count, hash), text| (count + 1, hash.text(text)));
         hash.word(count)
     }
 
-    /// The hash. Its bits are mixed well enough for sums of several hashes to mean something.
+    /// The hash. Its bits are mixed well enough for sums of several hashes to be useful.
     pub fn finish(self) -> u64 {
         let mut hash = self.0;
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -65,14 +65,14 @@ impl WordHash {
     }
 }
 
-/// The hash of a value with everything that its [`Hash`] heeds, beginning with `kind`, which tells values of different types apart.
+/// The hash of a value by its [`Hash`] implementation, beginning with `kind`, which distinguishes values of different types.
 pub fn of(kind: &str, value: &impl Hash) -> u64 {
     let mut hash = WordHash::new().text(kind);
     value.hash(&mut hash);
     Hasher::finish(&hash)
 }
 
-/// Numbers count as words whatever their width, so that `usize` is the same on every platform.
+/// Numbers are hashed as words whatever their width, so that `usize` is the same on every platform.
 impl Hasher for WordHash {
     fn finish(&self) -> u64 {
         Self::finish(*self)
@@ -108,16 +108,16 @@ impl Hasher for WordHash {
     }
 }
 
-/// Counts and hashes the bytes written to it. How they are split into pieces counts as well.
+/// Counts and hashes the bytes written to it. The hash also depends on how they are split into pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measure {
-    /// How many bytes were written.
+    /// The number of bytes written.
     pub len: usize,
     hash: WordHash,
 }
 
 impl Measure {
-    /// The hash of what was written.
+    /// The hash of the bytes written.
     pub fn hash(&self) -> u64 {
         self.hash.finish()
     }

@@ -1,8 +1,8 @@
-//! A queue of keys to reconcile, and how soon a failed one comes back: client-go's workqueue (K §4.5).
+//! A queue of keys to reconcile, with delays for failed ones: client-go's workqueue (K §4.5).
 //!
-//! Queueing a key twice processes it once; queueing it while it is processed processes it once more afterwards; no
-//! two workers of one process ever hold the same key. The queue carries keys only: what to do is decided from the
-//! state at the time of processing.
+//! A key that is queued twice is processed once; a key that is queued while it is processed is processed once more afterwards; no two
+//! workers of one process ever hold the same key. The queue carries only keys: the work is decided from the state at the time of
+//! processing.
 
 mod failure_limiter;
 mod queue;
@@ -20,7 +20,7 @@ use crate::race::race;
 pub use failure_limiter::FailureLimiter;
 pub use queue::Queue;
 
-/// A queue that workers wait at. Clones share it.
+/// A queue on which workers wait. Clones share it.
 pub struct WorkQueue<T: Ord + Clone, V> {
     env: V,
     shared: Arc<Shared<T>>,
@@ -28,7 +28,7 @@ pub struct WorkQueue<T: Ord + Clone, V> {
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Somebody should look again: an item is ready, an earlier time is known, or the queue was shut down.
+    /// Notifies workers to check again: an item is ready, an earlier time is known, or the queue was shut down.
     changed: Notify,
 }
 
@@ -76,7 +76,7 @@ impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
         self.change(|state| state.queue.add_at(item, at));
     }
 
-    /// Counts a failure of `item` and queues it after the wait that this means.
+    /// Counts a failure of `item` and queues it after the resulting wait.
     pub fn add_rate_limited(&self, item: T) {
         let now = self.env.monotonic();
         self.change(|state| {
@@ -85,17 +85,17 @@ impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
         });
     }
 
-    /// Forgets the failures of `item`. Does not take it out of the queue.
+    /// Forgets the failures of `item`. Does not remove it from the queue.
     pub fn forget(&self, item: &T) {
         self.shared.state.lock().unwrap().limiter.forget(item);
     }
 
-    /// How often `item` failed since it was last forgotten.
+    /// The number of failures of `item` since it was last forgotten.
     pub fn failures(&self, item: &T) -> u32 {
         self.shared.state.lock().unwrap().limiter.failures(item)
     }
 
-    /// How many items are ready to be processed.
+    /// The number of items that are ready to be processed.
     pub fn len(&self) -> usize {
         self.shared.state.lock().unwrap().queue.len()
     }
@@ -116,14 +116,14 @@ impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
                 let item = state.queue.take();
                 if item.is_none() && state.queue.is_over() {
                     drop(state);
-                    // One notification wakes one worker: pass it on, so that all of them learn of the end.
+                    // One notification wakes one worker: pass it on, so that all of them see the end.
                     self.shared.changed.notify_one();
                     return None;
                 }
                 (item, !state.queue.is_empty(), wake_at)
             };
             if let Some(item) = item {
-                // Many changes may have left one notification: pass it on if there is more to take or to wait for.
+                // Several changes may have left one notification: pass it on if there is more to take or to wait for.
                 if others || wake_at.is_some() {
                     self.shared.changed.notify_one();
                 }
@@ -139,7 +139,7 @@ impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
         }
     }
 
-    /// Takes nothing in any more; workers finish what is ready and then get `None`.
+    /// Shuts the queue down: it accepts no more items; workers finish those that are ready and then get `None`.
     pub fn shut_down(&self) {
         self.change(|state| state.queue.shut_down());
     }
@@ -182,7 +182,7 @@ mod tests {
 
     type Log = Arc<Mutex<Vec<(u128, u32, &'static str)>>>;
 
-    /// `workers` workers that need 10 ms for each item and write down when they began which.
+    /// `workers` workers that need 10 ms for each item and log the start times and items.
     fn run_workers(env: &TestEnv, queue: &WorkQueue<&'static str, TestEnv>, workers: u32) -> Log {
         let log = Log::default();
         for worker in 0..workers {

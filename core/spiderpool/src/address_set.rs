@@ -1,4 +1,4 @@
-//! Sets of addresses, and whether two share some.
+//! Sets of addresses, and the check whether two of them overlap.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use kube_machinery::{FxHashMap, FxHashSet};
 
 /// The addresses of a pool or a subnet: `ips` without `excludeIPs`.
 ///
-/// What cannot be read holds nothing and excludes nothing, so that an object is never thought to have fewer addresses than it can give
-/// away.
+/// A range that cannot be read holds nothing and excludes nothing, so that an object is never assumed to have fewer addresses than it can
+/// allocate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressSet(pub IpSet);
 
 impl AddressSet {
-    /// What is left of `ips` without `exclude`; nothing if the family is not known.
+    /// The addresses of `ips` without those of `exclude`; empty if the family is not known.
     pub(crate) fn new(version: Option<i64>, ips: &[String], exclude: &[String], policy: &Policy) -> Self {
         let Some(version) = version else { return Self::default() };
         let read = |texts: &[String]| texts.iter().filter_map(|text| parse_range(text, version, policy).ok()).collect::<IpSet>();
@@ -22,12 +22,12 @@ impl AddressSet {
         if exclude.is_empty() { Self(ips) } else { Self(ips.difference(&read(exclude))) }
     }
 
-    /// Those of a pool.
+    /// The addresses of a pool.
     pub fn of_pool(spec: &IPPoolSpec, policy: &Policy) -> Self {
         Self::new(spec.ip_version, spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default(), policy)
     }
 
-    /// Those of a subnet.
+    /// The addresses of a subnet.
     pub fn of_subnet(spec: &SubnetSpec, policy: &Policy) -> Self {
         Self::new(spec.ip_version, spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default(), policy)
     }
@@ -50,25 +50,25 @@ pub fn shares_addresses(mine: &IpSet, other: &IPPoolSpec, policy: &Policy) -> Op
     AddressSet::of_pool(other, policy).0.first_shared(mine)
 }
 
-/// The addresses of the pools that a process is shown, read once for each generation of a pool: the API server counts every change of a
-/// spec. A pool without UID or generation is read each time. It changes no answer, only what it costs. Clones are the same process.
+/// A cache of the pools' addresses in one process. A pool is read once per generation, as the API server counts every change of a spec; a
+/// pool without UID or generation is read each time. The cache changes no result, only the cost. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddressSets(Arc<Mutex<FxHashMap<Arc<str>, Known>>>);
 
 #[derive(Debug)]
 struct Known {
     generation: i64,
-    /// All of a policy that the meaning of a range depends on.
+    /// The only part of the policy that the meaning of a range depends on.
     upstream_ranges: bool,
     addresses: Arc<AddressSet>,
 }
 
 impl AddressSets {
-    /// Those of a pool as the API server stored it.
+    /// The addresses of a pool as the API server stored it.
     pub(crate) fn of_pool(&self, pool: &SpiderIPPool, policy: &Policy) -> Arc<AddressSet> {
         let read = || Arc::new(AddressSet::of_pool(&pool.spec, policy));
         let (Some(uid), Some(generation)) = (pool.metadata.uid.as_deref(), pool.metadata.generation) else { return read() };
-        // What is in it is true even if a reader panicked.
+        // The content stays valid even if a reader panicked.
         let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = sets.get(uid)
             && known.generation == generation
@@ -82,7 +82,7 @@ impl AddressSets {
         addresses
     }
 
-    /// Forgets pools that are not among these, now and then: it never knows much more than twice as many as there are.
+    /// Forgets pools that are not among `pools`, from time to time: the cache never holds much more than twice as many as there are.
     pub(crate) fn keep(&self, pools: &[Arc<SpiderIPPool>]) {
         let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sets.len() > 2 * pools.len() + KEPT {
@@ -92,7 +92,7 @@ impl AddressSets {
     }
 }
 
-/// So many pools that are gone are remembered without looking.
+/// The number of deleted pools that are kept without a check.
 const KEPT: usize = 16;
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
         assert!(Arc::ptr_eq(&known, &sets.of_pool(&first, &hardened)));
         assert_eq!(texts(&pool(1, 2, "10.0.0.2"), &hardened), ["10.0.0.2"]);
         assert_eq!(texts(&pool(2, 2, "10.0.0.3"), &hardened), ["10.0.0.3"]);
-        // Upstream never gets to the end of this one.
+        // Upstream never finishes this one.
         let endless = pool(3, 1, "0.0.0.1-0.0.0.2");
         assert_eq!(texts(&endless, &hardened), ["0.0.0.1-0.0.0.2"]);
         assert_eq!(texts(&endless, &upstream), [""; 0]);

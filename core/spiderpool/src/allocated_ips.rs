@@ -13,7 +13,7 @@ use super::null_is_default;
 use super::text_map::{Edit, TextMap, read_entries};
 use kube_machinery::json_text::{InvalidText, TextForm};
 
-/// Who holds an address: a value in `status.allocatedIPs` (A §1.1).
+/// The holder of an address: a value in `status.allocatedIPs` (A §1.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PoolIPAllocation {
@@ -31,13 +31,13 @@ pub struct PoolIPAllocation {
 
 /// A key of `status.allocatedIPs`.
 ///
-/// Upstream keeps the keys as text and only some steps parse them, so a hand-edited key that is no address, or not
-/// written the canonical way, neither breaks the others nor is it an address here: it is kept as it is.
+/// Upstream keeps the keys as text, and only some steps parse them. A hand-edited key that is no address, or is not in canonical form,
+/// therefore does not break the others and does not count as an address here: it is kept unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordKey {
     /// An address, written the canonical way (as Go writes it; an IPv4-mapped address is its IPv4 address).
     Address(IpAddr),
-    /// Any other text, kept as it was written; it may still spell an address or a range.
+    /// Any other text, kept unchanged; it may still spell an address or a range.
     Other(Arc<str>),
 }
 
@@ -77,8 +77,8 @@ impl fmt::Display for RecordKey {
     }
 }
 
-/// Writes an address as its own `Display` does, without its four trips through the formatter: every change of a record needs the text of
-/// its key.
+/// Writes an address as its own `Display` does, but without four passes through the formatter: every change of a record needs its key as
+/// text.
 fn write_plainly(ip: Ipv4Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (mut text, mut len) = ([b'.'; 15], 0);
     for octet in ip.octets() {
@@ -93,11 +93,11 @@ fn write_plainly(ip: Ipv4Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(std::str::from_utf8(&text[..len - 1]).map_err(|_| fmt::Error)?)
 }
 
-/// The records of `status.allocatedIPs`: what the questions of one allocation cost does not grow with the pool.
+/// The records of `status.allocatedIPs`, stored so that the cost of one allocation does not grow with the pool.
 ///
-/// Besides the records ([`TextMap`]) it keeps which addresses in a row are taken and which records belong to which
-/// pod UID; all three are persistent. `clone` and `text_len` are constant; `get`, `insert`, `remove`,
-/// [`first_free_from`](Self::first_free_from) and [`of_pod_uid`](Self::of_pod_uid) are O(log n).
+/// Besides the records ([`TextMap`]) it keeps the runs of consecutive addresses that are taken and an index of the records by pod UID; all
+/// three are persistent. `clone` and `text_len` are constant; `get`, `insert`, `remove`, [`first_free_from`](Self::first_free_from) and
+/// [`of_pod_uid`](Self::of_pod_uid) are O(log n).
 #[derive(Clone, Debug, Default)]
 pub struct PoolIPAllocations {
     records: TextMap<RecordKey, PoolIPAllocation>,
@@ -118,13 +118,13 @@ impl PoolIPAllocations {
         self.records.iter()
     }
 
-    /// What differs in `later`, in the order of [`iter`](Self::iter). For two versions of one pool the cost is that of the edits
-    /// between them.
+    /// The differences in `later`, in the order of [`iter`](Self::iter). For two versions of one pool the cost is that of the edits between
+    /// them.
     pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Edit<'a, RecordKey, PoolIPAllocation>> {
         self.records.diff(&later.records)
     }
 
-    /// The records whose key is no canonical address, backwards; none, unless by hand.
+    /// The records whose key is no canonical address, in reverse order; there are none unless somebody edited them by hand.
     pub fn others(&self) -> impl Iterator<Item = (&RecordKey, &PoolIPAllocation)> {
         self.iter().rev().take_while(|(key, _)| key.address().is_none())
     }
@@ -134,7 +134,7 @@ impl PoolIPAllocations {
         self.records.len()
     }
 
-    /// Whether there is no record. Then the field is absent.
+    /// Whether there is no record. The field is then absent.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -143,7 +143,7 @@ impl PoolIPAllocations {
     pub fn of_pod_uid(&self, uid: &str) -> impl Iterator<Item = (&RecordKey, &PoolIPAllocation)> {
         let hash = hash_of(uid);
         let first = (hash, RecordKey::MIN);
-        // Most pools are asked for a pod that has nothing there, and the look-up of one costs less than the beginning of a walk.
+        // Most pools that are asked hold nothing for the pod, and one look-up costs less than the start of an iteration.
         let there = self.owners.get_next(&first).is_some_and(|(other, _)| *other == hash);
         let same_hash = there.then(|| self.owners.range(first..).take_while(move |(other, _)| *other == hash));
         same_hash
@@ -152,7 +152,7 @@ impl PoolIPAllocations {
             .filter_map(move |(_, key)| self.records.get(key).filter(|record| record.pod_uid == uid).map(|record| (key, record)))
     }
 
-    /// A number that tells pod UIDs apart, though not all.
+    /// A hash of a pod UID; two UIDs may share one.
     pub(crate) fn owner_hash(uid: &str) -> u64 {
         hash_of(uid)
     }
@@ -162,7 +162,7 @@ impl PoolIPAllocations {
         self.owners.iter().map(|(hash, _)| *hash)
     }
 
-    /// The lowest address of the family of `ip`, from `ip` on, that has no record. ([`others`](Self::others) do not count.)
+    /// The lowest address without a record, from `ip` on and of its family. [`others`](Self::others) do not count.
     pub fn first_free_from(&self, ip: IpAddr) -> Option<IpAddr> {
         let ip = ip.to_canonical();
         match self.run_of(ip) {
@@ -171,7 +171,7 @@ impl PoolIPAllocations {
         }
     }
 
-    /// Records an address; the previous record is returned.
+    /// Records an address and returns the previous record.
     pub fn insert(&mut self, key: impl Into<RecordKey>, record: PoolIPAllocation) -> Option<Arc<PoolIPAllocation>> {
         let key = key.into();
         let owner = hash_of(&record.pod_uid);
@@ -238,7 +238,7 @@ fn predecessor(ip: IpAddr) -> Option<IpAddr> {
     }
 }
 
-/// The records decide; the rest follows from them.
+/// Equality is that of the records; the rest is derived from them.
 impl PartialEq for PoolIPAllocations {
     fn eq(&self, other: &Self) -> bool {
         self.records == other.records
@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    /// Small neighbourhoods at the ends of their families, so that runs join, split and meet the ends; and texts.
+    /// Addresses near the ends of their families, so that runs join, split and reach the ends; and texts.
     fn keys() -> impl Strategy<Value = RecordKey> {
         let address = |ip| RecordKey::from(ip);
         prop_oneof![
@@ -344,7 +344,7 @@ mod tests {
             prop_assert_eq!(PoolIPAllocations::from_text(&map.to_text()).unwrap().content_hash(), map.content_hash());
             prop_assert!(map.iter().eq(&model));
 
-            // Rebuilding gives the same derived parts, and they give the answers of a scan.
+            // Rebuilding gives the same derived parts, and they answer as a scan does.
             let rebuilt: PoolIPAllocations = model.clone().into_iter().collect();
             prop_assert_eq!((&map.runs, &map.owners), (&rebuilt.runs, &rebuilt.owners));
             prop_assert!(map.others().eq(model.iter().rev().filter(|(key, _)| key.address().is_none())));

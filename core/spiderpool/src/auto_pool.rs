@@ -1,11 +1,11 @@
-//! Names and numbers of the pools that are cut out of a subnet for an application (A §8.2, §8.3, §1.1, §1.3).
+//! Names and sizes of the pools that are cut out of a subnet for an application (A §8.2, §8.3, §1.1, §1.3).
 
 use thiserror::Error;
 
 use super::Policy;
 use super::ranges::IpVersion;
 
-/// The longest name that an object may have.
+/// The maximum length of an object's name.
 const MAX_NAME: usize = 253;
 
 /// The name of the pool of a NIC of an application: `auto4-<controller>-<nic>-<5 characters of the UID>`, in lower case,
@@ -24,17 +24,17 @@ pub fn auto_pool_name(controller: &str, nic: &str, uid: &str, version: IpVersion
     format!("auto{}-{name}-{nic}-{suffix}", version.number()).to_lowercase()
 }
 
-/// Whether an auto pool has the name of one that this incarnation of its application makes, whatever the NIC.
+/// Whether an auto pool's name is one that this incarnation of its application would choose, whatever the NIC.
 pub fn is_named_after(pool: &str, uid: &str) -> bool {
     pool.rsplit('-').next() == Some(&suffix(uid).to_lowercase())
 }
 
-/// What tells the pools of one incarnation of an application from those of another.
+/// The suffix that distinguishes the pools of one incarnation of an application from those of another.
 fn suffix(uid: &str) -> &str {
     prefix(uid.rsplit('-').next().unwrap_or_default(), 5)
 }
 
-/// At most `length` bytes of whole characters.
+/// The longest prefix of at most `length` bytes that ends at a character boundary.
 fn prefix(text: &str, length: usize) -> &str {
     &text[..text.floor_char_boundary(length)]
 }
@@ -61,9 +61,9 @@ pub fn application_key(api_version: &str, kind: &str, namespace: &str, name: &st
 /// The value of the annotation `ippool-ip-number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolIpNumber {
-    /// Whether it is so many more than pods (`+2`); else it is the number of addresses.
+    /// Whether `number` is added to the number of pods (`+2`); otherwise it is the number of addresses.
     pub flexible: bool,
-    /// How many. Not negative, except with `upstream-ranges`.
+    /// The number itself; not negative, except with `upstream-ranges`.
     pub number: i64,
 }
 
@@ -73,8 +73,7 @@ pub struct PoolIpNumber {
 pub struct BadIpNumber(pub String);
 
 impl PoolIpNumber {
-    /// Reads the annotation. With `upstream-ranges` what stands before the `+` does not matter (A §14.8), and numbers may be
-    /// negative.
+    /// Parses the annotation. With `upstream-ranges` the text before the `+` is ignored (A §14.8), and numbers may be negative.
     ///
     /// # Errors
     /// `text` is no such number.
@@ -88,7 +87,7 @@ impl PoolIpNumber {
     }
 }
 
-/// How many pods a Job is for (A §8.3). What is absent is absent; zero counts as one.
+/// The number of pods that a Job is for (A §8.3): `completions`, else `parallelism`; zero counts as one, and so does neither.
 pub fn job_pod_number(parallelism: Option<i32>, completions: Option<i32>) -> i32 {
     completions.or(parallelism).filter(|number| *number != 0).unwrap_or(1)
 }

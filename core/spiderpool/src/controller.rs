@@ -1,11 +1,10 @@
-//! Spiderpool's controller: keeps the counts of pools and lets empty ones go (A §8.6).
+//! Spiderpool's controller: keeps the counts of pools up to date and releases empty terminating ones (A §8.6).
 //!
 //! ```text
 //!   pools (informer) ──► queue of names ──► decide ──► status update, or update without the finalizer
 //! ```
-//! Only the leader works. Every write carries the resourceVersion of the copy that was decided on, so a stale copy changes
-//! nothing. Auto-created pools and subnets are looked after by
-//! [`SubnetController`](super::subnet::SubnetController).
+//! Only the leader works. Every write carries the resourceVersion of the copy that was decided on, so a stale copy changes nothing.
+//! Auto-created pools and subnets are the business of [`SubnetController`](super::subnet::SubnetController).
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -26,36 +25,37 @@ use kube_machinery::race::race;
 use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
-/// What a controller is told.
+/// The configuration of a controller.
 #[derive(Clone, Debug)]
 pub struct ControllerSettings {
     /// The election, if there are several replicas.
     pub election: Option<ElectionConfig>,
-    /// `SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD`: how often all pools are looked at. Default 300 s; `None` = only when they change.
+    /// `SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD`: the interval at which all pools are checked. Default 300 s; `None` = only when they
+    /// change.
     pub resync: Option<Duration>,
-    /// `SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD`: the same of subnets.
+    /// `SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD`: the same for subnets.
     pub subnet_resync: Option<Duration>,
-    /// `SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION`: when a write is tried again that failed otherwise than by a conflict. Default 5 s.
+    /// `SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION`: the delay before a retry of a write that failed, conflicts excepted. Default 5 s.
     pub retry_delay: Duration,
-    /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: how often, with `pool-given-up` and `application-given-up`. Default 500; hardened, nothing looks
-    /// at it.
+    /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: the maximum number of retries, with `pool-given-up` and `application-given-up`. Default 500; the
+    /// hardened form ignores it.
     pub max_retries: u32,
-    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened,
-    /// nothing looks at it.
+    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: the number of workload changes that upstream queues. Default 10,000; the hardened
+    /// form ignores it.
     pub max_queue_length: usize,
-    /// How long to wait for the answer to a request, and for a watch to open. Default 60 s, when the API server itself gives up
+    /// The timeout for the answer to a request, and for a watch to open. Default 60 s, when the API server itself gives up
     /// (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
     pub request_timeout: Option<Duration>,
-    /// What is done differently.
+    /// The deviations from the hardened form.
     pub policy: Policy,
 }
 
 impl ControllerSettings {
-    /// The shortest pause before a write is tried again, taken where the setting says 0: a controller that is refused at once would never
-    /// rest.
+    /// The shortest delay before a retry of a write, used where the setting says 0: a controller that is refused at once would otherwise
+    /// spin.
     pub const LEAST_DELAY: Duration = Duration::from_millis(1);
 
-    /// The names of all settings that have one.
+    /// The names of all settings that can be set by name.
     pub const NAMES: [&'static str; 5] = [
         "SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD",
         "SPIDERPOOL_SUBNET_INFORMER_RESYNC_PERIOD",
@@ -64,10 +64,10 @@ impl ControllerSettings {
         "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH",
     ];
 
-    /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name. A resync period of 0 is none.
+    /// Sets one of [`NAMES`](Self::NAMES) from text. Returns whether there is a setting of this name. A resync period of 0 means none.
     ///
     /// # Errors
-    /// The value is none for this setting.
+    /// The value is invalid for this setting.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool, BadSetting> {
         let number = || {
             let bad = BadSetting { name: name.to_owned(), value: value.to_owned(), wanted: "a number from 0 on" };
@@ -104,18 +104,18 @@ impl ControllerSettings {
     }
 }
 
-/// What a pool needs.
+/// The action that a pool requires.
 #[derive(Clone, Debug, PartialEq)]
 enum Need {
-    /// Nothing: its counts are right, or its finalizer is gone already.
+    /// No action: the counts are right, or the finalizer is gone already.
     Nothing,
-    /// It is terminating and has no record: its finalizer goes.
+    /// Remove the finalizer: the pool is terminating and has no record.
     Release(Box<SpiderIPPool>),
-    /// Its counts are not those that they should be.
+    /// Write the counts, which are wrong.
     Counts(Box<SpiderIPPool>),
 }
 
-/// Decides what `pool` needs, of whose addresses there are `total`; `None` = its ranges cannot be read.
+/// Decides which action `pool` requires. `total` is the number of its addresses; `None` = its ranges cannot be read.
 fn decide(pool: &SpiderIPPool, total: Option<i64>) -> Need {
     let status = pool.status.as_ref();
     let has_records = status.is_some_and(|status| !status.allocated_ips.is_absent());
@@ -139,7 +139,7 @@ fn decide(pool: &SpiderIPPool, total: Option<i64>) -> Need {
     Need::Counts(pool)
 }
 
-/// The total of each pool's addresses by the generation of its spec.
+/// The total of each pool's addresses, by the generation of its spec.
 type Totals = Mutex<FxHashMap<ObjectKey, (Option<String>, Option<i64>, Option<i64>)>>;
 
 /// One replica of the controller.
@@ -152,13 +152,12 @@ pub struct PoolController<C, V> {
 }
 
 impl<C: Client, V: Env> PoolController<C, V> {
-    /// A replica that has not begun yet.
+    /// A replica that has not started yet.
     pub fn new(client: C, env: V, settings: ControllerSettings) -> Self {
         Self { client: TimeLimited::new(client, settings.request_timeout), env, settings, totals: Mutex::default() }
     }
 
-    /// Runs. It ends when leadership is lost: then the process is to exit and to be started anew. Without an election it
-    /// never ends.
+    /// Runs until leadership is lost; the process should then exit and be restarted. Without an election it never ends.
     ///
     /// # Errors
     /// The election is configured in a way that cannot work.
@@ -166,7 +165,7 @@ impl<C: Client, V: Env> PoolController<C, V> {
         self.run_with(std::future::pending()).await
     }
 
-    /// The same, with `beside` at work as long as this replica leads: one election for both. `beside` must not end.
+    /// Like [`run`](Self::run), with `beside` running while this replica leads: one election for both. `beside` must not end.
     ///
     /// # Errors
     /// The election is configured in a way that cannot work.
@@ -187,12 +186,12 @@ impl<C: Client, V: Env> PoolController<C, V> {
         Ok(end.map(drop).expect_err("neither of them ends"))
     }
 
-    /// Works whenever `leadership` says so, as one part of a process that has an election of its own. It never ends.
+    /// Works whenever `leadership` says so, as one part of a process that has its own election. Never ends.
     pub async fn serve(&self, leadership: &Leadership) {
         let informer = self.informer();
         loop {
             let term = leadership.gained().await;
-            // A new term looks at every pool: what the last one had in hand may be half done.
+            // A new term checks every pool: the last one may have left work half done.
             let queue = WorkQueue::new(self.env.clone());
             let mut notifications = informer.subscribe();
             let feed = async {
@@ -237,7 +236,7 @@ impl<C: Client, V: Env> PoolController<C, V> {
         }
     }
 
-    /// How many addresses a pool has; computed once for each spec.
+    /// The number of addresses of a pool, computed once per spec.
     fn total(&self, key: &ObjectKey, pool: &Arc<SpiderIPPool>) -> Option<i64> {
         let mut totals = self.totals.lock().unwrap();
         let (uid, generation) = (&pool.metadata.uid, pool.metadata.generation);

@@ -1,4 +1,4 @@
-//! SpiderEndpoint: which addresses a pod has (A §1.4).
+//! SpiderEndpoint: the addresses of a pod (A §1.4).
 
 use std::borrow::Cow;
 
@@ -63,7 +63,7 @@ impl Serialize for SpiderEndpoint {
     }
 }
 
-/// What a [`SpiderEndpoint`] says.
+/// The observed state of a [`SpiderEndpoint`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointStatus {
@@ -119,7 +119,7 @@ pub struct IPAllocationDetail {
     /// The routes of the pools, and those of the pod that fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<Vec<Route>>,
-    /// Written by an IaaS provider only.
+    /// The MAC address; written by an IaaS provider only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Spiderpool's finalizer, which keeps an object until its addresses are given back. Those of others stay (K §1.1).
+//! Spiderpool's finalizer, which keeps an object until its addresses are released. Other finalizers are left alone (K §1.1).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::Patch;
@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 
 use crate::names::FINALIZER;
 
-/// Whether the object has it.
+/// Whether the object has the finalizer.
 pub(crate) fn is_on(meta: &ObjectMeta) -> bool {
     meta.finalizers.iter().flatten().any(|name| name == FINALIZER)
 }
 
-/// Puts it on, unless the object has it.
+/// Adds the finalizer, unless the object has it.
 pub(crate) fn put_on(meta: &mut ObjectMeta) {
     if !is_on(meta) {
         meta.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
     }
 }
 
-/// Takes it off the object, and leaves those of others.
+/// Removes the finalizer from the object and leaves all others.
 pub(crate) fn take_off(meta: &mut ObjectMeta) {
     let mut finalizers = meta.finalizers.take().unwrap_or_default();
     finalizers.retain(|name| name != FINALIZER);
     meta.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
 }
 
-/// The patch that takes it off. `exact`: only in the very state that was looked at.
+/// The patch that removes the finalizer. `exact`: only if the object is unchanged since it was read.
 pub(crate) fn patch_off(meta: &ObjectMeta, exact: bool) -> Patch {
     let others: Vec<&String> = meta.finalizers.iter().flatten().filter(|name| *name != FINALIZER).collect();
     let finalizers = if others.is_empty() { Value::Null } else { json!(others) };

@@ -47,14 +47,14 @@ pub struct IPPoolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub pod_affinity: Option<LabelSelector>,
-    /// The pods of which namespaces may use the pool, by the labels of the namespace.
+    /// Selects the namespaces whose pods may use the pool, by the labels of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub namespace_affinity: Option<LabelSelector>,
     /// Names of the namespaces whose pods may use the pool. If not empty, `namespaceAffinity` is not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_name: Option<Vec<String>>,
-    /// The pods of which nodes may use the pool, by the labels of the node.
+    /// Selects the nodes whose pods may use the pool, by the labels of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub node_affinity: Option<LabelSelector>,
@@ -64,10 +64,10 @@ pub struct IPPoolSpec {
     /// Multus networks whose NICs may use the pool: `namespace/name` or `name`. Empty = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multus_name: Option<Vec<String>>,
-    /// Whether the pool serves pods that name none.
+    /// Whether the pool serves pods that name no pool.
     #[serde(default, deserialize_with = "null_is_default")]
     pub default: bool,
-    /// Whether the pool gives no further address. What it gave stays.
+    /// Whether the pool allocates no further address. Addresses that it has allocated stay.
     #[serde(default, deserialize_with = "null_is_default")]
     pub disable: bool,
 }
@@ -84,7 +84,7 @@ pub struct Route {
 /// The observed state of a [`SpiderIPPool`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IPPoolStatus {
-    /// Who holds which address. No record: absent.
+    /// The holder of each address. Absent if there is no record.
     #[serde(rename = "allocatedIPs", default, skip_serializing_if = "JsonText::is_absent")]
     pub allocated_ips: JsonText<PoolIPAllocations>,
     /// The number of addresses in `ips` without `excludeIPs`; written by the controller.

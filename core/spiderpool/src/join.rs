@@ -4,11 +4,11 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// Runs futures side by side; their outputs are in the order of the futures. Each time the task is woken all that are not done
-/// are polled in order, so that the outcome depends on nothing else.
+/// Runs futures concurrently; their outputs are in the order of the futures. Each time the task is woken, all unfinished futures are polled
+/// in order, so that the outcome depends on nothing else.
 pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     if futures.len() == 1 {
-        // By far the most frequent case needs no box.
+        // The most frequent case by far needs no box.
         let mut outputs = Vec::with_capacity(1);
         for future in futures {
             outputs.push(pin!(future).await);

@@ -1,40 +1,40 @@
-//! Whether this process leads, as far as it knows: shared between an election and those whose work depends on it.
+//! The process's own view of whether it leads, shared between an election and the work that depends on it.
 
 use std::sync::Arc;
 
 use kube_machinery::latest;
 
-/// Tells others whether this process leads. Dropping it changes nothing any more.
+/// The sender of leadership changes. Dropping it freezes the last value.
 #[derive(Debug)]
 pub struct LeadershipTeller {
     sender: latest::Sender<Standing>,
 }
 
-/// Whether the process leads, and for the how-manieth time.
+/// The current leadership, and the number of the term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Standing {
     leads: bool,
     term: u64,
 }
 
-/// What is told. Clones hear the same.
+/// The receiver of leadership changes. Clones see the same value.
 ///
-/// It is a belief, as that of every leader ([`kube_machinery::leader`]).
+/// It is a belief, as every leader's is ([`kube_machinery::leader`]).
 #[derive(Clone, Debug)]
 pub struct Leadership {
     standing: latest::Receiver<Standing>,
-    /// Keeps the teller alive who has nothing more to say.
+    /// Keeps the teller alive if it will never say anything more.
     _always: Option<Arc<LeadershipTeller>>,
 }
 
 impl LeadershipTeller {
-    /// A process that does not lead yet, and those who are told.
+    /// The two ends for a process that does not lead yet.
     pub fn new() -> (Self, Leadership) {
         let (sender, standing) = latest::channel(Standing::default());
         (Self { sender }, Leadership { standing, _always: None })
     }
 
-    /// Says that leadership was gained: a new term begins, unless the process leads already.
+    /// Reports that leadership was gained: a new term begins, unless the process leads already.
     pub fn gained(&self) {
         let Standing { leads, term } = self.sender.get();
         if !leads {
@@ -42,7 +42,7 @@ impl LeadershipTeller {
         }
     }
 
-    /// Says that leadership was lost. The term stays what it was.
+    /// Reports that leadership was lost. The term stays the same.
     pub fn lost(&self) {
         let standing = self.sender.get();
         self.sender.set(Standing { leads: false, ..standing });
@@ -50,7 +50,7 @@ impl LeadershipTeller {
 }
 
 impl Leadership {
-    /// Of a process that is alone.
+    /// The leadership of a process without an election, which always leads.
     pub fn always() -> Self {
         let (teller, leadership) = LeadershipTeller::new();
         teller.gained();
@@ -62,7 +62,7 @@ impl Leadership {
         self.standing.get().leads
     }
 
-    /// How often leadership was gained. Work of one term is not work of the next.
+    /// The number of times that leadership was gained. Work of one term must not continue in the next.
     pub fn term(&self) -> u64 {
         self.standing.get().term
     }
@@ -81,7 +81,7 @@ impl Leadership {
         }
     }
 
-    /// Completes when this process leads no more in that term.
+    /// Completes when this process no longer leads in that term.
     pub async fn lost(&self, term: u64) {
         if self.standing.clone().wait_for(|standing| !standing.leads || standing.term != term).await.is_err() {
             std::future::pending::<()>().await;

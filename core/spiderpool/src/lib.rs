@@ -1,30 +1,30 @@
-//! Spiderpool's IP-address management: the logic of its agents and of its controller, and its resources as they are on the wire
-//! (A §1; group `spiderpool.spidernet.io`, version `v2beta1`).
+//! Spiderpool's IP-address management: the logic of its agents and of its controller, and its resources in their wire format (A §1; group
+//! `spiderpool.spidernet.io`, version `v2beta1`).
 //!
 //! Everything is generic over a [`Client`](kube_machinery::Client) and an [`Env`](kube_machinery::Env). Decisions are pure functions over
-//! state; thin async drivers around them do the reads, writes and retries. Each known way in which upstream's code goes wrong is a switch
-//! of [`Policy`]; [`Policy::hardened`] has none of them on.
+//! state; thin async drivers around them do the reads, writes and retries. Each known flaw of upstream's code is a switch of [`Policy`];
+//! [`Policy::hardened`] has all of them off.
 //!
 //! | modules | hold |
 //! |---|---|
-//! | the root | the resources: [`SpiderIPPool`], [`SpiderSubnet`], [`SpiderReservedIP`], [`SpiderEndpoint`], and what their cells hold |
-//! | [`ranges`] | what texts of ranges and CIDRs mean; sets of addresses; the choice of a free one |
-//! | [`admission`] | what may be stored: defaults and validation |
-//! | [`select`] | which pools a pod draws from, in which order, and why not from others |
+//! | the root | the resources: [`SpiderIPPool`], [`SpiderSubnet`], [`SpiderReservedIP`], [`SpiderEndpoint`], and their cells |
+//! | [`ranges`] | the parsing of ranges and CIDRs; sets of addresses; the choice of a free one |
+//! | [`admission`] | the admission of objects: defaults and validation |
+//! | [`select`] | the pools that a pod draws from, their order, and the reasons against others |
 //! | [`ipam`] | the agent of a node: CNI ADD, CNI DEL, batch release |
 //! | [`subnet`], [`auto_pool`] | pools that are cut from subnets for applications |
 //! | [`reclaim`] | garbage collection of addresses that leaked |
-//! | [`controller`] | counts of pools, and pools that end; [`SpiderpoolController`] is the elected process around all controllers |
+//! | [`controller`] | pool counts and terminating pools; [`SpiderpoolController`] is the elected process around all controllers |
 //! | [`names`] | labels, annotations, finalizers |
 //!
-//! * What is absent, `null` or empty on the wire matters upstream (routes are inherited if the field is absent, not if
-//!   it is empty), so an optional list is an `Option<Vec<_>>`. What `kubectl get` prints comes out as it went in.
+//! * The difference between an absent field, `null` and an empty list matters upstream (routes are inherited if the field is absent, not if
+//!   it is empty), so an optional list is an `Option<Vec<_>>`. The output of `kubectl get` survives a round trip unchanged.
 //! * Defaults that the CRDs declare are filled in while reading, as an API server does; such fields are no `Option`.
 //! * `status.allocatedIPs` and `status.controlledIPPools` are [`JsonText`](kube_machinery::JsonText) cells; no record = no field.
 //!
 //! # Examples
 //!
-//! The address that a pool gives away next:
+//! The address that a pool allocates next:
 //!
 //! ```
 //! use ipam_spiderpool::ranges::{IpSet, PoolAddresses};
@@ -41,7 +41,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Tests in here use the API server of the tests in `tests/`, which knows this crate by its name.
+// Unit tests use the API server in `tests/`, which refers to this crate by its name.
 #[cfg(test)]
 extern crate self as ipam_spiderpool;
 
@@ -84,7 +84,7 @@ pub use wildcard::{BadPattern, wildcard_match};
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads `null` as the default value: a server prunes it before it fills in defaults.
+/// Reads `null` as the default value: an API server prunes it before it fills in defaults.
 fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

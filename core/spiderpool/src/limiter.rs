@@ -1,15 +1,14 @@
-//! Who may change which pools now: requests of one process take turns (A §5.6).
+//! The queue for changes of pools: the requests of one process take turns (A §5.6).
 //!
 //! ```text
 //!   asked:   A{p,q}  B{p}  C{r}        granted: A, C        when A is done: B
 //! ```
 //!
-//! A request waits until nobody has any of its tickets, then takes all of them at once. In the hardened form nobody overtakes
-//! a request that waits for one of the same tickets, so that everybody's turn comes (A L7); upstream lets pass whoever finds
-//! all tickets free.
+//! A request waits until all of its tickets are free, then takes all of them at once. In the hardened form no request overtakes one that
+//! waits for one of the same tickets, so that every request gets its turn (A L7); upstream grants any request whose tickets are all free.
 //!
-//! Whoever gives tickets back looks at the first of those who wait for one of these, so a grant costs O(t log n) for t tickets and n who
-//! wait. Where others are overtaken, at all who wait for one of them.
+//! A request that returns tickets wakes the first waiter for one of them, so a grant costs O(t log n) for t tickets and n waiting requests.
+//! Where overtaking is allowed, it checks all that wait for one of them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -21,30 +20,30 @@ use kube_machinery::FxHashMap;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
-/// The queue of one process. Clones are the same queue.
+/// The queue of one process. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Limiter {
     state: Arc<Mutex<State>>,
-    /// How many may wait.
+    /// The maximum number of waiting requests.
     capacity: usize,
     overtakes: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often tickets were asked for.
+    /// The number of requests for tickets so far.
     turns: u64,
-    /// Those that somebody has or wants.
+    /// The tickets that are held or waited for.
     tickets: FxHashMap<Arc<str>, Ticket>,
-    /// Those who wait, by their turns, which are in the order in which they came.
+    /// The waiting requests by turn, which is their order of arrival.
     waiting: FxHashMap<u64, Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Ticket {
-    /// How often it is granted: once, or less than never if one was given back that nobody had. Any count blocks the others.
+    /// The number of holders: one, or negative if a ticket was returned that nobody held. Any number but zero blocks other requests.
     granted: i32,
-    /// Who waits for it.
+    /// The turns of the requests that wait for the ticket.
     wanted: BTreeSet<u64>,
 }
 
@@ -54,16 +53,16 @@ struct Waiting {
     grant: oneshot::Sender<()>,
 }
 
-/// Why there are no tickets.
+/// The reason why no tickets were granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// As many wait already as may wait.
+    /// The queue is full.
     Full,
     /// The deadline passed before the tickets were granted.
     Late,
 }
 
-/// A place in the queue, then the tickets. They are given back when it is dropped.
+/// A place in the queue, then the granted tickets. Dropping it returns them.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Tickets {
@@ -78,26 +77,26 @@ impl Limiter {
         Self { state: Arc::default(), capacity, overtakes }
     }
 
-    /// The same queue for somebody with another patience.
+    /// The same queue with another limit of waiting requests.
     #[cfg(test)]
     pub(super) fn with_capacity(self, capacity: usize) -> Self {
         Self { capacity, ..self }
     }
 
-    /// Gives back tickets that were never granted, as upstream does after a refusal: whoever has one loses it to the next, and one that
-    /// nobody has is nobody's from now on (G §1.4).
+    /// Returns tickets that were never granted, as upstream does after a refusal: a holder loses its ticket to the next request, and a
+    /// ticket that nobody holds is granted to nobody from now on (G §1.4).
     pub(super) fn give_back_ungranted(&self, tickets: &[Arc<str>]) {
         let mut state = self.state.lock().unwrap();
         tickets.iter().for_each(|ticket| state.count(ticket, -1));
         state.grant_next(tickets, self.overtakes);
     }
 
-    /// The number that the next request gets.
+    /// The turn of the next request.
     pub(super) fn next_turn(&self) -> u64 {
         self.state.lock().unwrap().turns
     }
 
-    /// Waits for tickets, no longer than until `deadline`. Requests without any ticket take turns among themselves.
+    /// Waits for tickets, at most until `deadline`. Requests without any ticket take turns among themselves.
     pub(super) async fn take(&self, env: &impl Env, tickets: &[Arc<str>], deadline: Option<Duration>) -> Result<Tickets, Refused> {
         let (mut tickets, granted) = {
             let mut state = self.state.lock().unwrap();
@@ -147,7 +146,7 @@ impl State {
         }
     }
 
-    /// Somebody begins to wait, for at least one ticket. Turns only grow.
+    /// Adds a waiting request, which wants at least one ticket. Turns only grow.
     fn wait(&mut self, turn: u64, waiting: Waiting) {
         for ticket in &waiting.tickets {
             self.tickets.entry(ticket.clone()).or_default().wanted.insert(turn);
@@ -155,7 +154,7 @@ impl State {
         self.waiting.insert(turn, waiting);
     }
 
-    /// Somebody waits no longer, if he did.
+    /// Removes a waiting request, if it is there.
     fn leave(&mut self, turn: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(&turn)?;
         for ticket in &waiting.tickets {
@@ -169,7 +168,8 @@ impl State {
         Some(waiting)
     }
 
-    /// Gives tickets to everybody whose turn it is, now that fewer have or want those in `changed`. Nobody else's turn can have come.
+    /// Grants tickets to all requests whose turn has come, now that fewer hold or want those in `changed`. No other request's turn can have
+    /// come.
     fn grant_next(&mut self, changed: &[Arc<str>], overtakes: bool) {
         let free = changed.iter().filter_map(|ticket| self.tickets.get(ticket)).filter(|ticket| ticket.granted == 0);
         let first = free.flat_map(|ticket| ticket.wanted.iter().take(if overtakes { usize::MAX } else { 1 }));
@@ -177,7 +177,7 @@ impl State {
         turns.into_iter().for_each(|turn| self.grant_if_next(turn, overtakes));
     }
 
-    /// Gives tickets to somebody who waits, if it is his turn.
+    /// Grants tickets to a waiting request, if it is its turn.
     fn grant_if_next(&mut self, turn: u64, overtakes: bool) {
         let is_next = |ticket: &Ticket| ticket.granted == 0 && (overtakes || ticket.wanted.first() == Some(&turn));
         let wanted = &self.waiting[&turn].tickets;
@@ -186,7 +186,7 @@ impl State {
         }
         let Some(Waiting { tickets, grant }) = self.leave(turn) else { return };
         tickets.iter().for_each(|ticket| self.count(ticket, 1));
-        // Whoever does not listen any more has a `Tickets` that is about to be dropped.
+        // A receiver that is gone has a `Tickets` that is about to be dropped.
         let _ = grant.send(());
     }
 }
@@ -229,7 +229,7 @@ mod tests {
         tickets.iter().map(|name| Arc::from(*name)).collect()
     }
 
-    /// Requests that come one after the other and hold their tickets for a second each; the order of the grants.
+    /// The order of the grants for requests that arrive one after the other and hold their tickets for one second each.
     fn grants(overtakes: bool, requests: &[&[&str]]) -> Vec<(usize, u64)> {
         let env = TestEnv::new();
         let limiter = Limiter::new(1000, overtakes);
@@ -306,7 +306,7 @@ mod tests {
         });
     }
 
-    /// The plain form: whoever gives tickets back walks along all who wait, in the order in which they came.
+    /// The naive form: a request that returns tickets walks along all waiting requests in order of arrival.
     #[derive(Default)]
     struct Plain {
         granted: BTreeMap<Arc<str>, i32>,
@@ -335,8 +335,8 @@ mod tests {
         }
     }
 
-    /// What happens to the tickets, which are bits: somebody asks for some, one who asked before gives up or gives back, somebody gives
-    /// back what nobody granted.
+    /// A step of the test; tickets are bits. A request asks for some, an earlier one gives up or returns its own, or somebody returns
+    /// tickets that were never granted.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Ask(u8),

@@ -32,7 +32,7 @@ pub const LABEL_IP_VERSION: &str = "ipam.spidernet.io/ip-version";
 pub const IP_VERSION_4: &str = "IPv4";
 /// A value of [`LABEL_IP_VERSION`].
 pub const IP_VERSION_6: &str = "IPv6";
-/// On an auto pool: `true` if it goes with its workload, else `false`.
+/// On an auto pool: `true` if it is deleted with its workload, else `false`.
 pub const LABEL_IPPOOL_RECLAIM: &str = ANNOTATION_IPPOOL_RECLAIM;
 
 /// `matchLabels` of an auto pool's `podAffinity`: the API group of the workload.
@@ -45,7 +45,7 @@ pub const AFFINITY_APP_KIND: &str = "ipam.spidernet.io/app-kind";
 pub const AFFINITY_APP_NAMESPACE: &str = "ipam.spidernet.io/app-namespace";
 /// `matchLabels` of an auto pool's `podAffinity`: the name of the workload.
 pub const AFFINITY_APP_NAME: &str = "ipam.spidernet.io/app-name";
-/// Exactly the keys of an auto pool's `podAffinity`.
+/// The exact set of keys of an auto pool's `podAffinity`.
 pub const AFFINITY_APP: [&str; 5] =
     [AFFINITY_APP_API_GROUP, AFFINITY_APP_API_VERSION, AFFINITY_APP_KIND, AFFINITY_APP_NAMESPACE, AFFINITY_APP_NAME];
 
@@ -53,9 +53,9 @@ pub const AFFINITY_APP: [&str; 5] =
 pub const ANNOTATION_SUBNETS: &str = "ipam.spidernet.io/subnets";
 /// On a pod, tier 1: one element of [`ANNOTATION_SUBNETS`]; the interface is `eth0` if absent.
 pub const ANNOTATION_SUBNET: &str = "ipam.spidernet.io/subnet";
-/// On a pod or an auto pool: how many addresses the auto pool has, `"5"` or so many more than pods, `"+2"`.
+/// On a pod or an auto pool: the number of addresses of the auto pool (`"5"`), or the number beyond that of pods (`"+2"`).
 pub const ANNOTATION_IPPOOL_IP_NUMBER: &str = "ipam.spidernet.io/ippool-ip-number";
-/// On a pod: whether its auto pool goes with the workload, as Go writes a bool; true if absent.
+/// On a pod: `true` if its auto pool is deleted with the workload, as Go writes a bool; true if absent.
 pub const ANNOTATION_IPPOOL_RECLAIM: &str = "ipam.spidernet.io/ippool-reclaim";
 /// On a pod, tier 2: `[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"],"cleangateway":false}]`.
 pub const ANNOTATION_IPPOOLS: &str = "ipam.spidernet.io/ippools";
@@ -72,11 +72,11 @@ pub const ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED: &str = "ipam.spidernet.io/def
 /// The outdated name of [`ANNOTATION_DEFAULT_IPV6_IPPOOL`]; the hardened form still reads it.
 pub const ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED: &str = "ipam.spidernet.io/defaultv6ippool";
 
-/// On an endpoint: the sandbox that was answered last, as long as it is not torn down. A DEL of another one, which may come any
-/// number of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream knows no such key.
+/// On an endpoint: the sandbox that was answered last, as long as it is not torn down. A DEL of another sandbox, which may come any number
+/// of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream has no such key.
 pub const ANNOTATION_SANDBOX: &str = "ipam.spidernet.io/sandbox";
-/// On an endpoint: the sandboxes that [`ANNOTATION_SANDBOX`] named before and that are not known to be torn down, separated by commas, the
-/// newest first. They answer on the same addresses, which therefore go with the last of them all (K §5.1, §5.3). Upstream knows no such
+/// On an endpoint: the sandboxes that [`ANNOTATION_SANDBOX`] named before and that are not known to be torn down, separated by commas,
+/// newest first. They answer on the same addresses, which are therefore released with the last of them (K §5.1, §5.3). Upstream has no such
 /// key.
 pub const ANNOTATION_REPLACED_SANDBOXES: &str = "ipam.spidernet.io/replaced-sandboxes";
 

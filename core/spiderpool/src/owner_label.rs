@@ -1,8 +1,8 @@
-//! The labels by which a pool names its owners (A §1.1), where a name is longer than a label takes.
+//! The labels by which a pool names its owners (A §1.1), for names that are longer than a label value may be.
 //!
-//! Names have up to 253 characters, the values of labels [`VALUE_MAX`]. A longer name is cut, and a hash of the whole tells it from others.
-//! Who reads such a label looks up the name where the pool has it in full: its affinity names the workload, the reference to its controller
-//! the subnet. Without it the label names nobody.
+//! Names have up to 253 characters, label values [`VALUE_MAX`]. A longer name is cut, and a hash of the whole name makes it unique. A
+//! reader of such a label looks up the full name elsewhere on the pool: the affinity names the workload, the controller reference the
+//! subnet. If the full name is missing, the label names nobody.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use kube_machinery::label_selector::VALUE_MAX;
 use crate::auto_pool::{application_label_gv, parse_application_gv};
 use crate::{Policy, SpiderIPPool, names};
 
-/// The value of a label that stands for a name: the name if it fits, else its beginning, a dash and 16 digits of its hash, together
-/// [`VALUE_MAX`] characters.
+/// The label value for a name: the name itself if it fits, else its beginning, a dash and 16 digits of its hash, together [`VALUE_MAX`]
+/// characters.
 pub fn owner_label(name: &str) -> Cow<'_, str> {
     const DIGITS: usize = 16;
     if name.len() <= VALUE_MAX {
@@ -24,17 +24,17 @@ pub fn owner_label(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{head}-{:016x}", WordHash::new().text(name).finish()))
 }
 
-/// The same as it is written: upstream writes names as they are, whatever their length.
+/// The label value as it is written: upstream writes names unchanged, whatever their length.
 pub(crate) fn label_for<'a>(name: &'a str, policy: &Policy) -> Cow<'a, str> {
     if policy.long_names_unshortened { Cow::Borrowed(name) } else { owner_label(name) }
 }
 
-/// The name for which a label stands, if it is `named` in full where it may be cut.
+/// The name that a label stands for; for a label that may be cut, `named` if it matches.
 fn in_full<'a>(label: &'a str, named: Option<&'a str>) -> Option<&'a str> {
     if label.len() < VALUE_MAX { Some(label) } else { named.filter(|name| owner_label(name) == label) }
 }
 
-/// The name of the subnet from which a pool was made, or to which it belongs since.
+/// The name of the subnet that a pool was made from or has belonged to since.
 pub fn subnet_of(pool: &SpiderIPPool) -> Option<&str> {
     let controller = controller_of(&pool.metadata);
     in_full(label(pool, names::LABEL_OWNER_SUBNET)?, controller.map(|owner| owner.name.as_str()))
@@ -95,7 +95,7 @@ mod tests {
             assert!(label.len() == 63 && is_value(&label) && name.starts_with(&label[..46]), "{label}");
         }
         assert_ne!(owner_label(&long("a")), owner_label(&long("b")));
-        // Labels of pools that are there, so that it has to be the same in every release.
+        // Labels of existing pools must stay readable, so this must be the same in every release.
         assert_eq!(owner_label(&"x".repeat(69)), format!("{}-af5b54877f3e2664", "x".repeat(46)));
     }
 
@@ -105,12 +105,12 @@ mod tests {
         let label = owner_label(&long);
         let named = pool(&label, &long, &long);
         assert_eq!((application_name_of(&named), subnet_of(&named)), (Some(&*long), Some(&*long)));
-        // A workload may be called as the label of another one is.
+        // A workload may have the same name as another one's label.
         let namesake = pool(&label, &label, &label);
         assert_eq!((application_name_of(&namesake), subnet_of(&namesake)), (Some(&*label), Some(&*label)));
         let lost = pool(&label, "web", "s");
         assert_eq!((application_name_of(&lost), subnet_of(&lost), application_version_of(&lost)), (None, None, None));
-        // What fits is believed, whatever else the pool says.
+        // A name that fits is trusted, whatever the rest of the pool says.
         let short = pool("web", "else", "else");
         assert_eq!((application_name_of(&short), subnet_of(&short)), (Some("web"), Some("web")));
     }

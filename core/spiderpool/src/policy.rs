@@ -1,4 +1,4 @@
-//! Where the hardened Spiderpool and upstream part: one switch per deviation.
+//! The differences between the hardened Spiderpool and upstream: one switch per deviation.
 
 mod reclaim;
 
@@ -8,8 +8,8 @@ pub use reclaim::ReclaimPolicy;
 
 use kube_machinery::deviation::{self, Deviation, deviations};
 
-/// What Spiderpool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
-/// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
+/// The deviations of Spiderpool from its hardened form. Every switch is off there; the profile `upstream` switches on what upstream does
+/// today. (A policy is handed to the decision that it changes; nothing else reads it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// `upstream-ranges`: ranges, CIDRs and numbers are parsed with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17,
@@ -17,123 +17,121 @@ pub struct Policy {
     pub upstream_ranges: bool,
     /// `ties-in-any-order`: pools of equal rank are tried in random order, not in the order in which the user lists them (A §4).
     pub ties_in_any_order: bool,
-    /// `one-record-per-pod`: a record with the pod's UID counts as the pod's address for any NIC (A W14).
+    /// `one-record-per-pod`: a record with the pod's UID counts as the pod's address for every NIC (A W14).
     pub one_record_per_pod: bool,
     /// `wildcard-duplicates-fail`: a pool that a pattern names a second time fails the request, and a pattern without a match, or
     /// a NIC without any candidate, succeeds without an address (A §2.3, §2.5).
     pub wildcard_duplicates_fail: bool,
     /// `capacity-not-filtered`: pools that are exhausted, wholly excluded or wholly reserved stay candidates (A §3, §12 D3).
     pub capacity_not_filtered: bool,
-    /// `multus-always-resolved`: a pool without `multusName` is rejected, too, if the network of the NIC cannot be told (A §3 rule 9).
+    /// `multus-always-resolved`: even a pool without `multusName` is rejected if the network of the NIC cannot be determined (A §3 rule 9).
     pub multus_always_resolved: bool,
     /// `outdated-keys-ignored`: the annotations `defaultv4ippool` and `defaultv6ippool` of namespaces are not read (A §12 D1).
     pub outdated_keys_ignored: bool,
-    /// `nameless-nic-always-changed`: the check for changed pools takes a NIC without a name for one whose pools changed, whatever they
-    /// are (A W13).
+    /// `nameless-nic-always-changed`: the check for changed pools treats a NIC without a name as one whose pools changed, whatever they are
+    /// (A W13).
     pub nameless_nic_always_changed: bool,
     /// `partial-pool-change-recreates`: after a change of some of its pools an endpoint keeps the UID of the last pod, so that the ADD
-    /// creates it once more, and fails (A W12, §14.22).
+    /// tries to create it again and fails (A W12, §14.22).
     pub partial_pool_change_recreates: bool,
     /// `reown-missing-record`: re-owning an address whose record is gone succeeds without a record (A W8).
     pub reown_missing_record: bool,
-    /// `foreign-record-blocks`: an address that is recorded for somebody else by now fails every ADD of the static pod (A W9).
+    /// `foreign-record-blocks`: an address that is now recorded for another pod fails every ADD of the static pod (A W9).
     pub foreign_record_blocks: bool,
-    /// `del-adopts-current-uid`: a DEL applies to the pod that has the name, regardless of the UID that the DEL carries (A W7).
+    /// `del-adopts-current-uid`: a DEL applies to the pod that currently has the name, regardless of the UID that the DEL carries (A W7).
     pub del_adopts_current_uid: bool,
-    /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries, and about owners of the names that it
-    /// refers to (A W6).
+    /// `uid-from-cached-pod`: an ADD applies to the pod that the cache shows, whatever UID it carries, and to owners by the names that this
+    /// pod refers to (A W6).
     pub uid_from_cached_pod: bool,
-    /// `add-without-uid-from-cache`: an ADD that names no UID is about the pod that the cache shows under the name, also if that is gone,
-    /// or on another node (K §5.1).
+    /// `add-without-uid-from-cache`: an ADD without a UID applies to the pod of that name in the cache, even if it is gone or on another
+    /// node (K §5.1).
     pub add_without_uid_from_cache: bool,
-    /// `del-without-uid-adopts-pod`: a DEL, or a batch release, that names no UID applies to the pod that has the name, whosever sandbox it
-    /// is (A W7, K §5.6).
+    /// `del-without-uid-adopts-pod`: a DEL or batch release without a UID applies to the pod that currently has the name, whatever pod's
+    /// sandbox it is about (A W7, K §5.6).
     pub del_without_uid_adopts_pod: bool,
-    /// `liveness-from-cache`: whether a pod is alive is looked up only in the cache (A A1).
+    /// `liveness-from-cache`: whether a pod is alive is looked up in the cache only (A A1).
     pub liveness_from_cache: bool,
     /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name only (A W5).
     pub endpoint_delete_by_name: bool,
     /// `lost-reply-takes-next-pool`: a write whose answer was lost counts as failed, and the next pool is tried (A W2).
     pub lost_reply_takes_next_pool: bool,
-    /// `conflict-returns-same-address`: a pod that gave back an address because somebody else answers on it may get it again (A W17).
+    /// `conflict-returns-same-address`: a pod that returned an address because another host answers on it may get it again (A W17).
     pub conflict_returns_same_address: bool,
-    /// `static-reuse-skips-filter`: addresses of static pods are reused whatever became of their pool; only the tiers are asked, and
+    /// `static-reuse-skips-filter`: addresses of static pods are reused whatever happened to their pool; only the tiers are checked, and
     /// only for StatefulSets (A §6.2).
     pub static_reuse_skips_filter: bool,
     /// `limiter-ignores-deadline`: a request keeps waiting for its pools, and allocates, after its caller gave up (A W22).
     pub limiter_ignores_deadline: bool,
-    /// `limiter-overtakes`: a request that finds its pools free passes those that wait for one of them, who may wait for ever (A §5.6,
-    /// W23).
+    /// `limiter-overtakes`: a request that finds its pools free overtakes those that wait for one of them and may starve (A §5.6, W23).
     pub limiter_overtakes: bool,
-    /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without checking its record (A W24).
+    /// `failure-cache-unchecked`: an address of an earlier failed ADD is used without a check of its record (A W24).
     pub failure_cache_unchecked: bool,
     /// `partial-failure-keeps-records`: an ADD that fails leaves the records of the parts that succeeded (A W3).
     pub partial_failure_keeps_records: bool,
     /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
     /// §14.27).
     pub mark_before_uid_check: bool,
-    /// `conflict-releases-all-nics`: an address of one NIC that somebody else answers on costs the pod those of all its NICs, of which some
+    /// `conflict-releases-all-nics`: if another host answers on the address of one NIC, the pod loses those of all its NICs, some of which
     /// answer already (A §7.3).
     pub conflict_releases_all_nics: bool,
-    /// `conflict-avoided-forever`: an address that somebody else answered on once is avoided for the life of the pod, also when it is free
-    /// by now and no other is left (A L1).
+    /// `conflict-avoided-forever`: an address that another host answered on once is avoided for the life of the pod, even if it is free by
+    /// now and no other is left (A L1).
     pub conflict_avoided_forever: bool,
-    /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
+    /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all NICs, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
-    /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the
-    /// first one's ADD has written, and that of a further sandbox, too (A §2.4, §5.2).
+    /// `further-nic-draws-again`: the ADD of a further NIC allocates for all NICs again while the cache does not show the endpoint that the
+    /// first NIC's ADD has written; so does the ADD of a further sandbox (A §2.4, §5.2).
     pub further_nic_draws_again: bool,
-    /// `strays-go-afterwards`: what an ADD left behind in another pool goes back after the NIC was given another address, not before, so
-    /// that it has two for a while, and for longer if the agent dies in between (A W1).
+    /// `strays-go-afterwards`: a leftover address of an ADD in another pool is released after the NIC was given a new one, not before, so
+    /// that the NIC has two for a while, and for longer if the agent crashes in between (A W1).
     pub strays_go_afterwards: bool,
-    /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases, also of one that another has replaced since (K §5.4).
+    /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases the addresses, even if another sandbox has replaced that one (K §5.4).
     pub sandbox_not_asked: bool,
-    /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
-    /// (A §6.5, §7.1).
+    /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address although another pod of the VM still
+    /// answers (A §6.5, §7.1).
     pub migration_ends_with_one_del: bool,
-    /// `finalizer-left-behind`: an endpoint whose records are gone may keep its finalizer for ever: the write that removes it is tried
-    /// once (A W26).
+    /// `finalizer-left-behind`: an endpoint whose records are gone may keep its finalizer for ever: the write that removes it is tried once
+    /// (A W26).
     pub finalizer_left_behind: bool,
     /// `nameless-entry-lost`: an endpoint stores one NIC without a name and drops the others (A §14.24).
     pub nameless_entry_lost: bool,
-    /// `reown-foreign-endpoint`: the endpoint of a pod of another owner is taken for that of a static pod's predecessor (A §14.25,
+    /// `reown-foreign-endpoint`: the endpoint of a pod of another owner is treated as that of a static pod's predecessor (A §14.25,
     /// §14.26).
     pub reown_foreign_endpoint: bool,
-    /// `answer-not-as-stored`: the answer holds the addresses that were drawn, also where the endpoint keeps older ones (A §14.21).
+    /// `answer-not-as-stored`: the answer holds the addresses that were allocated, even where the endpoint keeps older ones (A §14.21).
     pub answer_not_as_stored: bool,
     /// `static-reuse-before-gating`: pools of a disabled IP family count when the pools of a static pod are compared (A
     /// §14.29).
     pub static_reuse_before_gating: bool,
-    /// `allocate-from-cached-pool`: the records of a pool are those of the cache, written with a fresh resourceVersion. No behaviour of
-    /// upstream.
+    /// `allocate-from-cached-pool`: the records of a pool are read from the cache, but written with a fresh resourceVersion. Upstream does
+    /// not do this.
     pub allocate_from_cached_pool: bool,
-    /// `reown-ignores-owner`: re-owning checks only the address, not its holder. No behaviour of upstream.
+    /// `reown-ignores-owner`: re-owning checks only the address, not its holder. Upstream does not do this.
     pub reown_ignores_owner: bool,
-    /// `adopt-stale-endpoint`: a terminating endpoint, or that of a stateless namesake, is taken over with its addresses. No behaviour
-    /// of upstream.
+    /// `adopt-stale-endpoint`: a terminating endpoint, or that of a stateless pod of the same name, is taken over with its addresses.
+    /// Upstream does not do this.
     pub adopt_stale_endpoint: bool,
-    /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
-    /// has none; controllers wait for an answer, and informers for a list, as long as the connection lasts (K180).
+    /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline waits
+    /// for ever; controllers wait for an answer, and informers for a list, as long as the connection lasts (K180).
     pub waits_without_end: bool,
     /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned even while it is being deleted (A §6.2, §14.27).
     pub terminating_endpoint_reused: bool,
-    /// `failure-cache-kept-by-reuse`: an ADD that is answered from an endpoint leaves the failure cache as it is (A §14.23).
+    /// `failure-cache-kept-by-reuse`: an ADD that is answered from an endpoint leaves the failure cache unchanged (A §14.23).
     pub failure_cache_kept_by_reuse: bool,
     /// `late-endpoint-create-fails`: an ADD fails if its endpoint exists although the cache does not show it (A W4).
     pub late_endpoint_create_fails: bool,
-    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools, or at the endpoint itself (A
-    /// §5.3).
+    /// `unrecorded-answer`: an answer from an endpoint is given without a check of the pools' records or of the endpoint itself (A §5.3).
     pub unrecorded_answer: bool,
-    /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
-    /// all (A §7.3).
+    /// `stateful-conflict-released`: a batch release without the flag does not check whether conflicting addresses may be released (A
+    /// §7.3).
     pub stateful_conflict_released: bool,
-    /// `static-by-kind-only`: a DEL, or a scan, takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1
+    /// `static-by-kind-only`: a DEL, or a scan, treats any endpoint whose owner's kind is StatefulSet as that of a pod of an apps/v1
     /// StatefulSet (A §6.1, W31).
     pub static_by_kind_only: bool,
-    /// `pod-operations-overlap`: two requests for one pod run concurrently, as when the caller of the first gave up.
+    /// `pod-operations-overlap`: two requests for one pod run concurrently, for example when the caller of the first gave up.
     pub pod_operations_overlap: bool,
-    /// `unfenced-own-record`: a record of the pod that no endpoint names is answered as it is, although a write that takes it away
-    /// may still be under way (K075).
+    /// `unfenced-own-record`: a record of the pod that no endpoint names is returned without a check, although a write that removes it may
+    /// still be under way (K075).
     pub unfenced_own_record: bool,
     /// `reads-once`: an operation fails when one of its reads gets no answer.
     pub reads_once: bool,
@@ -144,92 +142,88 @@ pub struct Policy {
     /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two
     /// are equal (A §8.4, W19).
     pub subnet_shrinks_lowest: bool,
-    /// `overlap-admitted-forever`: pools that overlap because they were admitted at the same time both serve (A W18).
+    /// `overlap-admitted-forever`: pools that overlap because they were admitted at the same time both keep allocating (A W18).
     pub overlap_admitted_forever: bool,
-    /// `update-judged-whole`: an update is refused for what was wrong before it, too, so that pools that overlap block each other's repair
+    /// `update-judged-whole`: an update is refused even for what was wrong before it, so that overlapping pools block each other's repair
     /// (A W18).
     pub update_judged_whole: bool,
-    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1
-    /// to §9.3).
+    /// `terminating-update-refused`: an object in deletion cannot lose the finalizers of others before Spiderpool's (A §9.1 to §9.3).
     pub terminating_update_refused: bool,
     /// `delete-trusts-count`: whether a pool is in use is judged by its count, not by its records (A §9.1).
     pub delete_trusts_count: bool,
-    /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses permanently (A W20).
+    /// `refused-pool-keeps-addresses`: addresses stay pre-allocated for a pool that admission refuses permanently (A W20).
     pub refused_pool_keeps_addresses: bool,
-    /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows
-    /// only with `subnet-shrinks-lowest` (A §8.4, W19).
+    /// `interrupted-shrink-takes-back`: an interrupted shrink is repaired with addresses that another pool may have by now; this shows only
+    /// with `subnet-shrinks-lowest` (A §8.4, W19).
     pub interrupted_shrink_takes_back: bool,
-    /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away
-    /// (A §8.7).
+    /// `lost-preallocation-not-restored`: an auto pool that its subnet's status does not mention is not added back, and its addresses are
+    /// given to others (A §8.7).
     pub lost_preallocation_not_restored: bool,
     /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be parsed is dropped although its pool exists (A §8.7).
     pub unreadable_preallocation_dropped: bool,
-    /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A
+    /// `preallocation-by-name-only`: the pre-allocation of a pool of the same name is treated as one's own, whichever workload it is for (A
     /// §8.4).
     pub preallocation_by_name_only: bool,
-    /// `namesake-keeps-preallocation`: the addresses of a pool that is gone stay set aside while any workload of the same name exists (A
+    /// `namesake-keeps-preallocation`: the addresses of a deleted pool stay pre-allocated while any workload of the same name exists (A
     /// §8.7).
     pub namesake_keeps_preallocation: bool,
-    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are set aside for another, and the other way
-    /// round (A §8.4, §9.1).
+    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are pre-allocated for another pool, and vice
+    /// versa (A §8.4, §9.1).
     pub manual_pool_ignores_preallocation: bool,
     /// `auto-pool-reclaim-trusts-cache`: an auto pool is deleted when caches show neither its workload nor a record (A §8.6).
     pub auto_pool_reclaim_trusts_cache: bool,
     /// `auto-pool-annotations-replaced`: all annotations of an auto pool are replaced when its size changes (A §8.2).
     pub auto_pool_annotations_replaced: bool,
-    /// `namesake-pool-first`: of several pools that a workload could have the first by name is its own, also one that a namesake left (A
-    /// §8.5).
+    /// `namesake-pool-first`: of several pools that a workload could own, the first by name is used, even one that a workload of the same
+    /// name left behind (A §8.5).
     pub namesake_pool_first: bool,
-    /// `nics-race`: the NICs and families of one ADD record their addresses side by side, also in one pool, where they conflict with each
+    /// `nics-race`: the NICs and families of one ADD record their addresses concurrently, even in one pool, where they conflict with each
     /// other (A A10).
     pub nics_race: bool,
     /// `removed-annotation-keeps-pool`: an auto pool stays when its workload no longer asks for it (A §8.5).
     pub removed_annotation_keeps_pool: bool,
-    /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it
-    /// should be (A §8.4).
+    /// `application-given-up`: the controller gives up a workload whose pools cannot be made after 500 tries, or at once if the subnet is
+    /// unsuitable (A §8.4).
     pub application_given_up: bool,
-    /// `pool-given-up`: once writes of a pool have failed as often as `SPIDERPOOL_WORKQUEUE_MAX_RETRIES` says, 500 times by default, its
-    /// counts and its finalizer stay as they are until it changes or the next resync (A §8.6).
+    /// `pool-given-up`: once writes of a pool have failed `SPIDERPOOL_WORKQUEUE_MAX_RETRIES` times, 500 by default, its counts and its
+    /// finalizer stay unchanged until it changes or the next resync (A §8.6).
     pub pool_given_up: bool,
-    /// `controller-settings-ignored`: the controller tries writes again after 5 s and looks at all pools every 300 s, whatever the settings
-    /// say (A §10). No behaviour of upstream.
+    /// `controller-settings-ignored`: the controller retries writes after 5 s and checks all pools every 300 s, whatever the settings say
+    /// (A §10). Upstream does not do this.
     pub controller_settings_ignored: bool,
-    /// `full-queue-drops-event`: changes of workloads are dropped while as many are waiting as a setting says, 10,000 by default (A §8.5).
+    /// `full-queue-drops-event`: changes of workloads are dropped while the queue is at its configured length, 10,000 by default (A §8.5).
     pub full_queue_drops_event: bool,
-    /// `subnet-finalizer-trusts-status`: a subnet in deletion is removed when its status names no pool, whether or not there is one (A
-    /// §8.1).
+    /// `subnet-finalizer-trusts-status`: a subnet in deletion is removed when its status names no pool, even if there is one (A §8.1).
     pub subnet_finalizer_trusts_status: bool,
-    /// `long-names-unshortened`: names longer than 63 characters are written as values of labels, which no API server takes (K §1.1, A
-    /// §1.1).
+    /// `long-names-unshortened`: names longer than 63 characters are written as label values, which no API server accepts (K §1.1, A §1.1).
     pub long_names_unshortened: bool,
     /// `wishes-of-the-template`: the pools of a StatefulSet's pod are those that the set's template names now, not those that the pod
-    /// names. They differ below a partition. No behaviour of upstream.
+    /// names. They differ below a partition. Upstream does not do this.
     pub wishes_of_the_template: bool,
-    /// `ordinals-from-zero`: a StatefulSet's ordinals are assumed to start at 0 even where `ordinals.start` says otherwise (A §6.4). No
-    /// behaviour of upstream.
+    /// `ordinals-from-zero`: a StatefulSet's ordinals are assumed to start at 0 even if `ordinals.start` says otherwise (A §6.4). Upstream
+    /// does not do this.
     pub ordinals_from_zero: bool,
-    /// `reuse-in-first-range-only`: an address is reused only if it is in the first of its pool's ranges (A §6.3). No behaviour of
-    /// upstream.
+    /// `reuse-in-first-range-only`: an address is reused only if it is in the first range of its pool (A §6.3). Upstream does not do this.
     pub reuse_in_first_range_only: bool,
-    /// `dropped-nic-frees-all`: a pod that has a NIC less than its predecessor gives up the addresses of all NICs (A §6.3). No behaviour of
-    /// upstream.
+    /// `dropped-nic-frees-all`: a pod with one NIC fewer than its predecessor gives up the addresses of all NICs (A §6.3). Upstream does
+    /// not do this.
     pub dropped_nic_frees_all: bool,
-    /// `re-add-changes-owner`: an ADD for a further sandbox of a pod writes into the endpoint whose the pod is now, so that the place of a
-    /// pod that was an orphan for a while is lost (A §6.1, §6.2). No behaviour of upstream.
+    /// `re-add-changes-owner`: an ADD for a further sandbox of a pod writes the pod's present owner into the endpoint, so that a pod that
+    /// was an orphan for a while loses its place (A §6.1, §6.2). Upstream does not do this.
     pub re_add_changes_owner: bool,
-    /// `webhooks-fail-open`: the webhooks are registered with the `failurePolicy` Ignore, so that writes pass by them while none answers
-    /// (A §9, K121). No behaviour of upstream.
+    /// `webhooks-fail-open`: the webhooks are registered with `failurePolicy: Ignore`, so that writes bypass them while none answers (A §9,
+    /// K121). Upstream does not do this.
     pub webhooks_fail_open: bool,
     /// `first-add-fills-caches`: the informers of pods, of all nodes, and of endpoints start within an agent's first ADD, which waits for
-    /// their lists (A §15). Those of other types have their lists before the agent serves.
+    /// their lists (A §15). Informers of other types have their lists before the agent serves.
     pub first_add_fills_caches: bool,
-    /// What reclaim does differently: its deviations have a table of their own.
+    /// The deviations of reclaim, which have their own table.
     pub reclaim: ReclaimPolicy,
 }
 
 impl Policy {
-    /// How long a controller waits for the answer to a request, and an informer for a list and for a watch to open: as long as an API
-    /// server works at it (`--request-timeout`, K §2.11); `None` = as long as the connection lasts.
+    /// The timeout of a controller's request, and of an informer's list and of its watch to open: as long as the API server works on it
+    /// (`--request-timeout`, K §2.11); `None` = as long as the connection lasts.
     pub(crate) fn server_timeout(&self) -> Option<Duration> {
         (!self.waits_without_end).then_some(Duration::from_secs(60))
     }
@@ -320,12 +314,12 @@ impl Policy {
         "first-add-fills-caches" true first_add_fills_caches;
     };
 
-    /// The documented behaviour, made safe.
+    /// The documented behaviour, hardened: all switches off.
     pub fn hardened() -> Self {
         Self::default()
     }
 
-    /// The code upstream as it is.
+    /// The behaviour of upstream's code.
     pub fn upstream() -> Self {
         Self { reclaim: deviation::upstream(ReclaimPolicy::DEVIATIONS), ..deviation::upstream(Self::DEVIATIONS) }
     }

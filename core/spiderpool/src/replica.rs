@@ -1,12 +1,12 @@
-//! One replica of Spiderpool's controller: an election, and what depends on it.
+//! One replica of Spiderpool's controller: an election and the parts that depend on it.
 //!
 //! ```text
 //!   election ──► leadership ──┬─► PoolController    counts and finalizers of pools, leader only
 //!                             ├─► SubnetController  pools of workloads and subnets, leader only, if the feature is on
 //!                             └─► Reclaim           scans everywhere, traces as leader
 //! ```
-//! Unlike [`PoolController::run`], which ends with its leadership, a replica runs for leader again in the same process, as upstream's
-//! does (G §8).
+//! Unlike [`PoolController::run`], which ends when leadership is lost, a replica stands for election again in the same process, as
+//! upstream's does (G §8).
 
 use super::controller::{ControllerSettings, PoolController};
 use super::reclaim::{Caches, InformerCaches, Observer, Reclaim, ReclaimConfig};
@@ -30,11 +30,11 @@ pub struct SpiderpoolController<C, V: Env, O = (), S = (), T = (), K = InformerC
 }
 
 impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
-    /// A replica that has just started: its caches fill from now on.
+    /// A replica that has just started: its caches begin to fill.
     ///
-    /// `client` is that of the caches, pools and endpoints, `raw` that of the lease and of the informer whose events are traced; upstream
-    /// gives them 100 requests a second (burst 200) and 20 (burst 30). The election is that of `pools`; how fast it goes is in there, too
-    /// ([`ReclaimConfig::election`] makes one of the settings of reclaim).
+    /// `client` serves the caches, pools and endpoints, `raw` the lease and the informer whose events are traced; upstream gives them 100
+    /// requests a second (burst 200) and 20 (burst 30). The election, with its timing, is that of `pools` ([`ReclaimConfig::election`]
+    /// builds one from the settings of reclaim).
     pub fn new(client: C, raw: C, env: V, observer: O, pools: ControllerSettings, reclaim: ReclaimConfig) -> Self {
         let election = pools.election.clone();
         let caches = InformerCaches::start(client.clone(), env.clone(), &reclaim.settings, &reclaim.policy);
@@ -49,8 +49,8 @@ impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
         }
     }
 
-    /// The same with reclaim that reads by what `wrap` makes of the caches: whoever has them somewhere else, or counts or refuses reads.
-    /// Reclaim begins when the informers have their first lists in any case.
+    /// The same replica with reclaim reading through `wrap(caches)`: for caches that live elsewhere, or that count or refuse reads. Reclaim
+    /// starts when the informers have their first lists in any case.
     pub fn reading_by<K: Caches>(self, wrap: impl FnOnce(InformerCaches<V>) -> K) -> SpiderpoolController<C, V, O, (), (), K> {
         let Self { raw, env, election, pools, subnets, caches, reclaim } = self;
         SpiderpoolController { raw, env, election, pools, subnets, caches, reclaim: reclaim.with_caches(wrap) }
@@ -58,7 +58,7 @@ impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
 }
 
 impl<C: Client, V: Env, O: Observer, K: Caches> SpiderpoolController<C, V, O, (), (), K> {
-    /// The same with the feature of subnets (A §8). The election of `subnets` does not count.
+    /// The same replica with the subnet feature (A §8). The election of `subnets` is ignored.
     pub fn with_subnets<S: subnet::Observer, T: ThirdParty>(
         self,
         subnets: SubnetController<C, V, S, T>,
@@ -69,12 +69,12 @@ impl<C: Client, V: Env, O: Observer, K: Caches> SpiderpoolController<C, V, O, ()
 }
 
 impl<C: Client, V: Env, O: Observer, S: subnet::Observer, T: ThirdParty, K: Caches> SpiderpoolController<C, V, O, S, T, K> {
-    /// Its reclaim, to look into.
+    /// The reclaim part, for inspection.
     pub fn reclaim(&self) -> &Reclaim<C, V, K, O> {
         &self.reclaim
     }
 
-    /// Runs for ever. Dropping it ends everything.
+    /// Runs for ever. Dropping the future ends everything.
     ///
     /// # Errors
     /// The election is configured in a way that cannot work.
@@ -105,7 +105,7 @@ impl<C: Client, V: Env, O: Observer, S: subnet::Observer, T: ThirdParty, K: Cach
         race(race(self.pools.serve(&leadership), subnets), reclaim).await;
     }
 
-    /// Runs for leader again and again.
+    /// Stands for election again and again.
     async fn elect(&self, config: &ElectionConfig, teller: &LeadershipTeller) -> ElectionConfigError {
         loop {
             let election = match Election::start(self.raw.clone(), self.env.clone(), config.clone()) {

@@ -1,4 +1,4 @@
-//! SpiderReservedIP: addresses that no pool gives away (A §1.2).
+//! SpiderReservedIP: addresses that no pool allocates (A §1.2).
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ pub struct ReservedIPSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [4, 6]))]
     pub ip_version: Option<i64>,
-    /// Addresses and ranges that no pool gives to anybody.
+    /// Addresses and ranges that no pool allocates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ips: Option<Vec<String>>,
 }

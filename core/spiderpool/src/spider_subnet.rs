@@ -47,7 +47,7 @@ pub struct SubnetSpec {
 /// The observed state of a [`SpiderSubnet`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubnetStatus {
-    /// Which addresses are set aside for which pool. None: absent.
+    /// The addresses that are pre-allocated for each pool. `None`: absent.
     #[serde(rename = "controlledIPPools", default, skip_serializing_if = "JsonText::is_absent")]
     pub controlled_ippools: JsonText<PoolIPPreAllocations>,
     /// The number of addresses in `ips` without `excludeIPs`.
@@ -63,13 +63,13 @@ pub struct SubnetStatus {
 /// The pre-allocations of a subnet, by the name of the pool.
 pub type PoolIPPreAllocations = TextMap<String, PoolIPPreAllocation>;
 
-/// Addresses set aside for a pool: a value in `status.controlledIPPools`.
+/// Addresses pre-allocated for a pool: a value in `status.controlledIPPools`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolIPPreAllocation {
-    /// The ranges that are set aside, each `a` or `a-b`.
+    /// The pre-allocated ranges, each `a` or `a-b`.
     #[serde(default, deserialize_with = "null_is_default")]
     pub ips: Vec<String>,
-    /// Of an auto pool only: `group_version_Kind_namespace_name`, without `group_` for the core group.
+    /// The workload, for an auto pool only: `group_version_Kind_namespace_name`, without `group_` for the core group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<String>,
 }

@@ -13,25 +13,25 @@ use serde::{Serialize, Serializer};
 use kube_machinery::json_text::{InvalidText, TextForm, escaped_len};
 use kube_machinery::word_hash::{Measure, WordHash};
 
-/// A persistent map that is written as a compact JSON object, its keys in byte order of their *text*. Empty, it is absent.
+/// A persistent map that is written as a compact JSON object, its keys in byte order of their *text*. An empty map is absent.
 ///
-/// In memory it is ordered by `K` itself. Clones share everything; `insert` and `remove` copy O(log n) nodes and count
-/// the bytes of one entry, `get` is O(log n), comparing two versions costs what differs between them, and `text_len`
-/// and `escaped_len` are constant. Only making or reading the text is linear (times the logarithm, for the sorting).
+/// In memory it is ordered by `K` itself. Clones share everything; `insert` and `remove` copy O(log n) nodes and count the bytes of one
+/// entry, `get` is O(log n), a comparison of two versions costs as much as they differ, and `text_len` and `escaped_len` are constant. Only
+/// writing or reading the text is linear (times the logarithm, for the sorting).
 ///
-/// Reading follows Go's decoder (unknown fields are ignored, `null` is an empty map, the last of equal keys counts), except
-/// that the names of fields are matched by case. Writing does not escape `<`, `>` and `&`, which no name may contain.
+/// Reading follows Go's decoder (unknown fields are ignored, `null` is an empty map, the last of equal keys counts), except that field
+/// names are case-sensitive. Writing does not escape `<`, `>` and `&`, which no name may contain.
 pub struct TextMap<K, V> {
     entries: OrdMap<K, Arc<V>>,
     /// The sum of the lengths of [`measure`].
     entries_len: usize,
-    /// The same inside a JSON string.
+    /// The sum of the lengths inside a JSON string.
     entries_escaped_len: usize,
     /// The sum of the hashes of [`measure`].
     entries_hash: u64,
 }
 
-/// How a later version of a map differs from an earlier one in one key: at least one side is there, and they differ.
+/// A difference between two versions of a map in one key: at least one side has a value, and the sides differ.
 #[derive(Debug)]
 pub struct Edit<'a, K, V> {
     /// The key under which the two versions differ.
@@ -51,7 +51,7 @@ impl<K, V> Clone for Edit<'_, K, V> {
 impl<K, V> Copy for Edit<'_, K, V> {}
 
 impl<K: Ord, V: Eq> TextMap<K, V> {
-    /// What differs in `later`, in the order of `K`. For two versions of one map the cost is that of the edits between them.
+    /// The differences in `later`, in the order of `K`. For two versions of one map the cost is that of the edits between them.
     pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Edit<'a, K, V>> {
         self.entries.diff(&later.entries).map(|item| match item {
             DiffItem::Add(key, after) => Edit { key, before: None, after: Some(after) },
@@ -84,7 +84,7 @@ impl<K: Ord, V> TextMap<K, V> {
 }
 
 impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
-    /// Sets the value of `key`; the previous one is returned.
+    /// Sets the value of `key` and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<Arc<V>> {
         let key_text = key.to_string();
         self.count(measure(&key_text, &value));
@@ -95,7 +95,7 @@ impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
         previous
     }
 
-    /// Removes `key`; its value is returned.
+    /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &K) -> Option<Arc<V>> {
         let previous = self.entries.remove(key)?;
         self.discount(measure(&key.to_string(), &*previous));
@@ -182,7 +182,7 @@ where
     }
 }
 
-/// What of an entry is known without making the text.
+/// The measures of an entry, computed without making the text.
 #[derive(Default)]
 struct Entry {
     measure: Measure,

@@ -1,4 +1,4 @@
-//! Whose addresses outlive the pod, and for how long (A §6.1, §6.4), and which pods may answer on theirs.
+//! Rules for addresses that outlive their pod, and for how long (A §6.1, §6.4), and for pods that may still answer on theirs.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -9,19 +9,19 @@ use kube_machinery::api::ObjectKey;
 use kube_machinery::controller_of;
 use kube_machinery::kubevirt::{self, VirtualMachineInstance};
 
-/// Whose addresses outlive the pod, as the settings say.
+/// The kinds of pods whose addresses outlive them, by the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// `enableStatefulSet`: pods of StatefulSets keep them.
+    /// `enableStatefulSet`: pods of StatefulSets keep their addresses.
     pub(super) stateful_sets: bool,
-    /// `enableKubevirtStaticIP`: pods of KubeVirt VMs keep them.
+    /// `enableKubevirtStaticIP`: pods of KubeVirt VMs keep their addresses.
     pub(super) vms: bool,
 }
 
-/// What keeps a pod's addresses for its successor.
+/// The kind of owner that keeps a pod's addresses for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Keeper {
-    /// Nothing: they go with the pod.
+    /// No owner: the addresses are released with the pod.
     Nobody,
     /// A StatefulSet, for the next pod of the same name.
     StatefulSet,
@@ -33,12 +33,12 @@ const VMI: &str = "VirtualMachineInstance";
 const STATEFUL_SET: &str = "StatefulSet";
 
 impl Keeper {
-    /// What keeps the addresses of a pod of this controller.
+    /// The keeper of the addresses of a pod with this controller.
     pub(super) fn of(controller: &TopController, kept: Kept) -> Self {
         Self::of_kind(&controller.api_version, &controller.kind, kept)
     }
 
-    /// What keeps the addresses of a pod of a controller of this kind.
+    /// The keeper of the addresses of a pod whose controller has this API version and kind.
     pub(super) fn of_kind(api_version: &str, kind: &str, kept: Kept) -> Self {
         match (api_version, kind) {
             ("apps/v1", STATEFUL_SET) if kept.stateful_sets => Self::StatefulSet,
@@ -47,12 +47,12 @@ impl Keeper {
         }
     }
 
-    /// What keeps the addresses of an endpoint. It knows the kind of its owner only, not the API version (A §6.1).
+    /// The keeper of an endpoint's addresses. The endpoint holds only the kind of its owner, not the API version (A §6.1).
     pub(super) fn of_endpoint(endpoint: &SpiderEndpoint, kept: Kept) -> Self {
         endpoint.status.as_ref().map_or(Self::Nobody, |status| Self::of_kind_alone(&status.owner_controller_type, kept))
     }
 
-    /// The same by the kind alone, whatever its API version.
+    /// The keeper for a controller of this kind, whatever its API version.
     pub(super) fn of_kind_alone(kind: &str, kept: Kept) -> Self {
         match kind {
             STATEFUL_SET if kept.stateful_sets => Self::StatefulSet,
@@ -61,7 +61,7 @@ impl Keeper {
         }
     }
 
-    /// The name of the endpoint of a pod: that of the pod, or of its VMI.
+    /// The key of a pod's endpoint: named like the pod, or like its VMI.
     pub fn endpoint_of(self, pod: &ObjectKey, controller: &TopController) -> ObjectKey {
         match (self, pod.namespace()) {
             (Self::Vm, Some(namespace)) => ObjectKey::namespaced(namespace, &controller.name),
@@ -70,21 +70,21 @@ impl Keeper {
     }
 }
 
-/// The StatefulSet and the ordinal that the name of a pod spells: everything before the last dash, and a number behind it.
+/// The StatefulSet and the ordinal in a pod's name: the text before the last dash and the number after it.
 pub(super) fn parent_and_ordinal(pod: &str) -> Option<(&str, i32)> {
     let (parent, ordinal) = pod.rsplit_once('-')?;
     let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
     if digits { Some((parent, ordinal.parse().ok()?)) } else { None }
 }
 
-/// Whether a StatefulSet is to have a pod of this ordinal (A §6.4).
+/// Whether a StatefulSet should have a pod with this ordinal (A §6.4).
 pub(super) fn is_wanted(set: &StatefulSet, ordinal: i32, policy: &Policy) -> bool {
     let start = set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).filter(|_| !policy.ordinals_from_zero).unwrap_or(0);
     let replicas = set.spec.replicas.unwrap_or(1);
     i64::from(ordinal) >= i64::from(start) && i64::from(ordinal) < i64::from(start) + i64::from(replicas)
 }
 
-/// Whether a VM instance keeps its addresses (A §6.5); `None` = that is for the VM of its name to say.
+/// Whether a VM instance keeps its addresses (A §6.5); `None` = the VM of its name decides.
 pub(super) fn vm_keeps(instance: Option<&VirtualMachineInstance>) -> Option<bool> {
     let meta = &instance?.metadata;
     let controller = controller_of(meta);
@@ -98,8 +98,8 @@ pub(super) fn vm_keeps(instance: Option<&VirtualMachineInstance>) -> Option<bool
 
 /// Whether the containers of a pod may run, by its last known state.
 ///
-/// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
-/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (G R9).
+/// Since Kubernetes 1.27 the kubelet reports the end of all containers before it releases the object. If that was not seen, somebody else
+/// deleted the object, by force or because its node was gone, and the containers may have their whole grace period (G R9).
 pub(super) fn may_run(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));

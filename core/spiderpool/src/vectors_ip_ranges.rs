@@ -1,6 +1,6 @@
 //! Answers of upstream's functions for ranges, CIDRs, names and numbers, recorded by running them (its commit `a7fbd3b2`).
 //!
-//! The 1089 lines lie in `core/spiderpool/tests/data/ip-ranges.jsonl`; other ones in the folder that `IPAM_VECTORS` names.
+//! The 1089 lines are in `core/spiderpool/tests/data/ip-ranges.jsonl`; others are in the folder that `IPAM_VECTORS` names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ mod recorded;
 
 const FILE: &str = "ip-ranges.jsonl";
 
-/// A line of the file.
+/// One line of the file.
 #[derive(Deserialize)]
 struct Line {
     #[serde(rename = "fn")]
@@ -25,7 +25,7 @@ struct Line {
     input: Value,
     /// Absent if the answer is an error.
     output: Option<Value>,
-    /// In what way the input is odd.
+    /// The oddities of the input.
     #[serde(default)]
     quirk: Vec<String>,
 }
@@ -69,7 +69,7 @@ fn addresses<'a>(ranges: impl IntoIterator<Item = &'a IpRange>) -> Value {
     ranges.into_iter().flat_map(|range| range.iter()).map(|ip| ip.to_string()).collect()
 }
 
-/// The total as upstream's big number, which also counts all of IPv6.
+/// The total as upstream's big integer, which can also count all of IPv6.
 fn total_text(checked: &CheckedRanges) -> String {
     match checked.ranges[..] {
         [ref all] if all.range.numbers() == (0, u128::MAX) => "340282366920938463463374607431768211456".to_owned(),
@@ -77,7 +77,7 @@ fn total_text(checked: &CheckedRanges) -> String {
     }
 }
 
-/// The answer to a line; an error is its message.
+/// The answer to a line, or an error message.
 fn answer(line: &Line, policy: &Policy) -> Result<Value, String> {
     let input = Input(&line.input);
     let version = || input.version();
@@ -100,7 +100,7 @@ fn answer(line: &Line, policy: &Policy) -> Result<Value, String> {
             total.map(|ranges| addresses(&ranges)).map_err(text)
         }
         "find_available_ips" => {
-            // The function knows no family; a pool does.
+            // The function takes no family; a pool has one.
             let version = if input.texts("ranges").first().is_some_and(|range| range.contains(':')) { 6 } else { 4 };
             let used: IpSet = input.ips("used").into_iter().collect();
             let pool = PoolAddresses::new(&input.texts("ranges"), &[], &used, version, policy).map_err(text)?;
@@ -171,19 +171,19 @@ fn upstream_agrees_with_every_recorded_answer() {
     mismatches.none_in(lines.len());
 }
 
-/// What the hardened form answers to a line whose `quirk` says that its input is odd: the kind, the function, a piece of the
-/// line, and the answer (`null` is an error). To every other odd input, and so to all of the kind `odd-version`, which are
-/// errors, it answers as upstream.
+/// The hardened form's answers to lines whose `quirk` says that the input is odd: the kind, the function, a piece of the line, and the
+/// answer (`null` is an error). To every other odd input, and so to all of the kind `odd-version`, which are errors, it answers as upstream
+/// does.
 #[rustfmt::skip]
 const INSTEAD: &[(&str, &str, &str, &str)] = &[
-    // A number decides what is IPv4, so a dot in an IPv6 address makes no IPv4 address, and an IPv4-mapped one is always one.
+    // A number decides what is IPv4: a dot in an IPv6 address makes no IPv4 address, and an IPv4-mapped one is always one.
     ("v4-in-v6-text", "is_ip_range", r#""range":"::10.0.0.1","version":4"#, "false"),
     ("v4-in-v6-text", "is_ip", r#""ip":"::ffff:a00:1","version":4"#, "true"),
     ("v4-in-v6-text", "is_ip", r#""ip":"fd00::1.2.3.4","version":4"#, "false"),
     ("v4-in-v6-text", "parse_ip_range", r#""range":"::ffff:10.0.0.1","version":6"#, "null"),
     ("v4-in-v6-text", "parse_ip_range", r#""range":"::ffff:a00:1","version":6"#, "null"),
     ("v4-in-v6-text", "ip_range_overlap", r#""range2":"::ffff:a00:1","version":6"#, "null"),
-    // A prefix that cuts into the mark of IPv4-mapped addresses leaves no IPv4 CIDR.
+    // A prefix that cuts into the marker of IPv4-mapped addresses leaves no IPv4 CIDR.
     ("v4-in-v6-text", "cidr_to_label", r#""cidr":"::ffff:10.0.0.0/24","version":4"#, "null"),
     // Addresses with a leading zero byte have neighbours like any others, and all addresses are a range.
     ("leading-zero-byte", "merge_ip_ranges", r#"["::1","::2"]"#, r#"["::1-::2"]"#),
@@ -193,7 +193,7 @@ const INSTEAD: &[(&str, &str, &str, &str)] = &[
     ("mixed-family-range", "find_available_ips", r#""ranges":["10.0.0.1-fd00::9"]"#, "[]"),
 ];
 
-/// What the hardened form answers to other inputs that upstream takes and should not, or takes more than it should.
+/// The hardened form's answers to other inputs that upstream accepts and should not, or accepts more of than it should.
 fn instead_by_rule(line: &Line) -> Option<Value> {
     let input = Input(&line.input);
     let reversed = |list: Vec<&str>| list.into_iter().any(|range| matches!(plain(range), Some((first, last)) if first > last));
@@ -205,7 +205,7 @@ fn instead_by_rule(line: &Line) -> Option<Value> {
             ips.dedup();
             Some(ips.iter().map(ToString::to_string).collect())
         }
-        // The same, and so the lowest come first; a bad entry, or one of the other family, holds nothing.
+        // As above, and so the lowest come first; a bad entry, or one of the other family, holds nothing.
         "find_available_ips" => {
             let texts = input.texts("ranges");
             let ipv4 = !texts.first().is_some_and(|range| range.contains(':'));
@@ -226,7 +226,7 @@ fn instead_by_rule(line: &Line) -> Option<Value> {
         }
         // A reversed range is no range.
         "new_cidr" => (reversed(input.texts("ips")) || reversed(input.texts("exclude_ips"))).then_some(Value::Null),
-        // A name has at most 253 characters; of these nothing but the end of the application's name goes.
+        // A name has at most 253 characters; only the end of the application's name is cut.
         "auto_pool_name" => {
             let name = line.output.as_ref()?.as_str().unwrap();
             let (_, kept) = name.rsplit_once(&format!("-{}-", input.text("nic").to_lowercase())).unwrap();

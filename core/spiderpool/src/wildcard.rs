@@ -1,17 +1,17 @@
-//! Wildcards in names of pools (A §2.3, §14.9): matching as Go's library matches paths.
+//! Wildcards in pool names (A §2.3, §14.9), matched as Go's library matches paths.
 
 use thiserror::Error;
 
-/// A pattern that has a class without end, an empty class, a range without end, or nothing behind its last `\`.
+/// A pattern with an unterminated or empty class, an unterminated range, or nothing after its last `\`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("syntax error in the wildcard pattern")]
 pub struct BadPattern;
 
-/// Whether `name` matches `pattern`: `*` is any run without `/`, `?` one character but `/`, `[a-c]` and `[^a-c]` are classes
-/// (`!` does not negate), `\` takes away the meaning of what follows.
+/// Whether `name` matches `pattern`: `*` is any run without `/`, `?` one character but `/`, `[a-c]` and `[^a-c]` are classes (`!` does not
+/// negate), `\` escapes the next character.
 ///
 /// # Errors
-/// The pattern is bad. As in Go, what follows the first `*` that cannot match is not looked at.
+/// The pattern is bad. As in Go, the part after the first `*` that cannot match is not checked.
 pub fn wildcard_match(pattern: &str, name: &str) -> Result<bool, BadPattern> {
     let (mut pattern, mut name) = (pattern.as_bytes(), name.as_bytes());
     while !pattern.is_empty() {
@@ -39,7 +39,7 @@ pub fn wildcard_match(pattern: &str, name: &str) -> Result<bool, BadPattern> {
     Ok(name.is_empty())
 }
 
-/// Whether `pattern` begins with stars, what follows up to the next star, and the rest.
+/// Splits a pattern into whether it begins with stars, the text up to the next star, and the rest.
 fn next_chunk(pattern: &[u8]) -> (bool, &[u8], &[u8]) {
     let stars = pattern.iter().take_while(|byte| **byte == b'*').count();
     let pattern = &pattern[stars..];
@@ -57,8 +57,7 @@ fn next_chunk(pattern: &[u8]) -> (bool, &[u8], &[u8]) {
     (stars > 0, &pattern[..end], &pattern[end..])
 }
 
-/// What is left of `text` behind the part that matches the whole of `chunk`. The chunk is read to its end in any case,
-/// because a bad one is an error.
+/// The rest of `text` after the part that matches the whole of `chunk`. The chunk is always read to its end, because a bad one is an error.
 fn match_chunk<'a>(mut chunk: &[u8], text: &'a [u8]) -> Result<Option<&'a [u8]>, BadPattern> {
     let mut text = Some(text);
     while let Some((first, rest)) = chunk.split_first() {
@@ -88,7 +87,7 @@ fn match_chunk<'a>(mut chunk: &[u8], text: &'a [u8]) -> Result<Option<&'a [u8]>,
     Ok(text)
 }
 
-/// Whether a class, behind its `[`, holds a character, and what follows its `]`. The class is read to its end in any case.
+/// Reads a class after its `[`: whether it holds a character, and the text after its `]`. The class is always read to its end.
 fn read_class(chunk: &[u8], character: Option<u32>) -> Result<(bool, &[u8]), BadPattern> {
     let (negated, mut chunk) = chunk.strip_prefix(b"^").map_or((false, chunk), |rest| (true, rest));
     let (mut is_empty, mut among) = (true, false);
@@ -104,7 +103,7 @@ fn read_class(chunk: &[u8], character: Option<u32>) -> Result<(bool, &[u8]), Bad
     }
 }
 
-/// A character of a class, and what follows, which is at least a `]`.
+/// Reads a character of a class, and returns the text after it, which is at least a `]`.
 fn read_end(chunk: &[u8]) -> Result<(u32, &[u8]), BadPattern> {
     let chunk = match chunk.first() {
         None | Some(b'-' | b']') => return Err(BadPattern),
@@ -119,7 +118,7 @@ fn read_end(chunk: &[u8]) -> Result<(u32, &[u8]), BadPattern> {
     if rest.is_empty() { Err(BadPattern) } else { Ok((character, rest)) }
 }
 
-/// The first character of a text that is not empty, and its length; a byte that begins none is U+FFFD, as in Go.
+/// The first character of a text that is not empty, and its length; a byte that starts no character is U+FFFD, as in Go.
 fn decode(text: &[u8]) -> (u32, usize) {
     let whole = (1..=text.len().min(4)).find_map(|length| std::str::from_utf8(&text[..length]).ok()?.chars().next());
     whole.map_or((char::REPLACEMENT_CHARACTER.into(), 1), |character| (character.into(), character.len_utf8()))
@@ -159,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Stars and literals only, by the definition.
+    /// Matches stars, question marks and literals only, by the definition.
     fn plain(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

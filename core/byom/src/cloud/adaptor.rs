@@ -17,12 +17,12 @@ use crate::vm::VmAccess;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// What an adaptor is told.
+/// The settings of an adaptor.
 #[derive(Clone, Debug)]
 pub struct AdaptorSettings {
-    /// The pool, and what is done differently.
+    /// The settings of the pool, with the mutations that are on.
     pub pool: PoolSettings,
-    /// For how long the agent in a VM may take to be ready. Default 5 minutes.
+    /// The time limit for the agent in a VM to become ready. Default 5 minutes.
     pub agent_timeout: Duration,
 }
 
@@ -35,8 +35,8 @@ impl AdaptorSettings {
 
 /// The adaptor of one node. Clones are the same process: they share the mutex of the pool and the memory of its sandboxes.
 ///
-/// In upstream's words it is CAA: the handlers of StartVM and StopVM and the start-up of the provider. Nothing of it
-/// outlives the process but PeerPods and records.
+/// Upstream calls it CAA: the handlers of StartVM and StopVM and the start-up of the provider. Nothing outlives the process but PeerPods
+/// and records.
 pub struct Adaptor<C, V, M, A, B = ()> {
     pub(super) pool: VmPool<C, V, M, PeerPodOwners<C, V, B>>,
     pub(super) proxy: A,
@@ -55,27 +55,27 @@ impl<C, V, M, A, B> fmt::Debug for Adaptor<C, V, M, A, B> {
     }
 }
 
-/// What an adaptor found when it started. It goes on in any case (B R5).
+/// The results of an adaptor's start. The adaptor goes on in any case (B R5).
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// How the recovery ended.
+    /// The result of the recovery.
     pub recovered: Result<Recovered, PoolError>,
-    /// How full the pool was then.
+    /// The fill level of the pool after it.
     pub status: Result<PoolStatus, PoolError>,
 }
 
 impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M, A, B> {
-    /// An adaptor that has just started and knows no sandbox.
+    /// A newly started adaptor without sandboxes.
     pub fn new(client: C, env: V, vms: M, proxy: A, observer: B, settings: AdaptorSettings) -> Self {
         let AdaptorSettings { pool, agent_timeout } = settings;
         let owners = PeerPodOwners::new(client.clone(), env.clone(), observer, &pool);
         Self { pool: VmPool::new(client, env, vms, owners, pool), proxy, agent_timeout }
     }
 
-    /// What the process does before it serves: one recovery and one look at the statistics (B §1.6, §4).
+    /// The start-up of the process before it serves: one recovery and one read of the statistics (B §1.6, §4).
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`], B W18).
+    /// If upstream's process crashes here ([`Env::crash`], B W18).
     pub async fn start(&self) -> Started {
         let recovered = self.pool.recover(Context::BACKGROUND).await.or_crash(self.env());
         let status = self.pool.status(Context::BACKGROUND).await.or_crash(self.env());
@@ -87,7 +87,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         &self.pool
     }
 
-    /// How many sandboxes it remembers: from the begin of StartVM to the end of StopVM, or for ever.
+    /// The number of sandboxes it remembers: each from the beginning of StartVM to the end of StopVM, or forever.
     pub fn sandboxes(&self) -> usize {
         self.pool.owners.sandboxes().len()
     }
@@ -105,7 +105,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
     }
 }
 
-/// The IDs that a release or a PeerPod is about, as the pool's operations take them.
+/// Copies an ID of a release or a PeerPod into the form that the pool's operations take.
 pub(super) fn shared(text: &str) -> Arc<str> {
     text.into()
 }

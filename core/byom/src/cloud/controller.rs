@@ -19,21 +19,21 @@ use kube_machinery::leader::{Election, ElectionConfig, ElectionConfigError, Phas
 use kube_machinery::race::race;
 use kube_machinery::workqueue::WorkQueue;
 
-/// Says what the pool's settings are now; `None` = they are not to be had, and nothing can be released until they are.
+/// Returns the pool's current settings; `None` = they are unavailable, and nothing can be released.
 pub type SettingsSource = Arc<dyn Fn() -> Option<PoolSettings> + Send + Sync>;
 
-/// What a PeerPod controller is told.
+/// The settings of a PeerPod controller.
 #[derive(Clone)]
 pub struct ControllerSettings {
-    /// The pool as it is configured now. Asked at the first release and from then on whenever the pool is used; with
+    /// The source of the pool's current configuration. Asked at the first release and from then on whenever the pool is used; with
     /// `byom-controller-configuration-frozen` only once.
     pub pool: SettingsSource,
-    /// What it needs of them from the beginning: the policy, the retries and the times. The rest is not looked at.
+    /// The initial settings. Only the policy, the retries and the times are used.
     pub initial: PoolSettings,
-    /// The election, if there are several replicas.
+    /// The leader election, if there are several replicas.
     pub election: Option<ElectionConfig>,
-    /// How often records are compared with PeerPods, and the list of available addresses with the configuration. Default
-    /// 5 minutes. With `byom-leaks-kept` never.
+    /// The interval at which records are compared with PeerPods, and the list of available addresses with the configuration. Default 5
+    /// minutes. Never with `byom-leaks-kept`.
     pub reclaim_every: Duration,
 }
 
@@ -59,15 +59,15 @@ pub(super) type Pool<C, V, M, B> = VmPool<C, V, M, PeerPodOwners<C, V, B>>;
 
 /// One replica of the PeerPod controller.
 ///
-/// One worker takes PeerPods from a queue, one after the other; what fails comes back later. In the hardened form every
-/// release has an end, so a VM that hangs holds the others up for no longer than an operation may take.
+/// One worker takes PeerPods from a queue, one after the other; failed ones are requeued. In the hardened form every release has a time
+/// limit, so a VM that hangs delays the others by no more than the time of one operation.
 pub struct PeerPodController<C, V, M, B = ()> {
     client: C,
     pub(super) env: V,
     vms: M,
     pub(super) owners: PeerPodOwners<C, V, B>,
     pub(super) settings: ControllerSettings,
-    /// Made at the first release.
+    /// The pool, made at the first release.
     pool: Mutex<Option<Pool<C, V, M, B>>>,
 }
 
@@ -78,20 +78,20 @@ impl<C, V, M, B> fmt::Debug for PeerPodController<C, V, M, B> {
 }
 
 impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> {
-    /// A replica that has not begun yet.
+    /// A replica that has not started yet.
     pub fn new(client: C, env: V, vms: M, observer: B, settings: ControllerSettings) -> Self {
         let owners = PeerPodOwners::new(client.clone(), env.clone(), observer, &settings.initial);
         Self { client, env, vms, owners, settings, pool: Mutex::new(None) }
     }
 
-    /// Runs. It ends when leadership is lost: then the process is to exit, as upstream's does, and to be started anew.
-    /// Without an election it never ends. What is under way when leadership is lost is dropped at its next suspension point.
+    /// Runs the controller until leadership is lost: then the process must exit, as upstream's does, and be restarted. Without an election
+    /// it never ends. Work in progress when leadership is lost is dropped at its next suspension point.
     ///
     /// # Errors
-    /// The election is configured in a way that cannot work.
+    /// The configuration of the election is invalid.
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`], B W18).
+    /// If upstream's process crashes here ([`Env::crash`], B W18).
     pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
         let by_owner = Index::new(BY_OWNER, |peer_pod: &PeerPod, value| peer_pod.owner_uid().into_iter().for_each(value));
         let options = InformerOptions { indexes: vec![by_owner], ..InformerOptions::default() };
@@ -123,8 +123,8 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
     }
 
-    /// Recovers the list of available addresses and reclaims records without owners at each turn. Never ends; with `byom-leaks-kept` it
-    /// only waits.
+    /// Recovers the list of available addresses and reclaims records without owners, once per interval. Never ends; with `byom-leaks-kept`
+    /// it only waits.
     async fn reclaimer(&self) {
         if self.settings.initial.policy.leaks_kept {
             return std::future::pending().await;
@@ -133,13 +133,13 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         loop {
             self.env.sleep(self.settings.reclaim_every).await;
             let Some(pool) = self.pool().await else { continue };
-            // What fails is tried again at the next turn.
+            // Failures are retried in the next round.
             let _ = pool.recover(Context::BACKGROUND).await.or_crash(&self.env);
             let _ = pool.reclaim(&mut suspects).await.or_crash(&self.env);
         }
     }
 
-    /// The pool, with the settings of now; recovered if it is new (B P0). `None` = it cannot be made.
+    /// The pool with the current settings; recovered if it is new (B P0). `None` = it cannot be made.
     pub(super) async fn pool(&self) -> Option<Pool<C, V, M, B>> {
         let known = self.pool.lock().unwrap().clone();
         if let Some(pool) = known {
@@ -153,7 +153,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
         let settings = (self.settings.pool)()?;
         let pool = VmPool::new(self.client.clone(), self.env.clone(), self.vms.clone(), self.owners.clone(), settings);
-        // Its error is only logged, and the pool is used all the same (B R5).
+        // An error is only logged, and the pool is used all the same (B R5).
         let _ = pool.recover(Context::BACKGROUND).await.or_crash(&self.env);
         *self.pool.lock().unwrap() = Some(pool.clone());
         Some(pool)

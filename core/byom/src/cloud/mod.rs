@@ -1,4 +1,4 @@
-//! What goes on around the pool: the adaptor that makes VMs pods' and takes them back, and the PeerPod controller.
+//! The processes around the pool: the adaptor, which gives VMs to pods and takes them back, and the PeerPod controller.
 //!
 //! ```text
 //!   shim ── StartVM, StopVM ──► Adaptor ──► VmPool ──► ConfigMap, VMs
@@ -7,19 +7,18 @@
 //!                               PeerPod ◄── watches, releases ── PeerPodController ──► VmPool
 //! ```
 //!
-//! A PeerPod says that a VM may be in use under an allocation. In the hardened form it is written before the VM learns
-//! of the pod, so a record without a PeerPod is in use by nobody once a start has had its time, and a document that is
-//! lost can be made anew from the PeerPods:
+//! A PeerPod says that a VM may be in use under an allocation. In the hardened form it is written before the VM learns of the pod. So once
+//! the time limit of a start is over, a record without a PeerPod is not in use, and a lost document can be rebuilt from the PeerPods:
 //!
 //! ```text
 //!   start:    record committed ──── PeerPod written ──── record seen again ──── user data
 //!   rebuild:             finds no document ──── lists PeerPods ──── writes the document where it found none
 //! ```
 //!
-//! Either the PeerPod is written before the list, and then it is in the new document; or the record is looked for
-//! after the document was found missing, and then it is not found and the start gives up. The new document replaces the
-//! very ConfigMap without a document that was found (if there is none, one is made first), so it is not written when somebody
-//! else made the document meanwhile, not even if that was used and lost again.
+//! If the PeerPod is written before the list, the new document has it. Otherwise the record is looked up after the document was found
+//! missing, is not found, and the start gives up. The new document replaces the very ConfigMap that was found without a document (if there
+//! is none, one is created first), so it is not written if another process rebuilt the document in between, even if that document was used
+//! and lost again.
 
 mod adaptor;
 mod controller;

@@ -23,17 +23,17 @@ use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// Every PeerPod that names an allocation and an address counts, also one that is being deleted: its VM may still run. Of
-/// several that name one VM the one that was created last counts, and of those of one Pod the one that was allocated last. One without a
-/// finalizer counts, too: the finalizer of a live PeerPod may have been taken by mistake (B W11).
+/// PeerPods as the owners of allocations. Every PeerPod that names an allocation and an address counts, even one that is being deleted: its
+/// VM may still run. Of several that name one VM the one that was created last counts, and of those of one Pod the one that was allocated
+/// last. One without a finalizer counts, too: the finalizer of a live PeerPod may have been removed by mistake (B W11).
 ///
-/// Clones are the same process: they share what it remembers of its sandboxes.
+/// Clones are the same process: they share the memory of its sandboxes.
 #[derive(Clone)]
 pub struct PeerPodOwners<C, V, B = ()> {
     pub(super) peer_pods: PeerPods<C, V>,
     observer: B,
     policy: Policy,
-    /// How long the writing of one PeerPod may take if nobody else sets an end.
+    /// The time limit for writing one PeerPod if the caller sets no deadline.
     limit: Duration,
     sandboxes: Arc<Mutex<Sandboxes>>,
 }
@@ -45,7 +45,7 @@ impl<C, V, B> fmt::Debug for PeerPodOwners<C, V, B> {
 }
 
 impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
-    /// The owners as a process sees them that has no sandboxes yet.
+    /// The owners as seen by a process without sandboxes.
     pub fn new(client: C, env: V, observer: B, settings: &PoolSettings) -> Self {
         let peer_pods = PeerPods::new(client, env, settings);
         Self { peer_pods, observer, policy: settings.policy, limit: settings.operation_timeout, sandboxes: Arc::default() }
@@ -59,7 +59,7 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         Some(self.peer_pods.env().monotonic() + self.limit)
     }
 
-    /// The PeerPods there are. A list may lack what its API server has lost; what this process has written it knows by itself.
+    /// All PeerPods. A list may lack objects that its API server has lost; those that this process has written are added from memory.
     async fn all(&self) -> Result<Vec<Arc<PeerPod>>, OwnersUnknown> {
         let mut list = self.peer_pods.list(self.deadline()).await.map_err(|error| OwnersUnknown(error.to_string()))?;
         list.extend(self.sandboxes().written());
@@ -76,12 +76,12 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         }
     }
 
-    /// The Pod that is to own the PeerPods of a sandbox.
+    /// The UID of the Pod that is to own the PeerPods of a sandbox.
     async fn pod_uid(&self, sandbox: &Sandbox, deadline: Option<Duration>) -> Result<Option<Arc<str>>, ApiError> {
         if self.policy.owner_by_pod_name { self.peer_pods.pod_uid(&sandbox.pod, deadline).await } else { Ok(Some(sandbox.pod_uid.clone())) }
     }
 
-    /// Writes the PeerPod of a sandbox as upstream does: one try, when the VM is in use already (B S1).
+    /// Writes the PeerPod of a sandbox like upstream: one attempt, after the VM is in use (B S1).
     pub(super) async fn own_late(&self, sandbox: &Sandbox, record: &IpAllocation, context: Context) {
         // An error is only logged.
         let Ok(Some(pod_uid)) = self.pod_uid(sandbox, context.deadline).await else { return };
@@ -92,7 +92,7 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         self.wrote(&record.allocation_id, &pod_uid, &key, &result);
     }
 
-    /// ReleasePeerPod (B X4). `released` tells whether the VM is given back; if not, the PeerPod is left to the controller.
+    /// ReleasePeerPod (B X4). `released` says whether the VM was given back; if not, the PeerPod is left to the controller.
     pub(super) async fn release_peer_pod(&self, sandbox: &Sandbox, released: bool, context: Context) {
         if self.policy.finalizer_by_pod_name {
             if released {
@@ -111,7 +111,7 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         }
     }
 
-    /// The PeerPod that this process last wrote for the Pod that has the name now, whoever that is (B W11).
+    /// Releases the PeerPod that this process last wrote for the Pod that has the name now, whichever Pod that is (B W11).
     async fn release_by_pod_name(&self, sandbox: &Sandbox, context: Context) {
         let Ok(Some(pod_uid)) = self.peer_pods.pod_uid(&sandbox.pod, context.deadline).await else { return };
         let Some(peer_pod) = self.sandboxes().peer_pods.get(&pod_uid).cloned() else { return };
@@ -126,11 +126,11 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         self.observer.observe(Step::PeerPodReleased { id: peer_pod.allocation_id(), peer_pod: key });
     }
 
-    /// Marks a PeerPod for deletion, and lets it go if its VM is given back. What fails is left to the controller.
+    /// Marks a PeerPod for deletion, and removes its finalizer if its VM was given back. Failures are left to the controller.
     async fn end(&self, id: &Arc<str>, peer_pod: Arc<PeerPod>, released: bool) {
         let deadline = self.deadline();
         let key = ObjectKey::of(&*peer_pod);
-        // First the mark: whatever happens in between, the controller finishes it.
+        // The mark comes first: if anything fails after it, the controller finishes the deletion.
         match self.peer_pods.mark(peer_pod.clone(), deadline).await {
             Ok(Some(marked)) if released => {
                 if self.peer_pods.finish(marked, deadline).await.is_err() {
@@ -149,9 +149,9 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
 impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
     async fn live(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
         let list = self.all().await?;
-        // A released VM may have its next owner before the PeerPod of the last one is gone. The VM booted in between, so their
-        // PeerPods are seconds apart, by the clocks of the API servers. Of one Pod the later allocation counts, as a PeerPod may be written
-        // late: a Pod never moves, so that both times are by one clock.
+        // A released VM may have its next owner before the PeerPod of the previous one is gone. The VM booted in between, so their creation
+        // times are seconds apart, by the clocks of the API servers. For one Pod the later allocation counts, as a PeerPod may be written
+        // late: a Pod never moves, so both allocation times are by one clock.
         let mut of_vm: BTreeMap<AddressKey, (&PeerPod, IpAllocation)> = BTreeMap::new();
         for (peer_pod, allocation) in list.iter().filter_map(|peer_pod| Some((&**peer_pod, peer_pod.allocation()?))) {
             let created = |of: &PeerPod| of.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
@@ -180,8 +180,8 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
         Ok(named)
     }
 
-    /// The namespace of the PeerPods that name its VM, for Pods of its name. Upstream's name no allocation; where they are in several
-    /// namespaces nobody can tell.
+    /// The namespace of the PeerPods of Pods of this name that name the record's VM. Upstream's PeerPods name no allocation; if they are in
+    /// several namespaces, the right one is unknown.
     async fn namespace_of(&self, record: &IpAllocation) -> Option<Arc<str>> {
         let list = self.peer_pods.list(self.deadline()).await.ok()?;
         let mut namespaces: Vec<&str> =

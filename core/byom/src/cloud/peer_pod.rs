@@ -1,4 +1,4 @@
-//! PeerPod: the object that says that a VM may be in use for a pod (B S1).
+//! The PeerPod object, which says that a VM may be in use for a pod (B S1).
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::seconds::Seconds;
 /// The finalizer that keeps a PeerPod until its VM was released.
 pub const FINALIZER: &str = "peer.pod/finalizer";
 
-/// What stands between the pod's name and the random end of a PeerPod's name.
+/// The infix between the pod's name and the random end of a PeerPod's name.
 const INFIX: &str = "-resource-";
 
-/// What Kubernetes makes random names of: no vowels, no digits that look like them.
+/// The alphabet of random names in Kubernetes: no vowels, no digits that look like them.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const SUFFIX: usize = 5;
 
-/// The longest name of an object.
+/// The maximum length of an object's name.
 const NAME_MAX: usize = 253;
 
-/// What is needed to release a VM, and to make its record anew.
+/// The data needed to release a VM, and to rebuild its record.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "confidentialcontainers.org",
@@ -57,13 +57,13 @@ pub struct PeerPodSpec {
     /// The pod. Not upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_name: Option<String>,
-    /// When the record was made, by the clock of the adaptor's node. Not upstream.
+    /// The time at which the record was made, by the clock of the adaptor's node. Not upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<kube_machinery::schema::Time>")]
     pub allocated_at: Option<Time>,
 }
 
-/// Nothing is written to it by this provider.
+/// The status, which this provider never writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PeerPodStatus {
@@ -73,7 +73,7 @@ pub struct PeerPodStatus {
 }
 
 impl PeerPod {
-    /// The PeerPod as upstream writes it: it names the VM, and nothing else.
+    /// This PeerPod in upstream's form: it names only the VM.
     #[must_use]
     pub(super) fn into_upstreams(mut self) -> Self {
         let PeerPodSpec { cloud_provider, instance_id, .. } = self.spec;
@@ -109,7 +109,7 @@ impl PeerPod {
         Self { metadata, spec, status: None }
     }
 
-    /// The allocation that it stands for; `None` = it names none.
+    /// The allocation that it stands for; `None` = it names no allocation.
     pub fn allocation_id(&self) -> Option<&str> {
         self.spec.allocation_id.as_deref().filter(|id| !id.is_empty())
     }
@@ -119,7 +119,7 @@ impl PeerPod {
         Address::new(self.spec.instance_id.as_str()).canonical()
     }
 
-    /// The record that belongs to it; `None` = it names no allocation or no address.
+    /// The record of its allocation; `None` = it names no allocation or no address.
     pub fn allocation(&self) -> Option<IpAllocation> {
         let (id, ip) = (self.allocation_id()?, self.vm()?);
         let text = |text: &Option<String>| Arc::from(text.as_deref().unwrap_or(""));
@@ -133,7 +133,7 @@ impl PeerPod {
         })
     }
 
-    /// Whether it can stand for this allocation: it names the VM, is owned by a Pod of the name, and names no other allocation.
+    /// Whether it may stand for this allocation: it names the VM, is owned by a Pod of the same name, and names no other allocation.
     pub(super) fn is_of(&self, record: &IpAllocation) -> bool {
         let named = Address::new(self.spec.instance_id.as_str()).canonical();
         let owners = self.metadata.owner_references.as_deref().unwrap_or_default();
@@ -148,7 +148,7 @@ impl PeerPod {
         owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| &*owner.uid)
     }
 
-    /// Whether its VM has not been released yet, as far as it says.
+    /// Whether it has the finalizer, that is, its VM has not been released yet.
     pub fn has_finalizer(&self) -> bool {
         self.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
     }
@@ -158,7 +158,7 @@ impl PeerPod {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// It without the finalizer, to be written over it.
+    /// A copy without the finalizer, for an update.
     #[must_use]
     pub(super) fn without_finalizer(&self) -> Self {
         let mut without = self.clone();
@@ -169,7 +169,7 @@ impl PeerPod {
     }
 }
 
-/// `<pod>-resource-<5 random characters>`; a pod name that leaves no room is cut.
+/// Returns `<pod>-resource-<5 random characters>`; a pod name that is too long is cut.
 fn random_name(pod: &str, mut random: impl FnMut() -> u64) -> String {
     let room = NAME_MAX - INFIX.len() - SUFFIX;
     let mut name = pod[..pod.len().min(room)].to_owned();

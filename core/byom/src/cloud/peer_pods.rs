@@ -1,4 +1,4 @@
-//! PeerPods as the adaptor and the controller read and write them.
+//! The adaptor's and the controller's requests about PeerPods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use kube_machinery::api::{
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// Requests about PeerPods. `deadline` is by the monotonic clock of the process; `None` = no end.
+/// Requests about PeerPods. `deadline` is by the monotonic clock of the process; `None` = none.
 #[derive(Clone, Debug)]
 pub(super) struct PeerPods<C, V> {
     client: C,
@@ -48,7 +48,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         self.client.send(Request { call, timeout }).await
     }
 
-    /// Sleeps before try number `tries + 1`.
+    /// Sleeps before attempt number `tries + 1`.
     async fn pause(&self, tries: &mut u32, error: ApiError, deadline: Option<Duration>) -> Result<(), ApiError> {
         if is_verdict(&error) || deadline.is_some_and(|deadline| deadline <= self.env.monotonic()) {
             return Err(error);
@@ -59,9 +59,9 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         Ok(())
     }
 
-    /// All of them, where it can be as etcd has them. A consistent list is one of the watch cache, which may lack what it has lost (K182).
-    /// An exact one asks etcd; a server since 1.34 answers it from a snapshot of the same cache, until it has compared the two, which takes
-    /// up to 7.5 minutes.
+    /// Lists all PeerPods, if possible as etcd has them. A consistent list comes from the watch cache, which may have lost some (K182). An
+    /// exact one asks etcd; a server since 1.34 answers it from a snapshot of the same cache, until it has compared the two, which takes up
+    /// to 7.5 minutes.
     pub(super) async fn list(&self, deadline: Option<Duration>) -> Result<Vec<Arc<PeerPod>>, ApiError> {
         let newest = self.list_with(ListOptions::default(), deadline).await?;
         let version = Some(newest.resource_version);
@@ -76,7 +76,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         }
     }
 
-    /// The most recent state; `None` = there is none.
+    /// Reads the most recent state; `None` = there is none.
     pub(super) async fn get<K: Object>(&self, key: &ObjectKey, deadline: Option<Duration>) -> Result<Option<Arc<K>>, ApiError> {
         let call = Call::Get { key: key.clone(), resource_version: None };
         match self.send(call, deadline).await {
@@ -93,18 +93,18 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         Ok(pod.and_then(|pod| pod.metadata.uid.as_deref().map(Arc::from)))
     }
 
-    /// A PeerPod for a record, with a name of its own.
+    /// Makes a PeerPod for a record, with its own name.
     pub(super) fn made(&self, record: &IpAllocation, pod: &PodName, pod_uid: &str) -> PeerPod {
         PeerPod::of_allocation(record, pod, pod_uid, || self.env.random())
     }
 
-    /// Writes it with one request. After an error that is ambiguous it may be there.
+    /// Creates it with one request. After an ambiguous error it may exist.
     pub(super) async fn create(&self, peer_pod: PeerPod, deadline: Option<Duration>) -> Result<Arc<PeerPod>, ApiError> {
         let namespace = peer_pod.metadata.namespace.as_deref().map(Arc::from);
         object(self.send(Call::Create { namespace, body: Arc::new(peer_pod), dry: Dry::No }, deadline).await?)
     }
 
-    /// Writes it until it is there. A try whose answer was lost is recognised by the allocation ID.
+    /// Creates it, with retries until it exists. An attempt whose answer was lost is recognised by the allocation ID.
     pub(super) async fn create_surely(&self, peer_pod: &PeerPod, deadline: Option<Duration>) -> Result<Arc<PeerPod>, ApiError> {
         let key = ObjectKey::of(peer_pod);
         let mut tries = 0;
@@ -113,7 +113,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
                 Ok(written) => return Ok(written),
                 Err(error) if error.is_already_exists() => match self.get::<PeerPod>(&key, deadline).await {
                     Ok(Some(found)) if found.allocation_id() == peer_pod.allocation_id() => return Ok(found),
-                    // Somebody else's, one in fourteen million: a name that is taken does not become free.
+                    // Another object's name, a chance of one in fourteen million: a name that is taken does not become free.
                     Ok(Some(_)) => return Err(error),
                     Ok(None) => error,
                     Err(error) => error,
@@ -124,7 +124,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         }
     }
 
-    /// Marks this very object for deletion, in whatever state it is by now. `None` = it is gone.
+    /// Marks exactly this object for deletion, in whatever state it is by now. `None` = it is gone.
     pub(super) async fn mark(&self, peer_pod: Arc<PeerPod>, deadline: Option<Duration>) -> Result<Option<Arc<PeerPod>>, ApiError> {
         let mut tries = 0;
         let mut current = peer_pod;
@@ -143,7 +143,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         }
     }
 
-    /// Removes the finalizer of this very object, in whatever state it is by now.
+    /// Removes the finalizer of exactly this object, in whatever state it is by now.
     pub(super) async fn finish(&self, peer_pod: Arc<PeerPod>, deadline: Option<Duration>) -> Result<(), ApiError> {
         let mut tries = 0;
         let mut current = peer_pod;
@@ -157,7 +157,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         Ok(())
     }
 
-    /// The same object as it is now, after a write of it failed; `None` = it is gone.
+    /// Reads the current state of the same object after a failed write; `None` = it is gone.
     async fn same_again(
         &self,
         known: &PeerPod,
@@ -177,7 +177,7 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         }
     }
 
-    /// Marks it for deletion, once; if `guarded`, only in this very state. `None` = it is gone.
+    /// Marks it for deletion with one request; if `guarded`, only in exactly this state. `None` = it is gone.
     pub(super) async fn delete_once(
         &self,
         peer_pod: &PeerPod,
@@ -195,14 +195,14 @@ impl<C: Client, V: Env> PeerPods<C, V> {
         }
     }
 
-    /// Removes the finalizer, once, only in this very state.
+    /// Removes the finalizer with one request, only in exactly this state.
     pub(super) async fn finish_once(&self, peer_pod: &PeerPod, deadline: Option<Duration>) -> Result<(), ApiError> {
         let body = Arc::new(peer_pod.without_finalizer());
         let call = Call::Update { key: ObjectKey::of(peer_pod), body, subresource: None, dry: Dry::No };
         object(self.send(call, deadline).await?).map(drop)
     }
 
-    /// Patches all finalizers away, as upstream's adaptor does (B X4).
+    /// Removes all finalizers with a patch, like upstream's adaptor (B X4).
     pub(super) async fn patch_finalizers_away(&self, key: &ObjectKey, deadline: Option<Duration>) -> Result<(), ApiError> {
         let patch = Patch::json(json!([{ "op": "remove", "path": "/metadata/finalizers" }]));
         let call = Call::<PeerPod>::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No };

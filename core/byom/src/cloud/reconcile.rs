@@ -1,4 +1,4 @@
-//! What the PeerPod controller does about one PeerPod (B P1, P2).
+//! The PeerPod controller's reconciliation of one PeerPod (B P1, P2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::informer::StoreReader;
 
-/// Why a PeerPod comes back into the queue.
+/// The reason why a PeerPod is requeued.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum NotYet {
     #[error("{0}")]
@@ -31,11 +31,11 @@ pub(super) enum NotYet {
     NoPool,
 }
 
-/// Whether `older` is a PeerPod of the same Pod that `younger` takes the place of.
+/// Whether `younger` replaces `older`, a PeerPod of the same Pod.
 ///
-/// Upstream goes by the seconds in which the two were created. A PeerPod that is written late (a request that was held
-/// up, of a start that failed long ago) would so take the place of the one in use; hence both the object and the
-/// allocation must be the later ones. A Pod never moves, so both times of the allocations are by one clock.
+/// Upstream compares the seconds in which the two were created. With that, a PeerPod that is written late (by a delayed request of a start
+/// that failed long ago) would replace the one in use; hence both the object and the allocation must be later. A Pod never moves, so both
+/// allocation times are by one clock.
 pub(super) fn supersedes(younger: &PeerPod, older: &PeerPod, policy: &Policy) -> bool {
     let (Some(owner), Some(owner_of_older)) = (younger.owner_uid(), older.owner_uid()) else { return false };
     let created = |peer_pod: &PeerPod| peer_pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
@@ -51,7 +51,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         &self.settings.initial.policy
     }
 
-    /// The end of one request's retries.
+    /// The deadline of one request with its retries.
     fn deadline(&self) -> Option<Duration> {
         self.owners.deadline()
     }
@@ -76,10 +76,10 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         let current = if self.policy().controller_trusts_cache {
             cached
         } else {
-            // The cache may be behind; what is done from here on is about the object as it is now.
+            // The cache may be behind; everything from here on uses the current object.
             match self.owners.peer_pods.get::<PeerPod>(key, self.deadline()).await? {
                 Some(current) if current.metadata.uid == cached.metadata.uid => current,
-                // Its successor of the same name has a notification of its own.
+                // A new object of the same name has its own notification.
                 _ => return Ok(()),
             }
         };
@@ -92,7 +92,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         Ok(())
     }
 
-    /// B P1, for one.
+    /// Deletes one superseded PeerPod (B P1).
     async fn delete(&self, older: &Arc<PeerPod>) -> Result<(), NotYet> {
         let guarded = !self.policy().controller_trusts_cache;
         match self.owners.peer_pods.delete_once(older, guarded, self.deadline()).await {
@@ -107,8 +107,8 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
     }
 
-    /// B P2. A finalizer that could not be removed brings the PeerPod back: then the fence finds nothing to release, while
-    /// upstream releases whatever holds the address by then.
+    /// Releases a PeerPod's VM and removes the finalizer (B P2). If the finalizer could not be removed, the PeerPod is requeued: then the
+    /// fence finds nothing to release, while upstream releases whatever holds the address by then.
     async fn release(&self, peer_pod: &Arc<PeerPod>, key: &ObjectKey) -> Result<(), NotYet> {
         let pool = self.pool().await.ok_or(NotYet::NoPool)?;
         let id = peer_pod.allocation_id().map(shared);
@@ -123,7 +123,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
             let vm = address.key().is_address().then_some(&address);
             Some(pool.release_of(id, vm, Releaser::Controller, Context::BACKGROUND).await)
         } else {
-            // Without a fence nobody can tell whose VM it is by now. If there is a record, it is reclaimed.
+            // Without a fence, the VM's current user is unknown. If there is a record, it is reclaimed.
             None
         };
         if let Some(released) = released {
@@ -131,7 +131,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
         match self.owners.peer_pods.finish_once(peer_pod, self.deadline()).await {
             Ok(()) => self.owners.released(peer_pod, key),
-            // Somebody else was faster.
+            // Another process has removed it first.
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }

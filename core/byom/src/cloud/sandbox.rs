@@ -1,4 +1,4 @@
-//! A pod sandbox as the shim names it, and how its VM starts and stops.
+//! A pod sandbox as identified by the shim.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use thiserror::Error;
 use crate::allocation::allocation_id;
 use crate::decide::PodName;
 
-/// A pod sandbox. A retry of the kubelet is another one, of the same pod.
+/// A pod sandbox. A retry of the kubelet makes another one, of the same pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Its ID: 64 hexadecimal digits from containerd; never used twice.
+    /// The sandbox ID: 64 hexadecimal digits from containerd; never reused.
     pub id: Arc<str>,
-    /// The pod that the sandbox is of. A later sandbox of the same pod has the same name.
+    /// The pod of the sandbox. A later sandbox of the same pod has the same name.
     pub pod: PodName,
     /// The UID of the pod.
     pub pod_uid: Arc<str>,
-    /// What the VM needs to serve it.
+    /// The user data with which the VM serves the sandbox.
     pub user_data: Arc<str>,
 }
 
 impl Sandbox {
-    /// The ID under which its VM is allocated (B A1).
+    /// The allocation ID of its VM (B A1).
     pub fn allocation_id(&self) -> Arc<str> {
         allocation_id(&self.pod.name, &self.id)
     }
 }
 
-/// StopVM of a sandbox that this process does not know: it was started by an earlier process, or never (B X1).
+/// The error of StopVM for a sandbox that this process does not know: it was started by an earlier process, or never (B X1).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("sandbox `{0}` is unknown")]
 pub struct UnknownSandbox(pub Arc<str>);

@@ -1,4 +1,4 @@
-//! What an adaptor process remembers of its sandboxes. It is gone with the process (B §5.3).
+//! An adaptor process's memory of its sandboxes, which is lost with the process (B §5.3).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use crate::instance::Instance;
 use kube_machinery::api::ObjectKey;
 use kube_machinery::latest;
 
-/// What is known of the PeerPod of a sandbox.
+/// The known state of a sandbox's PeerPod.
 #[derive(Clone, Debug)]
 pub(super) enum Written {
-    /// It was sent; whether it was stored is not known.
+    /// A create was sent; it is unknown whether it was stored.
     Perhaps(ObjectKey),
-    /// It is stored: as the API server last answered it.
+    /// The PeerPod is stored, as last returned by the API server.
     Seen(Arc<PeerPod>),
 }
 
-/// One sandbox, from the begin of StartVM to the end of StopVM.
+/// One sandbox, from the beginning of StartVM to the end of StopVM.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) sandbox: Sandbox,
@@ -27,9 +27,9 @@ pub(super) struct Entry {
     pub(super) peer_pod: Option<Written>,
     /// Whether StartVM is under way.
     pub(super) starting: bool,
-    /// Whether StopVM is done while StartVM still is under way.
+    /// Whether StopVM is done while StartVM is still under way.
     over: bool,
-    /// Turns true with StopVM.
+    /// Becomes true with StopVM.
     pub(super) stopped: latest::Sender<bool>,
 }
 
@@ -43,14 +43,14 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Sandboxes {
     entries: BTreeMap<Arc<str>, Entry>,
-    /// The sandbox of each allocation.
+    /// The sandbox ID of each allocation ID.
     allocations: BTreeMap<Arc<str>, Arc<str>>,
     /// The PeerPod that was last written for a Pod, by the Pod's UID.
     pub(super) peer_pods: BTreeMap<Arc<str>, Arc<PeerPod>>,
 }
 
 impl Sandboxes {
-    /// Notes that StartVM begins. The receiver turns true if a StopVM comes meanwhile.
+    /// Notes the beginning of StartVM. The receiver becomes true if a StopVM comes before its end.
     pub(super) fn begin(&mut self, sandbox: &Sandbox) -> latest::Receiver<bool> {
         self.allocations.insert(sandbox.allocation_id(), sandbox.id.clone());
         let entry = self.entries.entry(sandbox.id.clone()).or_insert_with(|| Entry::new(sandbox.clone()));
@@ -58,7 +58,7 @@ impl Sandboxes {
         entry.stopped.subscribe()
     }
 
-    /// Notes that StartVM is over; a sandbox that was stopped meanwhile is forgotten.
+    /// Notes the end of StartVM; a sandbox that was stopped before it is forgotten.
     pub(super) fn end(&mut self, sandbox: &Sandbox) {
         let Some(entry) = self.entries.get_mut(&sandbox.id) else { return };
         entry.starting = false;
@@ -72,7 +72,7 @@ impl Sandboxes {
         self.allocations.remove(&sandbox.allocation_id());
     }
 
-    /// What is remembered of a sandbox; one that was stopped is unknown.
+    /// The entry of a sandbox; one that was stopped is unknown.
     pub(super) fn known(&mut self, sandbox_id: &str) -> Option<&mut Entry> {
         self.get(sandbox_id).filter(|entry| !entry.over)
     }
@@ -94,7 +94,7 @@ impl Sandboxes {
         self.entries.values().filter_map(seen).collect()
     }
 
-    /// StopVM is done. A StartVM that is under way still finds what it has to clean up.
+    /// Notes the end of StopVM. A StartVM that is under way still finds its entry for the clean-up.
     pub(super) fn forget(&mut self, sandbox: &Sandbox) {
         match self.entries.get_mut(&sandbox.id) {
             Some(entry) if entry.starting => entry.over = true,
@@ -102,12 +102,12 @@ impl Sandboxes {
         }
     }
 
-    /// The PeerPod of a Pod is released.
+    /// Notes that the PeerPod of a Pod was released.
     pub(super) fn forget_peer_pod(&mut self, peer_pod: &PeerPod) {
         self.peer_pods.retain(|_, known| known.metadata.uid != peer_pod.metadata.uid);
     }
 
-    /// How many sandboxes are remembered.
+    /// The number of remembered sandboxes.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,4 +1,4 @@
-//! StartVM: making a VM a pod's (B §2.1).
+//! StartVM: giving a VM to a pod (B §2.1).
 
 use std::time::Duration;
 
@@ -21,22 +21,22 @@ use kube_machinery::latest;
 use kube_machinery::race::{Either, race};
 
 impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M, A, B> {
-    /// StartVM. To be driven to its end, whatever becomes of the caller: his end is in the `context`.
+    /// StartVM. Must be polled to its end even if the caller is gone: the caller's deadline is in the `context`.
     ///
     /// ```text
     ///   record ── PeerPod ── record still there? ── user data ── tunnel, proxy ── agent ready ──► running
     ///     └──────────┴──────── roll back ──┴───────────┘             └── clean up ──┘
     /// ```
     ///
-    /// What fails is taken back under the allocation ID, with time of its own; whatever cannot be taken back now is left
-    /// to the controller, in the form of a PeerPod that is being deleted. Then the sandbox has no instance. Upstream
-    /// keeps it, so that the StopVM that follows releases whatever holds the address by then (B S5, W9).
+    /// A start that fails is rolled back under the allocation ID, within a time limit that does not depend on the caller. Whatever cannot
+    /// be taken back now is left to the controller, in the form of a PeerPod that is being deleted. Then the sandbox has no instance.
+    /// Upstream keeps it, so that the StopVM that follows releases whatever holds the address by then (B S5, W9).
     ///
     /// # Errors
-    /// The VM is not the pod's.
+    /// The VM was not given to the pod.
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`], B W18).
+    /// If upstream's process crashes here ([`Env::crash`], B W18).
     pub async fn start_vm(&self, sandbox: &Sandbox, context: Context) -> Result<Instance, StartError> {
         let stopped = self.owners().sandboxes().begin(sandbox);
         let result = self.make(sandbox, stopped, context).await;
@@ -75,7 +75,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         }
     }
 
-    /// B S1 as upstream does it.
+    /// Writes the PeerPod late, like upstream (B S1).
     async fn own_late(&self, sandbox: &Sandbox, instance: &Instance, context: Context) {
         let record = IpAllocation {
             allocation_id: instance.allocation_id.clone(),
@@ -88,7 +88,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         self.owners().own_late(sandbox, &record, context).await;
     }
 
-    /// B S3 and S4, until the agent's time is over, the caller's, or the sandbox's.
+    /// B S3 and S4, until the time limit of the agent or of the caller is reached, or the sandbox is stopped.
     async fn connect(
         &self,
         sandbox: &Sandbox,
@@ -102,14 +102,14 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         };
         let overlooked = self.policy().stop_overlooks_start;
         let stop = async {
-            // An error means that nobody is left to stop it.
+            // An error means that nothing is left to stop it.
             if overlooked || stopped.wait_for(|stopped| *stopped).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
         let left: Option<Duration> = context.deadline.map(|deadline| deadline.saturating_sub(self.env().monotonic()));
         let limit = left.map_or(self.agent_timeout, |left| left.min(self.agent_timeout));
-        // A StopVM that came first is noticed first.
+        // If both are ready, the StopVM takes precedence.
         match race(stop, race(connect, self.env().sleep(limit))).await {
             Either::Left(()) => Err((StartStep::Stopped, StartError::Stopped)),
             Either::Right(Either::Left(result)) => result,
@@ -118,7 +118,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         }
     }
 
-    /// Gives back what a start that failed had got: the VM, then the PeerPod (B S5).
+    /// Releases the VM of a failed start, then its PeerPod (B S5).
     async fn clean_up(&self, sandbox: &Sandbox, instance: &Instance) {
         self.proxy.shut_down(sandbox).await;
         let released = self.pool.delete_instance(Some(instance), Releaser::CleanUp, Context::BACKGROUND).await;

@@ -1,4 +1,4 @@
-//! StopVM: giving a pod's VM back (B §3.3).
+//! StopVM: taking a pod's VM back (B §3.3).
 
 use tokio::sync::oneshot;
 
@@ -13,24 +13,24 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
-/// What a StopVM has to release.
+/// The resources that a StopVM releases.
 enum Held {
     Nothing,
     Instance(Instance),
-    /// A StartVM is under way: whatever it has got by now.
+    /// A StartVM is under way: whatever it has allocated by now.
     Unknown,
 }
 
 impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M, A, B> {
-    /// StopVM. In the hardened form the end of the caller's time ends only his wait: the release has time of its own, and
-    /// what fails is left to the controller. A StartVM that is under way gives up.
+    /// StopVM. In the hardened form the caller's deadline ends only the caller's wait: the release has its own time limit, and failures are
+    /// left to the controller. A StartVM that is under way gives up.
     ///
     /// # Errors
-    /// The sandbox is unknown, for example because it was started by an earlier process; nothing is released (B X1).
-    /// Everything else is only logged upstream, and the sandbox forgotten (B X5).
+    /// The sandbox is unknown, for example because it was started by an earlier process; nothing is released (B X1). All other errors are
+    /// only logged, as upstream, and the sandbox is forgotten (B X5).
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`], B W18), in the caller's task or in one of its own.
+    /// If upstream's process crashes here ([`Env::crash`], B W18), in the caller's task or in a spawned one.
     pub async fn stop_vm(&self, sandbox_id: &str, context: Context) -> Result<(), UnknownSandbox> {
         let (sandbox, held) = {
             let mut sandboxes = self.owners().sandboxes();
@@ -51,10 +51,10 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         let this = self.clone();
         self.env().spawn(async move {
             this.stop(&sandbox, held, Context::BACKGROUND).await;
-            // Nobody may be waiting any more.
+            // The caller may no longer wait.
             let _ = done.send(());
         });
-        // However the wait ends, the work goes on.
+        // However the wait ends, the release goes on.
         let _ = match context.deadline.map(|deadline| deadline.saturating_sub(self.env().monotonic())) {
             Some(left) => race(wait, self.env().sleep(left)).await,
             None => Either::Left(wait.await),
@@ -62,7 +62,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         Ok(())
     }
 
-    /// B X2 to X5.
+    /// Stops a sandbox (B X2 to X5).
     async fn stop(&self, sandbox: &Sandbox, held: Held, context: Context) {
         self.proxy.shut_down(sandbox).await;
         let released = match held {

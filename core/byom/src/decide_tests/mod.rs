@@ -1,4 +1,4 @@
-//! Decisions against the golden cases of B, and against an oracle that is a plain transcription of B on plain data.
+//! Decisions against the golden cases of B, and against an oracle that transcribes B on plain data.
 
 mod oracle;
 
@@ -67,7 +67,7 @@ fn state() -> impl Strategy<Value = Option<Option<Plain>>> {
     prop_oneof![10 => document().prop_map(|plain| Some(Some(plain))), 1 => Just(Some(None)), 1 => Just(None)]
 }
 
-/// Everything the pure part looks at, on and off.
+/// Every switch of the policy that the pure part uses, on and off.
 fn policy() -> impl Strategy<Value = Policy> {
     let any_mix = prop::collection::vec(any::<bool>(), Policy::DEVIATIONS.len()).prop_map(|bits| {
         let mut policy = Policy::hardened();
@@ -79,7 +79,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     prop_oneof![Just(Policy::hardened()), Just(Policy::upstream()), any_mix]
 }
 
-/// Configured addresses are canonical and differ, as the parser makes them.
+/// Configured addresses are canonical and distinct, as the parser makes them.
 fn config() -> impl Strategy<Value = Vec<String>> {
     prop::sample::subsequence(vec!["10.0.0.5", "10.0.0.0", "fd00::1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::2"], 0..7)
         .prop_map(|addresses| addresses.into_iter().map(str::to_owned).collect())
@@ -165,7 +165,7 @@ proptest! {
             !recorded.iter().any(same)
         };
         prop_assert!(after.available.iter().map(Address::text).eq(config.iter().filter(free)));
-        // Nothing about a record changes, but that upstream does not know the namespace.
+        // Records stay unchanged, except that upstream drops the namespace.
         let mut records = plain.typed().allocated;
         if policy.namespace_not_written && after.version != plain.version {
             records = records.without_namespaces();
@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(after.allocated, records);
     }
 
-    /// B I2 and I3: from a sound document, hardened decisions make sound documents.
+    /// B I2 and I3: hardened decisions on a sound document make sound documents.
     #[test]
     fn an_address_stands_once_whatever_is_done(config in config(), wishes in prop::collection::vec(wish(), 1..20), policy in policy()) {
         let pool = PoolConfig::new(config.iter().map(|text| Address::new(text.as_str())));
@@ -209,7 +209,7 @@ fn pool(addresses: &[&str]) -> PoolConfig {
     PoolConfig::new(addresses.iter().map(|text| Address::new(*text)))
 }
 
-/// Recovery of the golden cases of B §4.3: records and available before, available after.
+/// The golden cases of recovery in B §4.3: records and available before, available after.
 #[test]
 fn the_golden_recoveries_hold_in_both_profiles() {
     type Texts = &'static [&'static str];
@@ -258,7 +258,7 @@ fn the_sequence_of_the_reference_is_allocated_in_both_profiles() {
             let Ok(Answer::Allocated(address)) = decision.answer else { panic!("{:?}", decision.answer) };
             got.push(address.to_string());
             document = decision.write.unwrap();
-            // Asking again changes nothing (B I7).
+            // Repeating it changes nothing (B I7).
             let again = decide(Found::Document(&document), command, setting);
             assert!(again.write.is_none() && matches!(again.answer, Ok(Answer::Allocated(same)) if same.text() == got.last().unwrap()));
         }

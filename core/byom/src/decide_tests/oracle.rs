@@ -1,4 +1,4 @@
-//! The decisions as B describes them, on plain lists, with none of the code that they test but the index function.
+//! The decisions as B describes them, on plain lists; of the code under test it uses only the index function.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Plain {
     }
 }
 
-/// What an address means, by the Go-like rules on which the tests below need no more than this.
+/// The address that a text means, by the subset of Go's rules that the tests below need.
 pub(super) fn meaning(text: &str) -> Option<String> {
     let ip: std::net::IpAddr = text.parse().ok()?;
     Some(ip.to_canonical().to_string())
@@ -75,7 +75,7 @@ pub(super) enum Outcome {
     NoneLeft(Option<String>),
 }
 
-/// B, read out: which answer, and which document is written.
+/// A literal reading of B: the answer, and the document that is written.
 pub(super) struct Oracle<'a> {
     pub(super) policy: Policy,
     pub(super) config: &'a [String],

@@ -23,7 +23,7 @@ fn a_lost_document_is_rebuilt_from_live_owners_or_refused() {
         let lost = bed.store(|store| (store.object(), store.objects.revision()));
         bed.log();
 
-        // Nobody knows the owners: nothing is written.
+        // The owners are unknown: nothing is written.
         *bed.owners.0.lock().unwrap() = None;
         let pool = bed.process();
         assert!(matches!(bed.allocate(&pool, "b"), Err(PoolError::Owners(_))));
@@ -61,7 +61,7 @@ fn a_document_that_is_lost_between_read_and_write_is_rebuilt() {
 fn a_create_that_is_held_up_brings_no_former_owners_back() {
     let bed = Bed::recovered(Policy::hardened(), &POOL);
     bed.store(Store::lose);
-    // While the create is on its way, others make the document and use it, and it is lost again.
+    // While the create is on its way, another process makes the document and uses it, and it is lost again.
     let owners = bed.owners.clone();
     bed.script(move |letter, _| {
         if letter == "C" {

@@ -1,4 +1,4 @@
-//! The drivers on an API server with one object, VMs and owners that do as the tests say.
+//! The drivers on an API server with one object, with VMs and owners scripted by the tests.
 
 mod cloud;
 mod damage;
@@ -18,12 +18,12 @@ use kube_machinery::env::Env;
 use kube_machinery::json_text::{JsonText, TextForm};
 use kube_machinery::testing::{Objects, TestEnv, TestWatch};
 
-/// What an API server does with one request.
+/// An API server's treatment of one request.
 enum Act {
     Serve,
     /// Answers with this error and does nothing.
     Fail(ApiError),
-    /// Does it, and the answer is lost.
+    /// Carries it out, and the answer is lost.
     LoseReply,
 }
 
@@ -31,7 +31,7 @@ type Script = Box<dyn FnMut(&str, &mut Store) -> Act + Send>;
 
 struct Store {
     objects: Objects,
-    /// One letter a request: G, P, C; with `!` if it failed.
+    /// One letter per request: G, P, C; with `!` if it failed.
     log: String,
 }
 
@@ -40,7 +40,7 @@ impl Store {
         self.objects.get(&key()).map(Arc::unwrap_or_clone)
     }
 
-    /// Stores the object as it is.
+    /// Stores the object unchanged.
     fn put(&mut self, object: &PoolConfigMap) {
         self.objects.put(serde_json::to_value(object).unwrap());
     }
@@ -49,7 +49,7 @@ impl Store {
         self.objects.remove("ConfigMap", &key());
     }
 
-    /// Somebody else touches the object, if it is there.
+    /// Another client updates the object, if it exists.
     fn touch(&mut self) {
         let touched = self.objects.revision().to_string();
         self.objects.change("ConfigMap", &key(), |object| object["metadata"]["annotations"]["touched"] = touched.into());
@@ -64,7 +64,7 @@ impl Store {
         self.object().unwrap().document().unwrap().parse().unwrap().clone()
     }
 
-    /// Versions of the documents that were committed.
+    /// The versions of the documents that were committed.
     fn versions(&self) -> Vec<i64> {
         let version = |object: &Arc<PoolConfigMap>| Some(object.document()?.parse().ok()?.version);
         self.objects.states(&key()).iter().filter_map(version).collect()
@@ -80,7 +80,7 @@ struct Server {
     env: TestEnv,
     store: Arc<Mutex<Store>>,
     script: Arc<Mutex<Script>>,
-    /// Round trips of reads and writes, give or take 20 %.
+    /// The round trip times of reads and writes, ± 20 %.
     read: Duration,
     write: Duration,
     think: Duration,
@@ -135,7 +135,7 @@ struct Vm {
     dead: bool,
     /// Takes requests and never answers.
     hung: bool,
-    /// Until when it goes down and comes up.
+    /// The end of its reboot.
     down_until: Duration,
     boots: u32,
 }
@@ -213,7 +213,7 @@ impl Owners for Known {
 
 type TestPool = VmPool<Server, TestEnv, Vms, Known>;
 
-/// One cluster: a server, VMs, and as many processes as asked for.
+/// One cluster: a server, VMs, and any number of processes.
 struct Bed {
     env: TestEnv,
     server: Server,
@@ -272,7 +272,7 @@ impl Bed {
         look(&mut self.server.store.lock().unwrap())
     }
 
-    /// The requests since the last look.
+    /// The requests since the last call.
     fn log(&self) -> String {
         self.store(|store| std::mem::take(&mut store.log))
     }

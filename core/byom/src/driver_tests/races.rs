@@ -1,10 +1,10 @@
-//! Several processes at once: lost updates, create races, lost answers, and how often writes meet (B §7.2, §8).
+//! Several processes at once: lost updates, create races, lost answers, and the frequency of conflicts (B §7.2, §8).
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Round trips of B §8.1.
+/// The round trip times of B §8.1.
 fn with_latencies(bed: &mut Bed) {
     bed.server.read = Duration::from_millis(4);
     bed.server.write = Duration::from_millis(10);
@@ -12,7 +12,7 @@ fn with_latencies(bed: &mut Bed) {
     bed.vms.probe = Duration::from_millis(2);
 }
 
-/// `n` processes allocate at once; who got what, and the effort of all.
+/// `n` processes allocate at once; returns their addresses and the effort of all.
 fn burst(bed: &Bed, n: usize, change: impl Fn(&mut PoolSettings)) -> (Vec<(String, String)>, Vec<Effort>) {
     let done = Arc::new(Mutex::new(Vec::new()));
     for index in 0..n {
@@ -47,7 +47,7 @@ fn of_a_burst_upstream_keeps_only_the_last_record() {
     let bed = bed_of(Policy::upstream(), 8);
     let (granted, _) = burst(&bed, 4, |_| {});
     assert_eq!((granted.len(), bed.holders().len()), (4, 1));
-    // Each document but the first is built on the same base.
+    // All documents but the first are built on the same base.
     assert_eq!(bed.store(|store| store.versions()), [2, 3, 3, 3, 3]);
 }
 
@@ -97,7 +97,7 @@ fn conflicts_are_as_frequent_as_the_model_says() {
         let bursts = 400;
         let mut all = Vec::new();
         for _ in 0..bursts {
-            // Go on from a pool without allocations.
+            // Start again from a pool without allocations.
             bed.store(|store| store.put(&start));
             // The rows of `as_documented` have no probe between read and write.
             let (_, efforts) = burst(&bed, n, |settings| {
@@ -149,7 +149,7 @@ fn a_lost_answer_leaves_a_leak_upstream_and_is_settled_in_the_hardened_form() {
 fn the_mutex_costs_upstream_its_time_and_hardened_only_its_turn() {
     for policy in [Policy::upstream(), Policy::hardened()] {
         let bed = Bed::recovered(policy, &["10.0.0.1", "10.0.0.2"]);
-        // With one address of two dead, whoever meets it first waits.
+        // Both VMs are dead, so every caller probes a dead one.
         bed.vms.with("10.0.0.1", |vm| vm.dead = true);
         bed.vms.with("10.0.0.2", |vm| vm.dead = true);
         let pool = bed.process();

@@ -1,4 +1,4 @@
-//! Releases: the fence, the boot, the roll-back, the predecessor and the leak.
+//! Releases: the fence, the reboot, the roll-back, the predecessor and the leak.
 
 use super::*;
 
@@ -79,7 +79,7 @@ fn the_record_of_a_vm_that_does_not_come_back_stays_and_the_release_ends_in_time
     bed.vms.with("10.0.0.1", |vm| vm.dead = true);
     assert_eq!(bed.release(&pool, "a").unwrap_err(), PoolError::OutOfTime);
     assert_eq!((bed.env.monotonic().as_secs(), bed.holders().len()), (30, 1));
-    // It comes back, booted by somebody; the release is repeated.
+    // The VM comes back, rebooted by an operator; the release is repeated.
     bed.vms.with("10.0.0.1", |vm| *vm = Vm::default());
     assert!(matches!(bed.release(&pool, "a"), Ok(Released::Freed(_))));
 }

@@ -1,4 +1,4 @@
-//! How many requests an operation makes (B §1.6), and which.
+//! The number and kind of requests that an operation makes (B §1.6).
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn a_conflict_costs_a_get_and_a_put() {
         let mut once = true;
         bed.script(move |letter, store| {
             if letter == "P" && std::mem::take(&mut once) {
-                // Somebody else touches the object.
+                // Another client updates the object.
                 store.touch();
             }
             Act::Serve
@@ -130,7 +130,7 @@ fn a_conflict_that_comes_when_the_time_is_up_is_not_the_reason() {
     let (env, mut slow) = (bed.env.clone(), true);
     bed.script(move |letter, store| {
         if letter == "P" && std::mem::take(&mut slow) {
-            // The process stands still while somebody else touches the object.
+            // The process is paused while another client updates the object.
             store.touch();
             env.advance(Duration::from_secs(30));
         }

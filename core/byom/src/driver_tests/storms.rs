@@ -1,10 +1,10 @@
-//! Hardened processes under many faults at once, against a ledger of who was told which address.
+//! Hardened processes under many faults at once, checked against a ledger of the addresses that each sandbox was given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// What the sandboxes that run were told.
+/// The addresses that the running sandboxes were given.
 #[derive(Clone, Default)]
 struct Ledger(Arc<Mutex<BTreeMap<String, Arc<str>>>>);
 
@@ -34,7 +34,7 @@ impl Ledger {
     }
 }
 
-/// Requests that fail, are not carried out or lose their answer, by the numbers of a generator of their own.
+/// Requests fail, are not carried out or lose their answer, drawn by a separate generator.
 fn storm(bed: &Bed, ledger: &Ledger, seed: u64) {
     let (mut state, ledger) = (seed, ledger.clone());
     bed.script(move |letter, store| {
@@ -72,7 +72,7 @@ fn no_fault_grants_an_address_twice_or_loses_a_record() {
                     let outcome = pool.create_instance(&id, &pod(&id), &data, Context::BACKGROUND).await;
                     let instance = match outcome.result {
                         Ok(instance) => instance,
-                        // Whether it holds an address is not known: it is deleted all the same.
+                        // It is unknown whether the ID holds an address: it is deleted all the same.
                         Err(_) => Instance { address: Address::new(""), allocation_id: id.clone() },
                     };
                     let told = !instance.address.text().is_empty();

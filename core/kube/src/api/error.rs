@@ -1,4 +1,4 @@
-//! Errors of the Kubernetes API (K §2.12) and of the way to it.
+//! Errors of the Kubernetes API (K §2.12) and of the transport.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,12 +8,12 @@ use thiserror::Error;
 
 use super::ObjectKey;
 
-/// The `reason` of a [`Status`]. What a client branches on; the HTTP code alone is not enough (409 is two reasons).
+/// The `reason` of a [`Status`]. Clients branch on it; the HTTP code alone is not enough (409 is two reasons).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// Empty: etcd's raw errors arrive this way (500) and are ambiguous for writes.
     Unknown,
-    /// 401: the server does not know who asks; credentials have to be refreshed.
+    /// 401: the client is not authenticated; its credentials have to be refreshed.
     Unauthorized,
     /// 403: denied by RBAC, a webhook or a quota, or the namespace is terminating (as a cause).
     Forbidden,
@@ -21,7 +21,7 @@ pub enum Reason {
     NotFound,
     /// 409: the name is taken. Not a conflict in the sense of optimistic locking.
     AlreadyExists,
-    /// 409: changed since it was read, or a precondition failed.
+    /// 409: the object changed since it was read, or a precondition failed.
     Conflict,
     /// 410 in its legacy form: start again from a list, as after [`Expired`](Self::Expired).
     Gone,
@@ -31,7 +31,7 @@ pub enum Reason {
     ServerTimeout,
     /// 504: ambiguous for writes, which may also commit later.
     Timeout,
-    /// 429: overload, caches that are not ready, or an eviction over budget. Not executed: ask again after the delay.
+    /// 429: overload, caches that are not ready, or an eviction over budget. Not executed: retry after the delay.
     TooManyRequests,
     /// 400: malformed; the same request fails again.
     BadRequest,
@@ -41,7 +41,7 @@ pub enum Reason {
     NotAcceptable,
     /// 413: the body is too large, or a JSON patch has too many operations (K §2.9).
     RequestEntityTooLarge,
-    /// 415: a content type that is not read here, such as a strategic merge patch of a custom resource (K §2.9).
+    /// 415: an unsupported content type, such as a strategic merge patch of a custom resource (K §2.9).
     UnsupportedMediaType,
     /// 500: an error inside the server, or a webhook that could not be called (`failurePolicy: Fail`). Ambiguous for writes.
     InternalError,
@@ -77,7 +77,7 @@ impl Reason {
         }
     }
 
-    /// The HTTP status code that goes with the reason.
+    /// The HTTP status code of the reason.
     pub fn code(self) -> u16 {
         match self {
             Reason::Unauthorized => 401,
@@ -104,7 +104,7 @@ impl Reason {
 pub struct Cause {
     /// The machine-readable type, such as `FieldValueForbidden`.
     pub reason: Cow<'static, str>,
-    /// What is wrong, for people; with `field` in front of it a part of the message of [`Reason::Invalid`].
+    /// A human-readable description; after `field`, it is part of the message of [`Reason::Invalid`].
     pub message: Cow<'static, str>,
     /// The field path; may be empty.
     pub field: Cow<'static, str>,
@@ -121,7 +121,7 @@ pub struct Details {
     pub kind: Cow<'static, str>,
     /// The object's UID, where the error is about one incarnation.
     pub uid: Option<String>,
-    /// What exactly is wrong: one for each field that is invalid, and types such as `ResourceVersionTooLarge`. Often empty.
+    /// The single causes: one for each invalid field, and types such as `ResourceVersionTooLarge`. Often empty.
     pub causes: Vec<Cause>,
     /// Seconds after which a retry makes sense; 0 = not given. The header `Retry-After` is sent exactly when it is positive.
     pub retry_after_seconds: u32,
@@ -132,16 +132,16 @@ pub struct Details {
 /// The message is made on demand: most errors are handled by their reason and never printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// HTTP status code of the answer: [`Reason::code`], unless whoever refused chose another one.
+    /// The HTTP status code of the answer: [`Reason::code`], unless the server chose another one.
     pub code: u16,
-    /// What a client branches on; left out on the wire if [`Reason::Unknown`].
+    /// The reason that clients branch on; left out on the wire if [`Reason::Unknown`].
     pub reason: Reason,
-    /// What the message says besides the part that reason and details imply; see [`Status::message`]. It comes after
-    /// that part, but before `already exists` unless it begins with a comma.
+    /// The part of the message that reason and details do not imply; see [`Status::message`]. It comes after the implied part, but before
+    /// `already exists` unless it begins with a comma.
     pub text: Cow<'static, str>,
     /// Name, kind, causes and retry hint.
     pub details: Details,
-    /// Only in a 410 on a continue token: a fresh token that goes on at the latest revision (K §2.2).
+    /// A fresh token that continues at the latest revision; only in a 410 on a continue token (K §2.2).
     pub continue_token: Option<String>,
 }
 
@@ -195,7 +195,7 @@ impl Status {
             Reason::Forbidden if about_object => format!("{} \"{name}\" is forbidden: {}", self.qualified_resource(), self.text),
             Reason::Invalid if about_object => {
                 let qualified = self.qualified_resource();
-                // What is told twice as a cause is told once here.
+                // Messages that occur in several causes are listed once.
                 let mut parts: Vec<String> = Vec::with_capacity(self.details.causes.len());
                 for cause in &self.details.causes {
                     let part = [&*cause.field, ": ", &*cause.message].concat();
@@ -224,7 +224,7 @@ impl Status {
         (self.details.retry_after_seconds > 0).then_some(self.details.retry_after_seconds)
     }
 
-    /// The body as it stands on the wire.
+    /// The body in its wire format.
     pub fn to_wire(&self) -> meta::Status {
         let details = &self.details;
         meta::Status {
@@ -258,10 +258,10 @@ impl fmt::Display for Status {
     }
 }
 
-/// What went wrong on the way to or from the API server (K §2.12, last paragraph).
+/// A failure of the connection to the API server (K §2.12, last paragraph).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum TransportError {
-    /// Nobody listens: the request was not executed.
+    /// The connection was refused: the request was not executed.
     #[error("connection refused")]
     Refused,
     /// The connection broke after the request was sent: ambiguous for writes.
@@ -275,7 +275,7 @@ pub enum TransportError {
     ConnectionLost,
 }
 
-/// Why a call did not succeed.
+/// The reason why a call did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApiError {
     /// The API server answered with an error body.
@@ -286,12 +286,12 @@ pub enum ApiError {
     Plain {
         /// HTTP status code: 429 or 503 from such a filter; a proxy may send others.
         code: u16,
-        /// The body, which is no Status: [`ApiError::reason`] tells the reason from the code.
+        /// The body, which is not a Status: [`ApiError::reason`] derives the reason from the code.
         text: &'static str,
         /// The `Retry-After` header in seconds.
         retry_after: Option<u32>,
     },
-    /// No HTTP answer came, so that there is no code and no reason.
+    /// No HTTP answer arrived, so there is no code and no reason.
     #[error(transparent)]
     Transport(#[from] TransportError),
 }
@@ -340,27 +340,27 @@ impl ApiError {
         }
     }
 
-    /// Reason Conflict: read again, decide again, write again.
+    /// Whether the reason is Conflict: read again, decide again, write again.
     pub fn is_conflict(&self) -> bool {
         self.reason() == Some(Reason::Conflict)
     }
 
-    /// Reason AlreadyExists: may be one's own object after a lost reply.
+    /// Whether the reason is AlreadyExists: the object may be one's own, after a lost reply.
     pub fn is_already_exists(&self) -> bool {
         self.reason() == Some(Reason::AlreadyExists)
     }
 
-    /// Reason NotFound: for a delete as good as success, see [`ignore_not_found`]; from a cache it may be out of date.
+    /// Whether the reason is NotFound: for a delete as good as success, see [`ignore_not_found`]; from a cache it may be out of date.
     pub fn is_not_found(&self) -> bool {
         self.reason() == Some(Reason::NotFound)
     }
 
-    /// 410 in either of its reasons: start again from a list.
+    /// Whether this is a 410 with either of its reasons: start again from a list.
     pub fn is_expired(&self) -> bool {
         matches!(self.reason(), Some(Reason::Expired | Reason::Gone))
     }
 
-    /// `Too large resource version`: the server's cache has not seen that revision (K022).
+    /// Whether this is `Too large resource version`: the server's cache has not seen that revision (K022).
     pub fn is_too_large_resource_version(&self) -> bool {
         self.status().is_some_and(|status| {
             status.reason == Reason::Timeout && status.details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
@@ -378,7 +378,7 @@ impl ApiError {
     }
 }
 
-/// NotFound as success: of what is gone nothing has to be changed or deleted.
+/// Treats NotFound as success: an object that is gone need not be changed or deleted.
 ///
 /// # Errors
 /// Any other error of `result`.
@@ -389,7 +389,7 @@ pub fn ignore_not_found<T>(result: Result<T, ApiError>) -> Result<(), ApiError> 
     }
 }
 
-/// AlreadyExists as success: what is there need not be created.
+/// Treats AlreadyExists as success: an object that exists need not be created.
 ///
 /// # Errors
 /// Any other error of `result`.

@@ -1,4 +1,4 @@
-//! What an API object is, and how it is named.
+//! API objects and their names.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -55,7 +55,7 @@ impl ObjectKey {
         }
     }
 
-    /// Calls `look` with the text of the key of `object`: to look something up without making a key.
+    /// Calls `look` with the text of the key of `object`, for look-ups without making a key.
     pub fn with_text_of<K: kube::Resource<DynamicType = ()>, T>(object: &K, look: impl FnOnce(&str) -> T) -> T {
         let meta = object.meta();
         let name = meta.name.as_deref().unwrap_or("");
@@ -89,7 +89,7 @@ impl ObjectKey {
 
 /// Calls `look` with `namespace/name`.
 fn with_path<T>(namespace: &str, name: &str, look: impl FnOnce(&str) -> T) -> T {
-    // A buffer on the stack would have to be cleared first, and its text be checked: that costs more than a short piece of memory.
+    // A buffer on the stack would have to be cleared first, and its text checked: that costs more than a small allocation.
     let mut path = String::with_capacity(namespace.len() + 1 + name.len());
     path.push_str(namespace);
     path.push('/');

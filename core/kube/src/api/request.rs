@@ -1,4 +1,4 @@
-//! Requests to an API server and what comes back.
+//! Requests to an API server and their replies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Object, ObjectKey, Status};
 
-/// What a request does (K §2).
+/// The verb of a request (K §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Verb {
@@ -16,11 +16,11 @@ pub enum Verb {
     List,
     /// Open a stream of changes.
     Watch,
-    /// POST: fails with AlreadyExists where the name is taken.
+    /// POST: fails with AlreadyExists if the name is taken.
     Create,
     /// PUT: replaces an object; guarded if the body has a resourceVersion (K §2.7).
     Update,
-    /// PATCH: the server reads, applies the change and writes. Without a resourceVersion it excludes nobody (K §2.9).
+    /// PATCH: the server reads, applies the change and writes. Not guarded unless it has a resourceVersion (K §2.9).
     Patch,
     /// DELETE: removes the object, or marks it as terminating (K §2.10).
     Delete,
@@ -35,7 +35,7 @@ impl Verb {
         matches!(self, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
     }
 
-    /// The name Kubernetes' authorization uses, in lower case.
+    /// The name in Kubernetes' authorization, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",
@@ -55,15 +55,15 @@ impl fmt::Display for Verb {
     }
 }
 
-/// A part of an object that is written on its own (K §2.8).
+/// A part of an object that is written separately (K §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subresource {
-    /// `/status`: the status alone, which an update of the object leaves alone (K §2.8).
+    /// `/status`: only the status, which an update of the object does not change (K §2.8).
     Status,
     /// `/binding` of a Pod (K126): of the body only the name, the UID, if it has one, and `spec.nodeName` count. A real API server takes it
     /// as a POST of a `Binding`.
     Binding,
-    /// `/finalize` of a Namespace: its `spec.finalizers`, which an update of the object leaves alone.
+    /// `/finalize` of a Namespace: its `spec.finalizers`, which an update of the object does not change.
     Finalize,
 }
 
@@ -78,17 +78,17 @@ impl Subresource {
     }
 }
 
-/// Whether a write is carried out or only checked (`dryRun=All`).
+/// The dry-run mode of a write: carried out or only checked (`dryRun=All`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dry {
     /// Carry it out, as without `dryRun`.
     #[default]
     No,
-    /// Do all but the write.
+    /// Do everything but the write.
     Run,
 }
 
-/// How `resourceVersion` of a list is meant (K §2.2).
+/// The meaning of the `resourceVersion` of a list (K §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// That version or a later one.
@@ -102,7 +102,7 @@ pub enum VersionMatch {
 pub struct ListOptions {
     /// Unset = consistent; `"0"` = any state the server's cache has; else see [`VersionMatch`].
     pub resource_version: Option<String>,
-    /// How `resource_version` is meant; unset = the legacy rules.
+    /// The meaning of `resource_version`; unset = the legacy rules.
     pub resource_version_match: Option<VersionMatch>,
     /// At most this many items per page; 0 = all.
     pub limit: u32,
@@ -133,23 +133,23 @@ pub struct WatchOptions {
     pub send_initial_events: bool,
 }
 
-/// What must hold for a delete to go ahead (K §2.10).
+/// Conditions for a delete to go ahead (K §2.10).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// The UID that the stored object must have: keeps a delete by name from a later incarnation. Looked at first (K094).
+    /// The UID that the stored object must have: protects a later incarnation from a delete by name. Checked first (K094).
     pub uid: Option<String>,
-    /// The resourceVersion that the stored object must have: it has not changed since it was read.
+    /// The resourceVersion that the stored object must have, so that it has not changed since it was read.
     pub resource_version: Option<String>,
 }
 
-/// What becomes of the dependents of an object that is deleted (K105).
+/// The treatment of a deleted object's dependents (K105).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     /// The garbage collector deletes them when the object is gone.
     Background,
-    /// They go first: the object stays, terminating, until they are gone.
+    /// The dependents go first: the object stays, terminating, until they are gone.
     Foreground,
-    /// They lose the object as their owner and stay.
+    /// The dependents lose the object as their owner and stay.
     Orphan,
 }
 
@@ -160,13 +160,13 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     /// Checked against the stored object; a mismatch is a Conflict.
     pub preconditions: Preconditions,
-    /// What becomes of dependents; unset = what an earlier delete said, else the background.
+    /// The treatment of dependents; unset = that of an earlier delete, else background.
     pub propagation: Option<Propagation>,
-    /// Whether to only check.
+    /// The dry-run mode: the delete is carried out or only checked.
     pub dry: Dry,
 }
 
-/// How a patch is written (K §2.9).
+/// The format of a patch (K §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
     /// `application/merge-patch+json`: null deletes a key, lists are replaced whole.
@@ -182,18 +182,18 @@ pub enum PatchKind {
 /// A patch: the body as the client sent it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
-    /// The content type, which says how `body` is read.
+    /// The content type, which determines how `body` is read.
     pub kind: PatchKind,
     /// The patch as JSON: an array for [`PatchKind::Json`], else a part of the object.
     pub body: Arc<serde_json::Value>,
-    /// `fieldManager`: who manages the fields that it writes. An apply needs it; otherwise unset = the client, by its name.
+    /// `fieldManager`: the manager of the fields that it writes. Required for an apply; otherwise unset = the client's name.
     pub manager: Option<Arc<str>>,
-    /// Whether an apply takes the fields that others manage.
+    /// Whether an apply takes over fields that others manage.
     pub force: bool,
 }
 
 impl Patch {
-    /// A patch of this kind, by the client in its own name.
+    /// A patch of this kind, with the client as the manager.
     pub fn of(kind: PatchKind, body: impl Into<Arc<serde_json::Value>>) -> Self {
         Self { kind, body: body.into(), manager: None, force: false }
     }
@@ -208,12 +208,12 @@ impl Patch {
         Self::of(PatchKind::Json, body)
     }
 
-    /// Server-side apply: what `manager` wants of an object, and nothing else of it. `body` has apiVersion, kind and the name (K166).
+    /// Server-side apply: only the fields of an object that `manager` wants. `body` has apiVersion, kind and the name (K166).
     pub fn apply(manager: &str, body: serde_json::Value) -> Self {
         Self { manager: Some(manager.into()), ..Self::of(PatchKind::Apply, body) }
     }
 
-    /// The same apply, which takes the fields that others manage instead of failing with a Conflict (K167).
+    /// The same apply, but taking over fields that others manage instead of failing with a Conflict (K167).
     #[must_use]
     pub fn forced(self) -> Self {
         Self { force: true, ..self }
@@ -227,7 +227,7 @@ pub enum Call<K> {
     Get {
         /// Namespace and name of the object to read.
         key: ObjectKey,
-        /// The freshness asked for.
+        /// The freshness of the requested state.
         resource_version: Option<String>,
     },
     /// Read the objects of a type at one revision (K §2.2).
@@ -237,13 +237,13 @@ pub enum Call<K> {
         /// Freshness, paging and selectors.
         options: ListOptions,
     },
-    /// Create an object; AlreadyExists where the name is taken, even by one that is terminating.
+    /// Create an object; AlreadyExists if the name is taken, even by an object that is terminating.
     Create {
         /// The namespace of the URL; unset for cluster-scoped types.
         namespace: Option<Arc<str>>,
         /// The object as sent.
         body: Arc<K>,
-        /// Whether to only check.
+        /// The dry-run mode: the create is carried out or only checked.
         dry: Dry,
     },
     /// Replace an object, which must exist unless it is a Lease; a Conflict if the body has another resourceVersion or UID (K §2.7).
@@ -254,31 +254,31 @@ pub enum Call<K> {
         body: Arc<K>,
         /// Write only this part of it; unset = the object itself.
         subresource: Option<Subresource>,
-        /// Whether to only check.
+        /// The dry-run mode: the update is carried out or only checked.
         dry: Dry,
     },
     /// Change an object by a description of the change.
     Patch {
         /// Namespace and name of the object to change; only an apply may name one that does not exist.
         key: ObjectKey,
-        /// The change, and who makes it.
+        /// The change and its manager.
         patch: Patch,
         /// Change only this part of it; unset = the object itself.
         subresource: Option<Subresource>,
-        /// Whether to only check.
+        /// The dry-run mode: the patch is carried out or only checked.
         dry: Dry,
     },
-    /// Delete an object, at once or gracefully; what becomes of it: [`Reply::into_remains`].
+    /// Delete an object, at once or gracefully; for the result see [`Reply::into_remains`].
     Delete {
         /// Namespace and name of the object to delete.
         key: ObjectKey,
-        /// Grace, preconditions, what becomes of dependents, and whether to only check.
+        /// Grace, preconditions, the treatment of dependents, and whether to only check.
         options: DeleteOptions,
     },
 }
 
 impl<K> Call<K> {
-    /// What the call does.
+    /// The verb of the call.
     pub fn verb(&self) -> Verb {
         match self {
             Call::Get { .. } => Verb::Get,
@@ -291,7 +291,7 @@ impl<K> Call<K> {
     }
 }
 
-/// The calls that almost everybody makes: most recent state, whole objects, nothing dry.
+/// The most common calls: most recent state, whole objects, no dry run.
 impl<K: Object> Call<K> {
     /// Reads the most recent state of an object (quorum read, K §2.1).
     pub fn get(key: &ObjectKey) -> Self {
@@ -316,18 +316,18 @@ impl<K: Object> Call<K> {
         Call::Update { key: ObjectKey::of(&*body), body, subresource: Some(Subresource::Status), dry: Dry::No }
     }
 
-    /// Changes an object as `patch` says. Guarded only if the patch itself sets the resourceVersion (K §2.9).
+    /// Changes an object by `patch`. Guarded only if the patch itself sets the resourceVersion (K §2.9).
     pub fn patch(key: &ObjectKey, patch: Patch) -> Self {
         Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No }
     }
 }
 
-/// A call and how long its caller is willing to wait.
+/// A call and the time that its caller is willing to wait.
 #[derive(Clone, Debug)]
 pub struct Request<K> {
-    /// What is asked of the API server; the timeout is no part of it.
+    /// The call to the API server, without the timeout.
     pub call: Call<K>,
-    /// The client gives up after this; unset = never (client-go's default, K §4.4). The server is not told.
+    /// The time after which the client gives up; unset = never (client-go's default, K §4.4). The server does not know it.
     pub timeout: Option<Duration>,
 }
 
@@ -344,9 +344,9 @@ pub struct List<K> {
     pub resource_version: String,
     /// The objects, by storage key.
     pub items: Vec<Arc<K>>,
-    /// Where the next page starts; unset on the last page.
+    /// The token of the next page; unset on the last page.
     pub continue_token: Option<String>,
-    /// How many items follow this page; unset with selectors.
+    /// The number of items after this page; unset with selectors.
     pub remaining: Option<u64>,
 }
 
@@ -374,7 +374,7 @@ impl<K> Reply<K> {
         }
     }
 
-    /// The list. Panics if the call was none.
+    /// The list. Panics if the call was not a list.
     pub fn into_list(self) -> List<K> {
         match self {
             Reply::List(list) => list,
@@ -382,10 +382,10 @@ impl<K> Reply<K> {
         }
     }
 
-    /// Of a delete: `Some` = the object still exists and is terminating; `None` = it is gone. Panics if the call was a list.
+    /// The result of a delete: `Some` = the object still exists and is terminating; `None` = it is gone. Panics if the call was a list.
     ///
-    /// Pods, Services and ServiceAccounts are answered with as they were when they went (K095): what is terminating without grace, and
-    /// without a finalizer that holds it, is gone.
+    /// For Pods, Services and ServiceAccounts the reply is their last state (K095): an object that is terminating, without grace and
+    /// without finalizers, is gone.
     pub fn into_remains(self) -> Option<Arc<K>>
     where
         K: Object,
@@ -408,13 +408,13 @@ impl<K> Reply<K> {
 pub enum WatchEvent<K: ?Sized> {
     /// The object exists, or began to match the selector.
     Added(Arc<K>),
-    /// The object changed and matches the selector still; its state after the change.
+    /// The object changed and still matches the selector; its state after the change.
     Modified(Arc<K>),
-    /// The object is gone, or ceased to match the selector; carries its last (matching) state and the new revision.
+    /// The object is gone, or no longer matches the selector; carries its last (matching) state and the new revision.
     Deleted(Arc<K>),
     /// All events up to this revision have been sent.
     Bookmark {
-        /// Where to resume: a watch from here misses nothing.
+        /// The version to resume from: a watch from here misses nothing.
         resource_version: String,
         /// `k8s.io/initial-events-end`: the initial state is complete.
         initial_events_end: bool,

@@ -18,10 +18,10 @@ use crate::env::Env;
 use crate::race::{Either, race};
 use crate::retry::GrowingBackoff;
 
-/// A watch that ends before this without a single event counts as an error.
+/// The duration below which a watch without a single event counts as an error.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// How to go on after a watch.
+/// The next step after a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Watch,
@@ -29,27 +29,27 @@ enum Next {
     List,
 }
 
-/// What to do about a watch that could not be opened, or an error inside a watch.
+/// Decides how to handle a watch that could not be opened, or an error inside a watch.
 fn after_error(error: &ApiError, open: bool) -> Next {
     match error {
         _ if error.reason() == Some(Reason::TooManyRequests) => Next::BackOffThenWatch,
-        // Nobody listens, so nothing is known to have changed: go on where it ended.
+        // The server is down, so no change is known: resume at the same version.
         ApiError::Transport(TransportError::Refused) if !open => Next::BackOffThenWatch,
-        // client-go takes a broken connection for the end of the stream, unless its health check found it.
+        // client-go treats a broken connection as the end of the stream, unless its health check detected it.
         ApiError::Transport(TransportError::Reset | TransportError::Deadline) if open => Next::Watch,
         _ => Next::List,
     }
 }
 
-/// What a stream of the state brought.
+/// The result of streaming the state.
 enum Streamed<K> {
-    /// The whole state; what follows are changes.
+    /// The whole state; changes follow.
     State(List<K>),
-    /// It ended before; `quiet` = without a single event.
+    /// The stream ended early; `quiet` = without a single event.
     Cut { quiet: bool },
 }
 
-/// Reads the state at the beginning of a stream, up to the bookmark that says that it is complete.
+/// Reads the state at the beginning of a stream, up to the bookmark that marks it as complete.
 async fn initial_state<K: Object>(stream: &mut impl WatchStream<K>) -> Result<Streamed<K>, ApiError> {
     let mut objects = BTreeMap::new();
     let mut quiet = true;
@@ -75,7 +75,7 @@ pub(super) struct Reflector<K, C, V> {
     pub(super) shared: Arc<Shared<K>>,
     pub(super) resync: Option<Duration>,
     pub(super) backoff: GrowingBackoff,
-    /// The last list's version could not be had: ask for the most recent state, whatever its version.
+    /// Whether the last list's version was unavailable: the next list requests the most recent state, whatever its version.
     pub(super) version_unavailable: bool,
 }
 
@@ -94,23 +94,23 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
         self.env.sleep(sleep).await;
     }
 
-    /// What to ask a list for: any state at first, then nothing older than what was seen (K150).
+    /// The version for the next list: any state at first, then nothing older than what was seen (K150).
     fn list_version(&self) -> Option<String> {
         if self.version_unavailable { None } else { Some(self.shared.version().unwrap_or_else(|| "0".to_owned())) }
     }
 
-    /// Brings the store to a state that the server has or had, and returns the stream that goes on after it, if it came by one.
+    /// Brings the store to a current or former state of the server, and returns the stream that continues from it, if there is one.
     async fn fill(&mut self) -> Result<Option<C::Watch<K>>, ApiError> {
         if self.source.client.streams_lists()
             && let Some(stream) = self.watch_list().await
         {
             return Ok(Some(stream));
         }
-        // Whatever kept a stream from coming may let a list through.
+        // A list may succeed where the stream failed.
         self.list().await.map(|()| None)
     }
 
-    /// Takes the state from a stream. `None` = a list has to bring it.
+    /// Reads the state from a stream. `None` = a list is needed instead.
     async fn watch_list(&mut self) -> Option<C::Watch<K>> {
         loop {
             let started = self.env.monotonic();
@@ -144,7 +144,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
         }
     }
 
-    /// The watch that `opening` opens, unless that takes too long.
+    /// Opens a watch by `opening`, unless that takes too long.
     async fn in_time(&self, opening: impl Future<Output = Result<C::Watch<K>, ApiError>> + Send) -> Result<C::Watch<K>, ApiError> {
         let Some(patience) = self.source.patience else { return opening.await };
         match race(opening, self.env.sleep(patience)).await {
@@ -153,7 +153,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
         }
     }
 
-    /// How long a watch may last: five to ten minutes.
+    /// The time limit of a watch: five to ten minutes.
     fn timeout_seconds(&self) -> u32 {
         (300.0 * (1.0 + self.env.random_unit())) as u32
     }
@@ -177,7 +177,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
     }
 
     async fn list_at(&self, version: Option<String>) -> Result<List<K>, ApiError> {
-        // A version other than "0" can only be served from the server's cache without a limit.
+        // A version other than "0" is served from the server's cache only without a limit.
         let limit = if version.as_deref().is_none_or(|version| version == "0") { PAGE_SIZE } else { 0 };
         self.source.list(version.as_deref(), limit, true).await
     }
@@ -194,7 +194,7 @@ impl<K: Object, C: Client, V: Env> Reflector<K, C, V> {
         race(self.watch(stream), resync).await;
     }
 
-    /// Watches again and again, at first on the `stream` that brought the state, until a new list is due.
+    /// Watches repeatedly, at first on the `stream` that delivered the state, until a new list is due.
     async fn watch(&mut self, mut stream: Option<C::Watch<K>>) {
         loop {
             let started = self.env.monotonic();

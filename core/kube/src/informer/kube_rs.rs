@@ -1,8 +1,8 @@
 //! kube-rs's watcher with its default backoff, feeding a store (K §4.7).
 //!
-//! Differs from client-go where it hurts: a relist tells nothing about what vanished, does not carry the last
-//! version (so with [`ListSemantic::Any`] it can go back in time), and a watch that cannot be opened is tried again
-//! at the same version for ever, even if the server answers that the version is gone.
+//! Differs from client-go in harmful ways: a relist does not report objects that vanished, does not carry the last version (so with
+//! [`ListSemantic::Any`] it can go back in time), and a watch that cannot be opened is retried at the same version forever, even if the
+//! server answers that the version is gone.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::retry::GrowingBackoff;
 
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 
-/// The watcher gives up on a stream that is silent beyond the timeout it asked for.
+/// The watcher's timeout for a stream that is silent beyond the timeout requested from the server.
 const IDLE_GUARD: Duration = Duration::from_secs(295);
 
-/// How to go on after a watch.
+/// The next step after a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Watch,
@@ -58,7 +58,7 @@ impl<K: Object, C: Client, V: Env> Watcher<K, C, V> {
         self.env.sleep(sleep).await;
     }
 
-    /// Watches again and again until the server says, inside a stream, that the version is gone.
+    /// Watches repeatedly until the server reports, inside a stream, that the version is gone.
     async fn watch(&mut self) {
         loop {
             let version = self.shared.version().expect("a watch comes after a list");
@@ -75,7 +75,7 @@ impl<K: Object, C: Client, V: Env> Watcher<K, C, V> {
 
     async fn consume(&mut self, mut stream: C::Watch<K>) -> Next {
         let mut heard = self.env.monotonic();
-        // One sleep for many events: it is looked at, and renewed, only when it has passed.
+        // One sleep for many events: checked, and renewed, only when it has passed.
         let mut guard = pin!(self.env.sleep(IDLE_GUARD));
         loop {
             match race(stream.next(), guard.as_mut()).await {

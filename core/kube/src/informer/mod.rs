@@ -1,23 +1,23 @@
 //! A local copy of one kind of objects, kept up to date by list and watch, and callbacks about its changes.
 //!
-//! The copy is a prefix of history with an unbounded lag: behind the API server by the lag of its watch, and by a
-//! whole gap after a broken watch. A reader of its own informer right after its own write may see the old state
-//! (K151). What is not in the copy may exist; what is in it may be gone.
+//! The copy is a prefix of history with an unbounded lag: behind the API server by the lag of its watch, and by a whole gap after a broken
+//! watch. A process that reads its own informer right after its own write may see the old state (K151). Objects missing from the copy may
+//! exist; objects in it may be gone.
 //!
 //! ```text
 //!   API server ── list, watch ──► reflector ──► store          (updated first)
 //!                                     └───────► queues ──► handlers   (each in a task of its own, unbounded)
 //! ```
 //!
-//! A handler is called after the store was updated, in order for each object, and may find the store several
-//! changes ahead (K146). It sees neither every change (gaps collapse them) nor what happened while the process was
-//! down: after a restart the store is filled anew and nothing is said about what is missing from it (K149). So a
-//! handler that frees something has to be backed by a comparison with a consistent list.
+//! A handler is called after the store was updated, in order for each object, and may find the store several changes ahead (K146). It sees
+//! neither every change (gaps collapse them) nor the changes made while the process was down: after a restart the store is filled anew, and
+//! objects missing from it are not reported (K149). So a handler that frees something needs a comparison with a consistent list as a
+//! backup.
 //!
-//! Objects are shared between the store and all handlers: they are `Arc`s, and nobody can change them.
+//! Objects are shared between the store and all handlers: they are immutable `Arc`s.
 //!
-//! A store that nobody listens to takes what its watch has brought when somebody reads it, if the watch lets it: see
-//! [`Backlog`]. A reader sees the same as if each change had been taken in as it came.
+//! The store of an informer without listeners processes the elements of its watch only when it is read, if the watch supports it: see
+//! [`Backlog`]. Readers see the same as if each change had been processed on arrival.
 
 mod client_go;
 mod kube_rs;
@@ -38,46 +38,46 @@ use source::Source;
 
 pub use store::{Digest, Index, Notification, Store};
 
-/// What kube-rs asks a list for, the first time and every time after a gap.
+/// The freshness that kube-rs requests for a list, the first time and after every gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListSemantic {
     /// The most recent state (a quorum read).
     #[default]
     MostRecent,
-    /// Any state that the server's cache has: may go back in time in the middle of a process's life.
+    /// Any state that the server's cache has: may go back in time while the process runs.
     Any,
 }
 
-/// Whose habits an informer has.
+/// The client library that an informer imitates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
-    /// client-go: lists any state at first and never goes back behind what it saw (K150); objects that vanished in
-    /// a gap are reported as [`Notification::DeletedFinalStateUnknown`].
+    /// client-go: lists any state at first and never goes back behind a version that it saw (K150); objects that vanished in a gap are
+    /// reported as [`Notification::DeletedFinalStateUnknown`].
     #[default]
     ClientGo,
-    /// kube-rs: objects that vanished in a gap leave the store without a word. Knows no resync.
+    /// kube-rs: objects that vanished in a gap leave the store without a notification. Has no resync.
     KubeRs(ListSemantic),
 }
 
-/// What an informer looks at, and how.
+/// The scope and the behaviour of an informer.
 #[derive(Clone, Debug)]
 pub struct InformerOptions<K> {
     /// Only this namespace; default all.
     pub namespace: Option<Arc<str>>,
-    /// Only objects with such labels. A deletion then may mean that the object no longer matches (K §2.4).
+    /// Only objects with matching labels. A deletion then may mean that the object no longer matches (K §2.4).
     pub label_selector: Option<String>,
-    /// Only objects with such fields; as above.
+    /// Only objects with matching fields; as above.
     pub field_selector: Option<String>,
-    /// How often handlers are told about everything again; default never. Makes no API call and repairs nothing.
+    /// The interval at which handlers are notified of all objects again; default never. Makes no API call and repairs nothing.
     pub resync: Option<Duration>,
-    /// Ways to find objects, for [`StoreReader::by_index`]; default none.
+    /// Indexes for [`StoreReader::by_index`]; default none.
     pub indexes: Vec<Index<K>>,
     /// A number for each object, for [`StoreReader::digest`]; default none.
     pub digest: Option<Digest<K>>,
-    /// How long to wait for the answer to a list, page by page, and for a watch of client-go to open; default as long as the connection
-    /// lasts. What was sent into a cut over HTTP/1.1 is waited for until TCP gives up, a quarter of an hour later (K180).
+    /// The timeout for the answer to a list, per page, and for opening a watch of client-go; default as long as the connection lasts. A
+    /// request sent over HTTP/1.1 into a network partition waits until TCP gives up, a quarter of an hour later (K180).
     pub patience: Option<Duration>,
-    /// Whose habits; default client-go's.
+    /// The client library to imitate; default client-go.
     pub model: Model,
 }
 
@@ -130,7 +130,7 @@ impl<K: Object, V: Env> Informer<K, V> {
         Self { env, shared, tasks: Mutex::new(vec![task]) }
     }
 
-    /// A handle to read the store with. Cheap, and may outlive the informer.
+    /// A handle for reading the store. Cheap, and may outlive the informer.
     pub fn store(&self) -> StoreReader<K> {
         StoreReader { contents: self.shared.contents.clone(), synced: self.shared.synced.subscribe(), catches_up: true }
     }
@@ -144,15 +144,15 @@ impl<K: Object, V: Env> Informer<K, V> {
     pub fn synced(&self) -> impl Future<Output = ()> + Send + use<K, V> {
         let mut synced = self.shared.synced.subscribe();
         async move {
-            // An error means that the informer ended: nothing will ever be synced, so this waits for ever.
+            // An error means that the informer has ended and will never be synced, so this waits forever.
             if synced.wait_for(|synced| *synced).await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Calls `handler`, in a task of its own, with every change from now on, after an `Added` for each object that
-    /// is already there. What goes wrong in a handler is its own business.
+    /// Calls `handler`, in a separate task, with every change from now on, after an `Added` for each object that is already there. Errors
+    /// of a handler are its own responsibility.
     pub fn add_handler(&self, mut handler: impl FnMut(Notification<K>) + Send + 'static) {
         let mut notifications = self.subscribe();
         let task = self.env.spawn(async move {
@@ -163,13 +163,13 @@ impl<K: Object, V: Env> Informer<K, V> {
         self.tasks.lock().unwrap().push(task);
     }
 
-    /// The same changes as a queue, for a handler that has to wait for something. The queue grows without bound
-    /// while nobody reads it, and ends with the informer.
+    /// The same changes as a queue, for handlers that have to wait. The queue grows without bound while it is not read, and ends with the
+    /// informer.
     pub fn subscribe(&self) -> Notifications<K> {
         Notifications { queue: self.shared.subscribe() }
     }
 
-    /// Ends the reflector and the handlers.
+    /// Stops the reflector and the handlers.
     pub fn stop(&self) {
         for task in self.tasks.lock().unwrap().drain(..) {
             task.abort();
@@ -196,7 +196,7 @@ impl<K: Object> Notifications<K> {
         self.queue.recv().await
     }
 
-    /// The next change if there is one right now.
+    /// The next change, if one is queued.
     pub fn try_next(&mut self) -> Option<Notification<K>> {
         self.queue.try_recv().ok()
     }
@@ -209,7 +209,7 @@ impl<K: Object> Notifications<K> {
 pub struct StoreReader<K> {
     contents: Arc<RwLock<Contents<K>>>,
     synced: latest::Receiver<bool>,
-    /// Whether it takes in what has arrived before it reads.
+    /// Whether it processes arrived elements before it reads.
     catches_up: bool,
 }
 
@@ -220,8 +220,8 @@ impl<K> Clone for StoreReader<K> {
 }
 
 impl<K: Object> StoreReader<K> {
-    /// A handle that shows what others have read. It never asks for what has arrived since, so it may be used where the connection is
-    /// locked.
+    /// A handle that shows the state as of the last read through another handle. It never fetches arrived elements, so it may be used while
+    /// the connection is locked.
     pub fn as_last_read(&self) -> Self {
         Self { catches_up: false, ..self.clone() }
     }
@@ -237,7 +237,7 @@ impl<K: Object> StoreReader<K> {
         read(&contents)
     }
 
-    /// The object as last known. `None` may be mere lag.
+    /// The object as last known. `None` may be due to lag.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         self.read(|contents| contents.store.get(key).cloned())
     }
@@ -252,7 +252,7 @@ impl<K: Object> StoreReader<K> {
         self.read(|contents| contents.store.digest(key_hash))
     }
 
-    /// How many objects are known.
+    /// The number of known objects.
     pub fn len(&self) -> usize {
         self.read(|contents| contents.store.iter().len())
     }
@@ -262,7 +262,7 @@ impl<K: Object> StoreReader<K> {
         self.len() == 0
     }
 
-    /// All objects, by key, at one moment.
+    /// All objects, by key, as one snapshot.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.read(|contents| contents.store.iter().cloned().collect())
     }
@@ -280,7 +280,7 @@ impl<K: Object> StoreReader<K> {
     /// Calls `visit` with the objects that have `value` in the index called `index`, by key.
     ///
     /// # Panics
-    /// There is no such index: a bug of the caller.
+    /// There is no such index: a bug in the caller.
     pub fn by_index(&self, index: &str, value: &str, visit: impl FnMut(&Arc<K>)) {
         self.read(|contents| contents.store.by_index(index, value).for_each(visit));
     }
@@ -299,11 +299,11 @@ impl<K: Object> StoreReader<K> {
 #[derive(Debug)]
 struct Contents<K> {
     store: Store<K>,
-    /// Empty before the first list.
+    /// The version of the store; empty before the first list.
     version: String,
-    /// Whether the present watch has told anything.
+    /// Whether the current watch has delivered an event.
     heard: bool,
-    /// What the present watch has brought and the store does not have yet.
+    /// The elements of the current watch that the store does not have yet.
     backlog: Option<Arc<dyn Backlog<K>>>,
 }
 
@@ -312,7 +312,7 @@ impl<K: Object> Contents<K> {
         Some(&*self.version).filter(|version| !version.is_empty())
     }
 
-    /// Takes in one event of the watch.
+    /// Processes one event of the watch.
     fn apply(&mut self, event: WatchEvent<K>) -> Option<Notification<K>> {
         self.heard = true;
         let version = match &event {
@@ -333,7 +333,7 @@ impl<K: Object> Contents<K> {
         self.backlog.as_ref().is_some_and(|backlog| backlog.has_arrived())
     }
 
-    /// Takes in what the watch has brought.
+    /// Processes the arrived elements of the watch.
     fn catch_up(&mut self) {
         if let Some(backlog) = self.backlog.clone() {
             backlog.take(&mut |event| drop(self.apply(event)));
@@ -341,11 +341,11 @@ impl<K: Object> Contents<K> {
     }
 }
 
-/// What a reflector writes to. Lock order: listeners, then contents.
+/// The state that a reflector writes to. Lock order: listeners, then contents.
 #[derive(Debug)]
 struct Shared<K> {
     contents: Arc<RwLock<Contents<K>>>,
-    /// `None` when the informer was stopped.
+    /// `None` once the informer was stopped.
     listeners: Mutex<Option<Vec<mpsc::UnboundedSender<Notification<K>>>>>,
     synced: latest::Sender<bool>,
 }
@@ -355,8 +355,8 @@ impl<K: Object> Shared<K> {
         self.contents.read().unwrap().version().map(str::to_owned)
     }
 
-    /// Changes the store, then tells every listener. One lock is held over both, so that a listener that comes in
-    /// between misses nothing and is told nothing twice.
+    /// Changes the store, then notifies every listener. One lock is held over both, so that a listener added in between misses nothing and
+    /// gets nothing twice.
     fn change<N: IntoIterator<Item = Notification<K>>>(&self, change: impl FnOnce(&mut Contents<K>) -> N) {
         let mut listeners = self.listeners.lock().unwrap();
         let told = change(&mut self.contents.write().unwrap());
@@ -370,7 +370,7 @@ impl<K: Object> Shared<K> {
         self.change(|contents| contents.apply(event));
     }
 
-    /// A watch begins whose elements are left to readers, if it lets them and as long as nobody listens.
+    /// Begins a watch. Its elements are left to readers, if the watch supports it and as long as there are no listeners.
     fn follow(&self, backlog: Option<Arc<dyn Backlog<K>>>) -> Following<'_, K> {
         let listeners = self.listeners.lock().unwrap();
         if let Some(backlog) = &backlog {
@@ -424,11 +424,11 @@ impl<K: Object> Shared<K> {
     }
 }
 
-/// The present watch of a reflector.
+/// The current watch of a reflector.
 struct Following<'a, K: Object>(&'a Shared<K>);
 
 impl<K: Object> Following<'_, K> {
-    /// The watch is over: takes in what it brought until then. Returns whether it told anything.
+    /// Ends the watch: processes the elements that arrived until then. Returns whether there was any event.
     fn end(self) -> bool {
         let mut contents = self.0.contents.write().unwrap();
         contents.catch_up();
@@ -439,7 +439,7 @@ impl<K: Object> Following<'_, K> {
 impl<K: Object> Drop for Following<'_, K> {
     fn drop(&mut self) {
         let backlog = self.0.contents.write().unwrap().backlog.take();
-        // Without the lock: it may be the last handle on somebody's world.
+        // Dropped without the lock: it may be the last handle on a whole simulation.
         drop(backlog);
     }
 }

@@ -1,4 +1,4 @@
-//! What an informer lists and watches.
+//! The list and watch requests of an informer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use crate::api::{ApiError, Call, List, ListOptions, Object, Reason, Reply, Request, VersionMatch, WatchOptions};
 use crate::client::Client;
 
-/// Both client-go and kube-rs ask for this many objects a page.
+/// The page size of both client-go and kube-rs.
 pub(super) const PAGE_SIZE: u32 = 500;
 
-/// One resource, seen through one client, a namespace and selectors.
+/// One resource, accessed through one client, a namespace and selectors.
 #[derive(Clone, Debug)]
 pub(super) struct Source<C> {
     pub(super) client: C,
     pub(super) namespace: Option<Arc<str>>,
     pub(super) label_selector: Option<String>,
     pub(super) field_selector: Option<String>,
-    /// How long to wait for an answer; `None` = as long as the connection lasts.
+    /// The timeout for an answer; `None` = as long as the connection lasts.
     pub(super) patience: Option<Duration>,
 }
 
@@ -34,8 +34,8 @@ impl<C: Client> Source<C> {
         self.client.send(Request { call, timeout: self.patience }).await.map(Reply::into_list)
     }
 
-    /// All pages of a list not older than `version`. If the revision of the first page is forgotten meanwhile,
-    /// `whole_if_expired` asks once more for everything at once (client-go); else that is an error (kube-rs).
+    /// Lists all pages, not older than `version`. If the revision of the first page has expired by the next one, `whole_if_expired`
+    /// requests everything once more in one page (client-go); else that is an error (kube-rs).
     pub(super) async fn list<K: Object>(&self, version: Option<&str>, limit: u32, whole_if_expired: bool) -> Result<List<K>, ApiError> {
         let mut list = self.page(version, limit, None).await?;
         while let Some(token) = list.continue_token.take() {
@@ -51,12 +51,12 @@ impl<C: Client> Source<C> {
         Ok(list)
     }
 
-    /// What happens after `version`.
+    /// Watches the changes after `version`.
     pub(super) async fn watch<K: Object>(&self, version: &str, timeout_seconds: u32) -> Result<C::Watch<K>, ApiError> {
         self.open(Some(version), timeout_seconds, false).await
     }
 
-    /// A state not older than `version`, the most recent one without, and what happens after it.
+    /// Streams a state not older than `version`, or the most recent one if it is unset, and the changes after it.
     pub(super) async fn watch_list<K: Object>(&self, version: Option<&str>, timeout_seconds: u32) -> Result<C::Watch<K>, ApiError> {
         self.open(version, timeout_seconds, true).await
     }

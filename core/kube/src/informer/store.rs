@@ -1,4 +1,4 @@
-//! The objects an informer knows, as a pure data structure: each change in, what handlers are told out.
+//! The objects that an informer knows, as a pure data structure: changes go in, notifications for handlers come out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,40 +10,40 @@ use rustc_hash::FxBuildHasher;
 use crate::FxHashMap;
 use crate::api::{Object, ObjectKey, WatchEvent};
 
-/// What a handler is told about one object.
+/// A handler's notification about one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notification<K> {
     /// The object was not known before.
     Added {
-        /// Its first state that this store has seen.
+        /// The first state of the object that this store has seen.
         object: Arc<K>,
         /// Whether it comes from the first list, or was already there when the handler was added.
         initial: bool,
     },
-    /// The object was known before. Many changes may have become one, nothing may have changed at all (resync,
-    /// relist), and after a gap **the two may be different objects of the same name**: compare their UIDs (K148).
+    /// The object was known before. Several changes may be merged, there may be no change at all (resync, relist), and after a gap **the
+    /// two may be different objects of the same name**: compare their UIDs (K148).
     Updated {
-        /// As the store had it until this change.
+        /// The object in the store before this change.
         old: Arc<K>,
-        /// As the store has it from this change on.
+        /// The object in the store after this change.
         new: Arc<K>,
     },
-    /// The object is gone, or ceased to match the selector (K §2.4).
+    /// The object is gone, or no longer matches the selector (K §2.4).
     Deleted {
-        /// The state that the event carries, not the stored one: the last that matched, with the revision of the deletion.
+        /// The state carried by the event, not the stored one: the last that matched, with the revision of the deletion.
         object: Arc<K>,
     },
-    /// The object vanished while nobody watched (K147).
+    /// The object vanished during a gap between watches (K147).
     DeletedFinalStateUnknown {
-        /// The key under which the store had it.
+        /// The key of the object in the store.
         key: ObjectKey,
-        /// As last known: a state from before the gap. The incarnation that was deleted may have been another one.
+        /// The last known state, from before the gap. The incarnation that was deleted may have been another one.
         object: Arc<K>,
     },
 }
 
 impl<K> Notification<K> {
-    /// The latest state it tells about.
+    /// The latest state in the notification.
     pub fn object(&self) -> &Arc<K> {
         match self {
             Notification::Added { object, .. }
@@ -55,7 +55,7 @@ impl<K> Notification<K> {
 }
 
 impl<K: Object> Notification<K> {
-    /// The key of the object it tells about.
+    /// The key of the notification's object.
     pub fn key(&self) -> ObjectKey {
         match self {
             Notification::DeletedFinalStateUnknown { key, .. } => key.clone(),
@@ -66,7 +66,7 @@ impl<K: Object> Notification<K> {
 
 type Values<K> = Arc<dyn Fn(&K, &mut dyn FnMut(&str)) + Send + Sync>;
 
-/// A way to find objects by a value computed from them, such as the node of a Pod.
+/// An index of objects by a value computed from them, such as the node of a Pod.
 pub struct Index<K> {
     name: &'static str,
     values: Values<K>,
@@ -91,9 +91,9 @@ impl<K> fmt::Debug for Index<K> {
     }
 }
 
-/// A number for each object, for those who look at very many of them: found by a hash of the key, without touching the object.
+/// A number for each object, found by a hash of the key without touching the object; for reading very many objects.
 ///
-/// Two keys with one hash share a place, and one of them may have no number then.
+/// Two keys with the same hash share a slot, so one of them may have no number.
 pub struct Digest<K>(Arc<dyn Fn(&K) -> u64 + Send + Sync>);
 
 impl<K> Digest<K> {
@@ -136,9 +136,9 @@ impl<K> Indexed<K> {
         });
     }
 
-    /// Whether both are found under the same values.
+    /// Whether both objects have the same values in the index.
     fn is_same(&self, one: &K, other: &K) -> bool {
-        // Without keeping the values: there are few of them, mostly one.
+        // Without storing the values: there are few of them, mostly one.
         let (mut same, mut count) = (true, 0);
         (self.index.values)(one, &mut |value| {
             let (mut at, mut equal) = (0, false);
@@ -182,7 +182,7 @@ impl<K: Object> Store<K> {
         Self { objects: BTreeMap::new(), indexes, digest: None, digests: FxHashMap::default() }
     }
 
-    /// The same with a number for each object.
+    /// The same store with a number for each object.
     #[must_use]
     pub fn with_digest(self, digest: Option<Digest<K>>) -> Self {
         Self { digest, ..self }
@@ -201,7 +201,7 @@ impl<K: Object> Store<K> {
         self.objects.insert(key, object)
     }
 
-    /// Has an object found that is put into the store.
+    /// Adds an object to the indexes.
     fn index(&mut self, key: &ObjectKey, object: &K) {
         self.indexes.iter_mut().for_each(|indexed| indexed.insert(key, object));
         if let Some(digest) = &self.digest {
@@ -209,7 +209,8 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// [`Store::insert`] under its own key, which is not made if the object is known and found as before: the common case.
+    /// [`Store::insert`] under the object's own key, which is not made if the object is known and its index values are unchanged: the
+    /// common case.
     fn put(&mut self, object: Arc<K>) -> Option<Arc<K>> {
         let known = ObjectKey::with_text_of(&*object, |key| self.objects.get_mut(key));
         if let Some(known) = known
@@ -235,8 +236,7 @@ impl<K: Object> Store<K> {
         Some(old)
     }
 
-    /// Takes in one event of a watch. `None` if there is nothing to tell: bookmarks, errors, and the deletion of
-    /// something that was not known.
+    /// Processes one event of a watch. `None` if there is no notification: bookmarks, errors, and the deletion of an unknown object.
     pub fn apply(&mut self, event: WatchEvent<K>) -> Option<Notification<K>> {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(match self.put(object.clone()) {
@@ -248,15 +248,15 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// Takes in a whole list as client-go does. Listed objects come first, in list order, as updates even where
-    /// nothing changed; then those that vanished, by key.
+    /// Processes a whole list like client-go. Listed objects come first, in list order, as updates even if nothing changed; then those that
+    /// vanished, by key.
     pub fn replace(&mut self, list: Vec<Arc<K>>, initial: bool) -> Vec<Notification<K>> {
         let (mut told, vanished) = self.exchange(list, initial);
         told.extend(vanished.into_iter().map(|(key, object)| Notification::DeletedFinalStateUnknown { key, object }));
         told
     }
 
-    /// Takes in a whole list as kube-rs does: **nothing is said about objects that vanished** (K147).
+    /// Processes a whole list like kube-rs: **objects that vanished are not reported** (K147).
     pub fn swap(&mut self, list: Vec<Arc<K>>, initial: bool) -> Vec<Notification<K>> {
         self.exchange(list, initial).0
     }
@@ -266,8 +266,8 @@ impl<K: Object> Store<K> {
         self.indexes.iter_mut().for_each(|indexed| indexed.keys.clear());
         self.digests.clear();
         let keyed: Vec<_> = list.into_iter().map(|object| (ObjectKey::of(&*object), object)).collect();
-        // In order, as lists are, it becomes a map at once, which costs less than one object after the other: every agent lists all nodes.
-        // A list continued at a later revision may name an object twice (K §2.2).
+        // A list in key order becomes a map at once, which costs less than inserting one object after the other: every agent lists all
+        // nodes. A list continued at a later revision may contain an object twice (K §2.2).
         let in_order = keyed.is_sorted_by(|(one, _), (next, _)| one < next);
         let mut told = Vec::with_capacity(keyed.len());
         for (key, object) in &keyed {
@@ -314,7 +314,7 @@ impl<K: Object> Store<K> {
     /// The objects that have `value` in the index called `index`, by key.
     ///
     /// # Panics
-    /// There is no such index: a bug of the caller.
+    /// There is no such index: a bug in the caller.
     pub fn by_index(&self, index: &str, value: &str) -> impl Iterator<Item = &Arc<K>> {
         let Some(indexed) = self.indexes.iter().find(|indexed| indexed.index.name == index) else {
             panic!("the store has no index {index:?}; name it in the informer's options");
@@ -451,8 +451,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map: the store holds what it was told last; a handler that keeps a map of its own by the
-        /// notifications has the same map, except for what a swap kept silent about; and the index agrees.
+        /// Comparison with a plain map: the store holds the latest states; a handler that maintains a map from the notifications has the
+        /// same map, except for objects that a swap did not report; and the index agrees.
         #[test]
         fn store_and_handler_agree_with_a_plain_map(changes in changes()) {
             let mut store = Store::new(vec![Index::new("uid", |object: &ConfigMap, found: &mut dyn FnMut(&str)| found(uid(object)))]);

@@ -94,7 +94,7 @@ impl Rig {
         Informer::start(self.client.clone(), self.env.clone(), options)
     }
 
-    /// Sends a result down the watch and lets it arrive.
+    /// Sends a result on the watch and lets it arrive.
     fn send(&self, event: Result<WatchEvent<ConfigMap>, ApiError>) {
         self.script.lock().unwrap().feed.as_ref().expect("a watch is open").send(event).unwrap();
         self.env.settle();
@@ -118,13 +118,13 @@ impl Rig {
         self.event(WatchEvent::Error(Box::new(Status::new(Reason::Expired, "too old resource version: 10 (20)"))));
     }
 
-    /// When the lists were made, in milliseconds, and at which version.
+    /// The times of the lists, in milliseconds, and their versions.
     fn listed(&self) -> Vec<(u128, Option<String>)> {
         let script = self.script.lock().unwrap();
         script.listed.iter().map(|(at, options)| (at.as_millis(), options.resource_version.clone())).collect()
     }
 
-    /// When the watches were opened, in milliseconds, and from which version.
+    /// The times at which watches were opened, in milliseconds, and their start versions.
     fn watched(&self) -> Vec<(u128, String)> {
         let script = self.script.lock().unwrap();
         script.watched.iter().map(|(at, options)| (at.as_millis(), options.resource_version.clone().unwrap())).collect()
@@ -294,10 +294,10 @@ fn other_errors_of_opening_a_watch_list_again() {
     }
 }
 
-/// A server whose watches never open: what asks for one was sent into a cut.
+/// A server whose watches never open: the requests for them are lost in a partition.
 #[derive(Clone, Default)]
 struct CutOff {
-    /// How long each list waits for its answer.
+    /// The timeout of each list.
     lists: Arc<Mutex<Vec<Option<Duration>>>>,
     streams_lists: bool,
 }
@@ -572,7 +572,7 @@ fn what_came_before_the_end_of_a_watch_counts_although_nobody_read_it() {
     rig.env.advance(SECOND / 2);
     rig.event(WatchEvent::Added(object("a", "1", 6)));
     rig.env.advance(SECOND / 4);
-    // A watch as short as this one that brought nothing would be followed by a list.
+    // A watch as short as this one without an event would be followed by a list.
     rig.end();
     rig.env.advance(SECOND);
     let versions: Vec<_> = rig.watched().into_iter().map(|(_, version)| version).collect();

@@ -1,4 +1,4 @@
-//! What a candidate knows and does next: the part of an election without time and requests.
+//! A candidate's state and its next steps: the part of an election without time and requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,44 +10,43 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use super::config::{ElectionConfig, Renewal};
 use crate::api::ObjectKey;
 
-/// What to do next in a round of the election.
+/// The next step in a round of the election.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Read the lease (a quorum read) and [`Candidate::decide`].
     Read,
     /// Create it. An error ends the round.
     Create(Box<Lease>),
-    /// Write it, guarded by its version. An error ends the round, unless this was the first step: then read.
+    /// Write it, guarded by its version. An error ends the round, unless this was the first step: then continue with a read.
     Update(Box<Lease>),
-    /// Somebody else holds it: the round has failed.
+    /// Another candidate holds it: the round has failed.
     Wait,
 }
 
 /// The moment at which a round began. All its decisions are made as of then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// On the candidate's monotonic clock.
+    /// The time on the candidate's monotonic clock.
     pub now: Duration,
-    /// On its wall clock; only ever written down.
+    /// The time on its wall clock; only written to the record.
     pub wall: Timestamp,
 }
 
-/// What a candidate remembers: the pure part of the election.
+/// The state of a candidate: the pure part of the election.
 ///
-/// A round is [`begin`](Self::begin), then [`decide`](Self::decide) on what was read, then
-/// [`written`](Self::written) if a write succeeded.
+/// A round is [`begin`](Self::begin), then [`decide`](Self::decide) on what was read, then [`written`](Self::written) if a write succeeded.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
     lease_seconds: i32,
     pub(super) renewal: Renewal,
     key: ObjectKey,
-    /// The record as last read or written, and when that was by the own monotonic clock.
+    /// The record as last read or written; `observed_at` is the monotonic time of that.
     observed: LeaseSpec,
     observed_at: Duration,
-    /// The record as last *read*: only a difference from this makes `observed_at` younger.
+    /// The record as last *read*: only a difference from this updates `observed_at`.
     read: Option<LeaseSpec>,
-    /// The object as last read or written: the version to write over.
+    /// The object as last read or written, whose version guards the next write.
     lease: Option<Arc<Lease>>,
 }
 
@@ -66,12 +65,12 @@ impl Candidate {
         }
     }
 
-    /// Who leads as far as this candidate knows; empty = nobody.
+    /// The leader as far as this candidate knows; empty = none.
     pub fn leader(&self) -> &str {
         self.observed.holder_identity.as_deref().unwrap_or("")
     }
 
-    /// Whether the last record it knows names itself.
+    /// Whether the last record it knows names this candidate.
     pub fn leads(&self) -> bool {
         self.leader() == self.identity
     }
@@ -114,7 +113,7 @@ impl Candidate {
         }
     }
 
-    /// The next step of a `round` after the lease was read; `now` is the time at which it was.
+    /// The next step of a `round` after the lease was read at the time `now`.
     pub fn decide(&mut self, lease: Option<Arc<Lease>>, round: Round, now: Duration) -> Step {
         let Some(lease) = lease else {
             return Step::Create(Box::new(Lease { metadata: self.key.metadata(), spec: Some(self.record(round)) }));
@@ -134,14 +133,14 @@ impl Candidate {
         Step::Update(with_spec(&lease, self.successor(found.unwrap_or(&LeaseSpec::default()), round)))
     }
 
-    /// Takes note of a write that succeeded, at `now`; `lease` is the API server's answer.
+    /// Records a successful write at the time `now`; `lease` is the API server's answer.
     pub fn written(&mut self, lease: Arc<Lease>, now: Duration) {
         self.observed = lease.spec.clone().unwrap_or_default();
         self.observed_at = now;
         self.lease = Some(lease);
     }
 
-    /// What to write to hand the lease back; `None` if it is not this candidate's.
+    /// The lease to write to release it; `None` if it is not this candidate's.
     pub fn release(&self, wall: Timestamp) -> Option<Lease> {
         let lease = self.lease.as_ref().filter(|_| self.leads())?;
         let now = micro_time(wall);
@@ -161,7 +160,7 @@ fn with_spec(lease: &Lease, spec: LeaseSpec) -> Box<Lease> {
     Box::new(Lease { metadata: lease.metadata.clone(), spec: Some(spec) })
 }
 
-/// As it will be read back: the wire format has microseconds.
+/// The time as it will be read back: the wire format has microseconds.
 fn micro_time(wall: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(wall.as_microsecond()).expect("less precision is in range"))
 }

@@ -1,4 +1,4 @@
-//! Who takes part in which election, and how fast.
+//! The configuration of an election: the candidate, the Lease and the timing.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use crate::api::ObjectKey;
 
-/// A try to acquire is followed by a sleep of the retry period and up to this many times more.
+/// The jitter of the sleep after an attempt to acquire: the retry period and up to this many times more.
 pub(super) const JITTER: f64 = 1.2;
 
-/// How a leader renews.
+/// A leader's way of renewing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Renewal {
     /// Write over the version it remembers, and read only if that fails (newer client-go).
@@ -19,52 +19,52 @@ pub enum Renewal {
     ReadFirst,
 }
 
-/// Who takes part in which election, and how fast.
+/// The configuration of one candidate of an election.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElectionConfig {
     /// Namespace and name of the Lease that all candidates of the election share.
     pub lease: ObjectKey,
-    /// The candidate. No two processes may ever share it, not even one after the other.
+    /// The candidate's name. No two processes may ever share it, not even one after the other.
     pub identity: String,
-    /// How long others wait after the last renewal they saw; written in whole seconds. Default 15 s.
+    /// The time that others wait after the last renewal they saw; written in whole seconds. Default 15 s.
     pub lease_duration: Duration,
-    /// How long a leader keeps trying to renew before it gives up. Default 10 s.
+    /// The time for which a leader keeps trying to renew before it gives up. Default 10 s.
     pub renew_deadline: Duration,
-    /// The time between tries. Default 2 s.
+    /// The time between attempts. Default 2 s.
     pub retry_period: Duration,
-    /// How long to wait for one answer of the API server, so that one lost answer costs no leadership. Default 5 s,
-    /// half the renew deadline, as in controller-runtime.
+    /// The timeout of one request to the API server, so that one lost answer does not cost the leadership. Default 5 s, half the renew
+    /// deadline, as in controller-runtime.
     pub request_timeout: Option<Duration>,
-    /// Whether to hand the lease back at the end, for a quick successor. Only right if all guarded work has ended
-    /// before [`Election::cancel`] is called. Default no.
+    /// Whether to release the lease at the end, for a quick successor. Safe only if all guarded work has ended before [`Election::cancel`]
+    /// is called. Default no.
     pub release_on_cancel: bool,
-    /// Whether a leader reads before it writes. Default [`Renewal::WriteFirst`].
+    /// A leader's way of renewing: with or without a read before the write. Default [`Renewal::WriteFirst`].
     pub renewal: Renewal,
 }
 
-/// What is wrong with an [`ElectionConfig`].
+/// A rule that an [`ElectionConfig`] breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ElectionConfigError {
-    /// An empty holder means that nobody leads.
+    /// The identity is empty: an empty holder means that there is no leader.
     #[error("the identity of a candidate must not be empty")]
     NoIdentity,
-    /// The record holds whole seconds, and the API server takes no zero.
+    /// The record holds whole seconds, and the API server rejects zero.
     #[error("lease duration {0:?} must be at least one second")]
     LeaseTooShort(Duration),
-    /// A leader has to give up before others take over.
+    /// A leader must give up before others take over.
     #[error("lease duration {lease_duration:?} must be longer than renew deadline {renew_deadline:?}")]
     LeaseNotLongerThanDeadline {
-        /// As configured, and not longer than the renew deadline.
+        /// The configured value, which is not longer than the renew deadline.
         lease_duration: Duration,
-        /// As configured: how long a leader tries to renew before it gives up.
+        /// The configured time for which a leader tries to renew before it gives up.
         renew_deadline: Duration,
     },
-    /// A leader has to get a second try.
+    /// A leader must have time for a second attempt.
     #[error("renew deadline {renew_deadline:?} must be longer than 1.2 times retry period {retry_period:?}")]
     DeadlineNotLongerThanRetry {
-        /// As configured, and too short for a second try.
+        /// The configured value, which is too short for a second attempt.
         renew_deadline: Duration,
-        /// As configured; its jitter may stretch it by the factor 1.2.
+        /// The configured value; its jitter may stretch it by the factor 1.2.
         retry_period: Duration,
     },
     /// Zero would be a busy loop.
@@ -87,7 +87,7 @@ impl ElectionConfig {
         }
     }
 
-    /// Checks what the algorithm relies on.
+    /// Checks the rules that the algorithm relies on.
     ///
     /// # Errors
     /// The first rule that is broken.

@@ -21,7 +21,7 @@ fn round(seconds: u64) -> Round {
     Round { now: Duration::from_secs(seconds), wall: Timestamp::from_second(1_000_000 + seconds as i64).unwrap() }
 }
 
-/// As the API server would answer a write.
+/// The lease as the API server would return it after a write.
 fn stored(lease: Lease, version: u32) -> Arc<Lease> {
     let mut lease = lease;
     lease.metadata.resource_version = Some(version.to_string());
@@ -135,7 +135,7 @@ fn a_released_lease_is_taken_at_once() {
 fn a_lost_reply_is_recognised_as_ones_own_renewal() {
     let (mut candidate, _) = leader_since_zero("a");
     let renewed = stored(update(candidate.begin(round(2))), 2);
-    // The answer never came; the next write conflicts, and the read shows the own record.
+    // The answer is lost; the next write conflicts, and the read shows the candidate's own record.
     let again = update(candidate.decide(Some(renewed), round(4), 4 * SECOND));
     assert_eq!((again.metadata.resource_version.as_deref(), spec(&again).lease_transitions), (Some("2"), Some(0)));
 }
@@ -178,15 +178,15 @@ fn constraints_are_checked() {
     assert_eq!(check(&|config| config.retry_period = Duration::ZERO), "the retry period must not be zero");
 }
 
-/// A Lease behind an API server, and who cannot reach it.
+/// A Lease behind an API server, and the candidates that cannot reach it.
 #[derive(Default)]
 struct Server {
     lease: Option<Arc<Lease>>,
     version: u32,
     cut_off: Vec<&'static str>,
-    /// Replies to writes are lost, the writes are not.
+    /// Whether replies to writes are lost; the writes are carried out.
     lose_replies: bool,
-    /// When who asked for what.
+    /// The time, the candidate and the verb of each request.
     log: Vec<(u128, &'static str, &'static str)>,
 }
 
@@ -245,7 +245,7 @@ impl Rig {
         self.start_with(who, config(who))
     }
 
-    /// What `who` asked for since the last call, with times in milliseconds.
+    /// The requests of `who` since the last call, with times in milliseconds.
     fn asked(&self, who: &str) -> Vec<(u128, &'static str)> {
         let mut asked = Vec::new();
         self.server.lock().unwrap().log.retain(|(at, by, verb)| {

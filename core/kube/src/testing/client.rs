@@ -10,26 +10,26 @@ use crate::api::{ApiError, Object, Reply, Request, WatchOptions};
 use crate::client::Client;
 use crate::env::Env;
 
-/// What a scripted server says to one request, and after how long.
+/// A scripted server's answer to one request, and its delay.
 pub struct Answer<K> {
-    /// How long the client waits for it.
+    /// The time until the client gets the answer.
     pub after: Duration,
-    /// The reply, or why there is none.
+    /// The reply, or the error.
     pub result: Result<Reply<K>, ApiError>,
 }
 
 impl<K> Answer<K> {
-    /// An answer that takes no virtual time and is `result`, good or bad.
+    /// An immediate answer with `result`, success or error.
     pub fn now(result: Result<Reply<K>, ApiError>) -> Self {
         Self { after: Duration::ZERO, result }
     }
 
-    /// An answer at once with the object, as reads and most writes get it.
+    /// An immediate answer with the object, as for reads and most writes.
     pub fn object(object: impl Into<Arc<K>>) -> Self {
         Self::now(Ok(Reply::Object(object.into())))
     }
 
-    /// An answer at once that is an error: a Status, or a failure of the transport.
+    /// An immediate error: a Status, or a failure of the transport.
     pub fn error(error: impl Into<ApiError>) -> Self {
         Self::now(Err(error.into()))
     }
@@ -43,7 +43,7 @@ struct Server<K> {
     on_watch: Mutex<OnWatch<K>>,
 }
 
-/// A client of a server that knows one type and does what two closures say. A request is carried out when it is sent.
+/// A client of a server with one type that is scripted by two closures. A request is carried out when it is sent.
 pub struct TestClient<O> {
     env: TestEnv,
     server: Arc<Server<O>>,
@@ -67,7 +67,7 @@ impl<O: Object> TestClient<O> {
         Self { env: env.clone(), server: Arc::new(server), streams_lists: false }
     }
 
-    /// The same client, with informers that begin with a watch-list stream.
+    /// The same client, with informers that start with a watch-list stream.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         Self { streams_lists: true, ..self }
@@ -76,7 +76,7 @@ impl<O: Object> TestClient<O> {
     /// A client for a test that opens no watch.
     ///
     /// # Panics
-    /// When a watch is opened.
+    /// If a watch is opened.
     pub fn without_watch(env: &TestEnv, on_send: impl FnMut(Request<O>) -> Answer<O> + Send + 'static) -> Self {
         Self::new(env, on_send, |_| unreachable!("the test opens no watch"))
     }

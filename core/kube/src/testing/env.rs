@@ -31,7 +31,7 @@ struct State {
     fixed_unit: Option<f64>,
 }
 
-/// The task that [`TestEnv::block_on`] itself runs.
+/// The index of the task that [`TestEnv::block_on`] itself runs.
 const MAIN: usize = usize::MAX;
 
 struct Ready {
@@ -74,12 +74,12 @@ impl TestEnv {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), ready: Arc::default() }) }
     }
 
-    /// From now on `random_unit` is `unit`.
+    /// Makes `random_unit` return `unit` from now on.
     pub fn fix_random_unit(&self, unit: f64) {
         self.shared.state.lock().unwrap().fixed_unit = Some(unit);
     }
 
-    /// How many tasks have neither ended nor been aborted.
+    /// The number of tasks that have neither ended nor been aborted.
     pub fn tasks_alive(&self) -> usize {
         self.shared.state.lock().unwrap().tasks.iter().flatten().count()
     }
@@ -88,7 +88,7 @@ impl TestEnv {
         Arc::new(Ready { task, queue: self.shared.ready.clone() }).into()
     }
 
-    /// Runs what can run now; false once nothing can.
+    /// Runs one task that is ready; false if there is none.
     fn step(&self, main: Option<&mut Boxed<'_>>) -> bool {
         let Some(task) = self.shared.ready.lock().unwrap().pop_front() else { return false };
         let waker = self.waker(task);
@@ -117,14 +117,14 @@ impl TestEnv {
         true
     }
 
-    /// Lets `duration` of virtual time pass: runs each task at the time at which it is due, and sets the clock to the end.
+    /// Advances virtual time by `duration`: runs each task at the time at which it is due, and sets the clock to the end.
     pub fn advance(&self, duration: Duration) {
         let limit = self.monotonic() + duration;
         while self.step(None) || self.fire(limit) {}
         self.shared.state.lock().unwrap().now = limit;
     }
 
-    /// Runs everything that does not have to wait for time to pass.
+    /// Runs everything that need not wait for time to pass.
     pub fn settle(&self) {
         self.advance(Duration::ZERO);
     }
@@ -132,7 +132,7 @@ impl TestEnv {
     /// Runs `future` to its end, however much virtual time it takes.
     ///
     /// # Panics
-    /// When nothing can run, no timer is set and the future has not ended.
+    /// If nothing can run, no timer is set and the future has not ended.
     pub fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
         let result = Mutex::new(None);
         let mut main: Boxed<'_> = Box::pin(async { *result.lock().unwrap() = Some(future.await) });
@@ -164,7 +164,7 @@ impl Env for TestEnv {
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + 'static {
         let env = self.clone();
         let until = self.monotonic() + duration;
-        // One timer for all polls: with one for each, every wake-up would make more of them than it used up.
+        // One timer for all polls: with one for each, every wake-up would create more timers than it used up.
         let mut place = None;
         poll_fn(move |context| {
             let mut state = env.shared.state.lock().unwrap();

@@ -1,4 +1,4 @@
-//! A virtual clock, an executor, a scripted API server and one with objects, for unit tests of what is built on this package.
+//! A virtual clock, an executor, a scripted API server and one with objects, for unit tests of code that uses this package.
 //!
 //! No test waits for time to pass: [`TestEnv`] moves its clock to the next timer as soon as nothing else can run.
 //!

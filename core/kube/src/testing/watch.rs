@@ -15,12 +15,13 @@ pub type Feed<K> = mpsc::UnboundedSender<Result<WatchEvent<K>, ApiError>>;
 /// The end of a watch that a client reads from.
 pub type Events<K> = mpsc::UnboundedReceiver<Result<WatchEvent<K>, ApiError>>;
 
-/// The stream fed by a test; a dropped feed is a clean end. It can be deferred; what was written is in its backlog when its reader has run.
+/// The stream fed by a test; a dropped feed is a clean end. It can be deferred; after its reader has run, the written elements are in its
+/// backlog.
 pub struct TestWatch<K> {
     arrived: Arc<Mutex<Arrived<K>>>,
 }
 
-/// What a test wrote.
+/// The elements that a test wrote.
 struct Arrived<K> {
     events: Events<K>,
     backlog: VecDeque<WatchEvent<K>>,
@@ -29,7 +30,7 @@ struct Arrived<K> {
 }
 
 impl<K> TestWatch<K> {
-    /// A stream fed by whoever holds the other end.
+    /// A stream fed through the other end of `events`.
     pub fn new(events: Events<K>) -> Self {
         Self { arrived: Arc::new(Mutex::new(Arrived { events, backlog: VecDeque::new(), deferred: false, reader: None })) }
     }

@@ -1,4 +1,4 @@
-//! How long what failed waits before it is tried again.
+//! The wait of failed items before they are retried.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::rate_limit::{RateLimit, TokenBucket};
 /// The wait after the first failure of an item; it doubles with each further one.
 const BASE_DELAY: Duration = Duration::from_millis(5);
 
-/// The longest wait of an item, reached when it had failed 18 times before.
+/// The longest wait of an item, reached at its 19th failure.
 const DELAY_MAX: Duration = Duration::from_secs(1000);
 
-/// Across all items, so that many failing ones do not make a flood.
+/// The limit over all items, so that many failing ones do not flood the server.
 const OVERALL: RateLimit = RateLimit { qps: 10.0, burst: 100 };
 
-/// How long failed items wait: per item 5 ms doubling up to 1000 s, or a place in a bucket of 10 a second and burst
-/// 100 for all items, whichever is later.
+/// The waits of failed items: per item 5 ms doubling up to 1000 s, or a place in a bucket of 10 a second and burst 100 for all items,
+/// whichever is later.
 #[derive(Clone, Debug)]
 pub struct FailureLimiter<T> {
     failures: BTreeMap<T, u32>,
@@ -29,7 +29,7 @@ impl<T: Ord + Clone> Default for FailureLimiter<T> {
 }
 
 impl<T: Ord + Clone> FailureLimiter<T> {
-    /// Counts a failure of `item` at `now` and tells how long it has to wait.
+    /// Counts a failure of `item` at `now` and returns its wait.
     pub fn fail(&mut self, item: &T, now: Duration) -> Duration {
         let failures = match self.failures.get_mut(item) {
             Some(failures) => {
@@ -46,12 +46,12 @@ impl<T: Ord + Clone> FailureLimiter<T> {
         own.max(self.bucket.take(now) - now)
     }
 
-    /// Forgets the failures of `item`: it succeeded, or will not be tried again.
+    /// Forgets the failures of `item`: it succeeded, or will not be retried.
     pub fn forget(&mut self, item: &T) {
         self.failures.remove(item);
     }
 
-    /// How often `item` failed since it was last forgotten.
+    /// The number of failures of `item` since it was last forgotten.
     pub fn failures(&self, item: &T) -> u32 {
         self.failures.get(item).copied().unwrap_or(0)
     }

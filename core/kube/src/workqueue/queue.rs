@@ -1,16 +1,16 @@
-//! Which item comes next: the part of a work queue without workers and clocks.
+//! The order of items: the part of a work queue without workers and clocks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// The pure queue. Time is passed in.
+/// The pure queue, to which the time is passed.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
     ready: VecDeque<T>,
-    /// What has to be processed: what is in `ready`, and what was added while it was processed.
+    /// The items to be processed: those in `ready`, and those added while they were processed.
     dirty: BTreeSet<T>,
     processing: BTreeSet<T>,
-    /// When waiting items become ready, in that order and then in the order in which they came.
+    /// The waiting items by the time at which they become ready, then in the order in which they were added.
     waiting: BTreeMap<(Duration, u64), T>,
     /// The place of each waiting item in `waiting`.
     places: BTreeMap<T, (Duration, u64)>,
@@ -33,7 +33,7 @@ impl<T: Ord + Clone> Default for Queue<T> {
 }
 
 impl<T: Ord + Clone> Queue<T> {
-    /// Queues `item` unless it is queued already. While it is processed it is only noted.
+    /// Queues `item` unless it is queued already. While it is processed it is only marked.
     pub fn add(&mut self, item: T) {
         if self.shutting_down || !self.dirty.insert(item.clone()) {
             return;
@@ -60,7 +60,7 @@ impl<T: Ord + Clone> Queue<T> {
         self.waiting.insert(place, item);
     }
 
-    /// Queues every item whose time has come, and tells when the next one's will.
+    /// Queues every item whose time has come, and returns the time of the next one.
     pub fn wake(&mut self, now: Duration) -> Option<Duration> {
         while let Some(first) = self.waiting.first_entry() {
             if first.key().0 > now {
@@ -81,7 +81,7 @@ impl<T: Ord + Clone> Queue<T> {
         Some(item)
     }
 
-    /// The processing of `item` ended, well or not. If it was added meanwhile, it is queued now.
+    /// Ends the processing of `item`, successful or not. If it was added meanwhile, it is queued now.
     pub fn done(&mut self, item: &T) {
         if let Some(item) = self.processing.take(item)
             && self.dirty.contains(&item)
@@ -90,7 +90,7 @@ impl<T: Ord + Clone> Queue<T> {
         }
     }
 
-    /// How many items are ready.
+    /// The number of ready items.
     pub fn len(&self) -> usize {
         self.ready.len()
     }
@@ -100,14 +100,14 @@ impl<T: Ord + Clone> Queue<T> {
         self.ready.is_empty()
     }
 
-    /// Takes nothing in any more. What is ready can still be taken; what waits for its time is dropped.
+    /// Shuts the queue down: it accepts no more items. Ready items can still be taken; waiting ones are dropped.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         self.waiting.clear();
         self.places.clear();
     }
 
-    /// Whether nothing more will come: shut down, nothing ready, and nothing being processed that was added again.
+    /// Whether nothing more will come: shut down, nothing ready, and no item being processed that was added again.
     pub fn is_over(&self) -> bool {
         self.shutting_down && self.dirty.is_empty()
     }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        /// No item is processed twice at once; and whatever was added is taken after it was added.
+        /// No item is processed twice at once; and every item is taken after it was added.
         #[test]
         fn nothing_is_lost_and_nothing_is_held_twice(acts in prop::collection::vec(prop_oneof![
             (0u8..4).prop_map(Act::Add),

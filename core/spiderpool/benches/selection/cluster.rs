@@ -1,4 +1,4 @@
-//! Clusters with many pools, and pools that are more or less full.
+//! Clusters with many pools, and pools with various fill levels.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
 
-/// The pools of a cluster.
+/// The number of pools of a cluster.
 pub(crate) const POOLS: u32 = 1_000;
 
 /// A pod in a cluster.
@@ -26,7 +26,7 @@ fn read<K: serde::de::DeserializeOwned>(value: Value) -> K {
 }
 
 impl Case {
-    /// One for each tier, and the hard ones.
+    /// One case for each tier, and the difficult ones.
     pub(crate) fn all() -> Vec<Self> {
         let none = json!({});
         let annotated = |key: &str, value: Value| json!({format!("ipam.spidernet.io/{key}"): value.to_string()});
@@ -104,19 +104,19 @@ fn name(number: u32) -> String {
     format!("pool-{number}")
 }
 
-/// Every pool but the last is full.
+/// Every pool except the last is full.
 const FULL: [Oddity; 1] = [Oddity::Full];
-/// Every pool but the last gives nothing because all of it is excluded.
+/// Every pool except the last has no address because all of it is excluded.
 const EXCLUDED: [Oddity; 1] = [Oddity::Excluded];
 
-/// What keeps pools from serving.
+/// A property that keeps pools from serving.
 #[derive(Clone, Copy, PartialEq)]
 enum Oddity {
     Full,
     Excluded,
 }
 
-/// A cluster with pools of 254 addresses and all kinds of rules that let the pod pass, and an auto pool.
+/// A cluster with pools of 254 addresses with all kinds of rules that the pod passes, and an auto pool.
 fn pools(default: bool, odd: &[Oddity]) -> Objects {
     let mut objects = Objects::default();
     objects.nodes.insert(read::<Node>(json!({"metadata": {"name": "n1", "labels": {"zone": "a"}}})));
@@ -175,7 +175,7 @@ fn status(records: PoolIPAllocations) -> IPPoolStatus {
     IPPoolStatus { allocated_ips: records.into(), ..IPPoolStatus::default() }
 }
 
-/// How full a pool is.
+/// The fill level of a pool.
 #[derive(Clone, Copy)]
 pub(crate) enum Fill {
     Empty,
@@ -198,7 +198,7 @@ impl Fill {
         }
     }
 
-    /// A pool of so many addresses, at most 2^16.
+    /// A pool of `size` addresses, at most 2^16.
     pub(crate) fn pool(self, size: u32) -> SpiderIPPool {
         let ip = |low: u32| Ipv4Addr::from_bits(0x0a40_0000 + low);
         let excluded = |low: &u32| matches!(self, Self::FullButOneInStretches) && low % 8 == 7;

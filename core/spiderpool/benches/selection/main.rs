@@ -1,7 +1,7 @@
-//! What choosing pools and addresses costs, and looking for those that leaked: `cargo bench -p ipam-spiderpool`.
+//! The cost of the selection of pools and addresses, and of scans for leaked ones: `cargo bench -p ipam-spiderpool`.
 //!
-//! A missed target is reported; nothing here fails. Without `--bench` (as under `cargo test --benches`) everything runs once,
-//! shortly, to show that it still works.
+//! A missed target is reported; nothing here fails. Without `--bench` (as under `cargo test --benches`) everything runs once, briefly, to
+//! show that it still works.
 
 mod cluster;
 mod measure;
@@ -15,19 +15,19 @@ use ipam_spiderpool::{Policy, SpiderIPPool};
 use cluster::{Case, Fill, POOLS};
 use measure::{Effort, nanos, print, time};
 
-/// The allocator of the program that the figures are for.
+/// The allocator of the program that the figures apply to.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The most that a decision among [`POOLS`] pools may cost.
+/// The target for a decision among [`POOLS`] pools.
 const DECISION_NS: f64 = 100_000.0;
-/// The most that judging a pool among ten thousand may cost.
+/// The target for judging a pool among ten thousand.
 const ADMISSION_NS: f64 = 10_000_000.0;
-/// The most that planning for one of a thousand pools may cost.
+/// The target for the plan of one of a thousand pools.
 const PLAN_NS: f64 = 200_000.0;
-/// The most that a scan may cost for each record of a pod that lives.
+/// The target for each record of a live pod in a scan.
 const SCAN_NS: f64 = 1_000.0;
-/// How much more a choice in a large pool may cost than one in a small pool.
+/// The maximum ratio of the cost of a choice in a large pool to that in a small pool.
 const LARGE_AGAINST_SMALL: f64 = 2.0;
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Decisions among many pools, tier by tier.
+/// Decisions among many pools, one per tier.
 fn decisions(effort: Effort) -> Vec<[String; 4]> {
     let mut rows = Vec::new();
     for (form, policy) in [("hardened", Policy::hardened()), ("upstream", Policy::upstream())] {
@@ -60,8 +60,8 @@ fn decisions(effort: Effort) -> Vec<[String; 4]> {
     rows
 }
 
-/// Choices of an address in a small and in a large pool: by somebody who reads its ranges, too, as `explain` does, and by an agent, who has
-/// read them before. The former costs what is to be read: one exclusion in eight is much.
+/// Choices of an address in a small and in a large pool: by a caller that also parses its ranges, as `explain` does, and by an agent that
+/// has parsed them before. The cost of the former depends on the text: one exclusion in eight is much.
 fn choices(effort: Effort) -> Vec<[String; 4]> {
     let (policy, reserved) = (Policy::hardened(), Ok(IpSet::default()));
     let asker = Asker { pod_uid: "me", nic: "eth0", max_records: u64::MAX, policy: &policy };

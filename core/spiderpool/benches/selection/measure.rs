@@ -1,10 +1,10 @@
-//! Taking times, and the table of what came out.
+//! Measurement of times, and the table of results.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How much work to spend on a figure.
+/// The amount of work to spend on a figure.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Effort {
     /// Enough for a figure.
@@ -13,8 +13,8 @@ pub(crate) enum Effort {
     Smoke,
 }
 
-/// What `work` costs, in nanoseconds of the processor: that of an undisturbed round of some milliseconds, for a tenth of the
-/// rounds were faster. Rounds are short, so that some are undisturbed even on a machine with other work to do.
+/// The processor time of `work`, in nanoseconds: that of an undisturbed round of some milliseconds, the fastest tenth being left out.
+/// Rounds are short, so that some are undisturbed even on a busy machine.
 pub(crate) fn time(effort: Effort, work: &mut dyn FnMut() -> usize) -> f64 {
     const ROUNDS: usize = 41;
     let mut round = |count: u32| {
@@ -35,12 +35,12 @@ pub(crate) fn time(effort: Effort, work: &mut dyn FnMut() -> usize) -> f64 {
     times[ROUNDS / 10]
 }
 
-/// A figure of so many nanoseconds, in the unit that suits it.
+/// A figure in nanoseconds, formatted in a suitable unit.
 pub(crate) fn nanos(value: f64) -> String {
     if value < 10_000.0 { format!("{value:.0} ns") } else { format!("{:.1} us", value / 1e3) }
 }
 
-/// Prints rows in columns: what, figure, target, verdict.
+/// Prints rows in columns: subject, figure, target, verdict.
 pub(crate) fn print(rows: &[[String; 4]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     for [what, figure, target, verdict] in rows {

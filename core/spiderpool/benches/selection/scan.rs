@@ -1,4 +1,4 @@
-//! A scan of all records of a cluster in which nothing leaked, by the informers that a replica has.
+//! A scan of all records of a cluster in which nothing leaked, with the informers of a replica.
 
 use std::any::Any;
 use std::future::Future;
@@ -17,10 +17,10 @@ use kube_machinery::client::{Client, WatchStream};
 use kube_machinery::env::{Env, Task};
 use serde_json::json;
 
-/// Records of one pool.
+/// The number of records of one pool.
 const POOL: u32 = 16_384;
 
-/// Scanning so many records, whose pods and endpoints live.
+/// A scan of `records` records, whose pods and endpoints are alive.
 pub(crate) fn scanning(policy: Policy, records: u32) -> impl FnMut() -> usize {
     let (client, env) = (cluster(records), Still::default());
     let caches = InformerCaches::start(client.clone(), env.clone(), &ReclaimSettings::new(&policy), &policy);
@@ -34,11 +34,11 @@ pub(crate) fn scanning(policy: Policy, records: u32) -> impl FnMut() -> usize {
     }
 }
 
-/// A cluster of so many pods with one address each.
+/// A cluster of `records` pods with one address each.
 fn cluster(records: u32) -> Lists {
     let (mut pools, mut pods, mut endpoints) = (Vec::<SpiderIPPool>::new(), Vec::new(), Vec::new());
     for number in 0..records {
-        // Neighbours in a pool are none by their names.
+        // Addresses that are adjacent in a pool have names that are not.
         let name = format!("app-{:06x}-{number}", number.wrapping_mul(2_654_435_761) >> 8);
         let (uid, ip) = (format!("00000000-0000-4000-8000-{number:012}"), std::net::Ipv4Addr::from_bits(0x0a00_0000 + number));
         let pod = json!({
@@ -67,11 +67,11 @@ fn cluster(records: u32) -> Lists {
     Lists(Arc::new(vec![Box::new(pods), Box::new(endpoints), Box::new(pools)]))
 }
 
-/// An API server that lists what it was given; nothing ever happens.
+/// An API server that lists its objects; nothing ever happens.
 #[derive(Clone)]
 struct Lists(Arc<Vec<Box<dyn Any + Send + Sync>>>);
 
-/// A watch that shows nothing.
+/// A watch without events.
 struct Quiet;
 
 impl Client for Lists {
@@ -96,7 +96,7 @@ impl<K: Object> WatchStream<K> for Quiet {
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A process for which no time passes: whoever sleeps does so for ever.
+/// A process for which no time passes: a sleep never ends.
 #[derive(Clone, Default)]
 struct Still(Arc<Mutex<Vec<Boxed>>>);
 
@@ -136,7 +136,7 @@ impl Env for Still {
 }
 
 impl Still {
-    /// Runs `future` to its end, with what was spawned beside it wherever it waits.
+    /// Runs `future` to its end, together with the spawned tasks whenever it waits.
     fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let (mut future, mut context) = (pin!(future), Context::from_waker(Waker::noop()));
         loop {

@@ -10,9 +10,9 @@ use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::JsonText;
 use serde_json::json;
 
-/// Pools that exist when another one is admitted.
+/// The number of pools that exist when another one is admitted.
 pub(crate) const ADMITTED: u32 = 10_000;
-/// Pools of a subnet of 65,536 addresses.
+/// The number of pools of a subnet of 65,536 addresses.
 pub(crate) const PLANNED: u32 = 1_000;
 
 fn ip(number: u32) -> String {
@@ -28,7 +28,7 @@ fn pool(name: &str, number: u32, size: u32) -> Arc<SpiderIPPool> {
     Arc::new(pool)
 }
 
-/// Judging a pool that is to be created beside [`ADMITTED`] others, all of one CIDR.
+/// Judges a pool that is to be created beside [`ADMITTED`] others, all of one CIDR.
 pub(crate) fn admission() -> impl FnMut() -> usize {
     let pools = (0..ADMITTED).map(|number| pool(&format!("p{number}"), number, 16)).collect();
     let live = Listed { pools, subnets: Vec::new() };
@@ -56,13 +56,13 @@ fn subnet() -> (SpiderSubnet, Vec<Arc<SpiderIPPool>>) {
         );
         pools.push(made);
     }
-    // As an API server lists them; so the pool in the middle is not the one with the number in the middle.
+    // In an API server's list order, so the pool in the middle is not the one with the middle number.
     pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
     subnet.status.get_or_insert_default().controlled_ippools = JsonText::verbatim(serde_json::Value::Object(entries).to_string());
     (subnet, pools)
 }
 
-/// Planning that one of the pools of the subnet grows, or stays as it is.
+/// Plans for one of the pools of the subnet to grow, or to stay the same.
 pub(crate) fn planning(size: u64) -> impl FnMut() -> usize {
     let (subnet, pools) = subnet();
     let own = pools.iter().position(|pool| pool.metadata.name.as_deref() == Some("auto4-a500-eth0-x"));
@@ -80,7 +80,7 @@ pub(crate) fn planning(size: u64) -> impl FnMut() -> usize {
     }
 }
 
-/// Looking after the subnet.
+/// The upkeep of the subnet.
 pub(crate) fn keeping() -> impl FnMut() -> usize {
     let (subnet, pools) = subnet();
     let policy = Policy::hardened();

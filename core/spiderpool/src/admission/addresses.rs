@@ -39,7 +39,7 @@ of_spec!(SubnetSpec);
 /// The family of a pool or a subnet, which is set to that of the CIDR if the user gave none, and the label of the CIDR.
 ///
 /// # Errors
-/// It is no CIDR of the family.
+/// `subnet` is no CIDR of the family.
 pub(super) fn default_family(version: &mut Option<i64>, subnet: &str, policy: &Policy) -> Result<(i64, String), RangeError> {
     let of_cidr = || Cidr::parse_version(subnet, 4, policy).map(|_| 4).or_else(|_| Cidr::parse_version(subnet, 6, policy).map(|_| 6));
     let version = match *version {
@@ -49,10 +49,10 @@ pub(super) fn default_family(version: &mut Option<i64>, subnet: &str, policy: &P
     Ok((version, cidr_label(subnet, version, policy)?))
 }
 
-/// The family of a range that says none itself.
+/// The family of a range without a stated family.
 ///
 /// # Errors
-/// It is no range.
+/// The text is no range.
 pub(super) fn family_of_range(range: &str, policy: &Policy) -> Result<i64, RangeError> {
     check_range(range, 4, policy).map(|()| 4).or_else(|_| check_range(range, 6, policy).map(|()| 6))
 }
@@ -60,7 +60,7 @@ pub(super) fn family_of_range(range: &str, policy: &Policy) -> Result<i64, Range
 /// Merges a list that has more than one entry.
 ///
 /// # Errors
-/// An entry is no range; the list stays as it is.
+/// An entry is no range; the list stays unchanged.
 pub(super) fn merge(list: &mut Option<Vec<String>>, version: i64, policy: &Policy) -> Result<(), RangeError> {
     if let Some(texts) = list.as_mut().filter(|texts| texts.len() > 1) {
         *texts = merge_ranges(texts, version, policy)?;
@@ -68,7 +68,7 @@ pub(super) fn merge(list: &mut Option<Vec<String>>, version: i64, policy: &Polic
     Ok(())
 }
 
-/// Whether the family is given, is one, and is enabled.
+/// Checks that the family is given, valid and enabled.
 pub(super) fn check_version(version: Option<i64>, settings: &AdmissionSettings) -> Result<i64, Violation> {
     const FIELD: &str = "spec.ipVersion";
     let enabled = match version {
@@ -81,10 +81,10 @@ pub(super) fn check_version(version: Option<i64>, settings: &AdmissionSettings) 
     if enabled { Ok(version) } else { Err(Violation::forbidden(FIELD, format_args!("IPv{version} is disabled in this cluster"))) }
 }
 
-/// The family by which addresses are judged: the one that is given, else that of which `first` looks to be.
+/// The family by which addresses are checked: the given one, else the apparent family of `first`.
 ///
 /// # Errors
-/// It is not given, is none or is disabled, and nothing more is to be found out.
+/// It is not given, invalid or disabled, and nothing more is to be found out.
 pub(super) fn family(
     version: Option<i64>,
     first: Option<&str>,
@@ -100,7 +100,7 @@ pub(super) fn family(
     }
 }
 
-/// Family and CIDR never change. (A family that is not given is derived from the CIDR, and so it stays the same.)
+/// Checks that family and CIDR are unchanged. (A family that is not given is derived from the CIDR, and so it stays the same.)
 pub(super) fn check_unchanged(old: &Addresses<'_>, new: &Addresses<'_>) -> Result<(), Violation> {
     if let (Some(before), Some(after)) = (old.version, new.version)
         && before != after
@@ -118,13 +118,13 @@ pub(super) struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    /// Checks the family. Where it cannot be told, because the addresses are wrong, those are judged as what they look like.
+    /// Checks the family. If it is unknown because the addresses are wrong, these are checked as the family they look like.
     pub(super) fn new(addresses: Addresses<'a>, rules: &Rules<'a>, findings: &mut Findings) -> Result<Self, Denial> {
         let version = family(addresses.version, Some(addresses.subnet), rules.settings, findings)?;
         Ok(Self { addresses, version, policy: rules.policy })
     }
 
-    /// The CIDR, which must be written as Go writes it.
+    /// Parses the CIDR, which must be written as Go writes it.
     pub(super) fn cidr(&self, findings: &mut Findings) -> Result<Cidr, Violation> {
         let invalid = |error| Violation::invalid("spec.subnet", error);
         let subnet = self.addresses.subnet;
@@ -135,7 +135,7 @@ impl<'a> Checked<'a> {
         Ok(cidr)
     }
 
-    /// Each entry of `ips` and `excludeIPs` is a range inside the CIDR.
+    /// Checks that each entry of `ips` and `excludeIPs` is a range inside the CIDR.
     pub(super) fn check_ranges(&self, findings: &mut Findings) -> Result<(), Violation> {
         let cidr = Cidr::parse_version(self.addresses.subnet, self.version, self.policy);
         let cidr = cidr.map_err(|error| Violation::invalid("spec.subnet", error))?;
@@ -150,13 +150,13 @@ impl<'a> Checked<'a> {
         Ok(())
     }
 
-    /// The gateway is in the CIDR, and no pod can draw it.
+    /// Checks that the gateway is in the CIDR, and no pod can get it.
     pub(super) fn check_gateway(&self) -> Result<(), Violation> {
         let Some(gateway) = self.addresses.gateway else { return Ok(()) };
         self.inside("spec.gateway", gateway)?;
         let holds = |(at, range): (usize, &String), field: &str| {
             match range_contains(range, gateway, self.version, self.policy) {
-                // What the webhook parser took and the strict one does not holds nothing here (A §1.6).
+                // A range that the webhook parser accepts and the strict one does not holds nothing here (A §1.6).
                 Err(_) if self.policy.upstream_ranges => Ok(false),
                 holds => holds.map_err(|error| Violation::invalid(format!("{field}[{at}]"), error)),
             }
@@ -175,9 +175,9 @@ impl<'a> Checked<'a> {
         Ok(())
     }
 
-    /// Routes lead somewhere else than everywhere, each to another place, through the CIDR.
+    /// Checks that no route is a default route, that destinations differ, and that next hops are in the CIDR.
     ///
-    /// Upstream compares destinations as text; hardened, two spellings of one destination are one.
+    /// Upstream compares destinations as text; hardened, two spellings of one destination are equal.
     pub(super) fn check_routes(&self, findings: &mut Findings) -> Result<(), Violation> {
         let mut seen: Vec<String> = Vec::with_capacity(self.addresses.routes.len());
         for (at, Route { dst, gw }) in self.addresses.routes.iter().enumerate() {
@@ -201,7 +201,7 @@ impl<'a> Checked<'a> {
         Ok(())
     }
 
-    /// Whether the address is in the CIDR.
+    /// Checks that the address is in the CIDR.
     fn inside(&self, field: impl Into<std::borrow::Cow<'static, str>>, ip: &str) -> Result<(), Violation> {
         let check = || {
             let ip_of_text = parse_ip(ip, self.version, self.policy)?;

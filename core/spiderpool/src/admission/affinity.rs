@@ -8,7 +8,7 @@ use kube_machinery::label_selector::{key_faults, value_faults};
 
 const FIELD: &str = "spec.podAffinity";
 
-/// What is wrong with the affinity of an ordinary pool: it must select something, and Kubernetes must be able to evaluate it.
+/// Collects the violations of an ordinary pool's affinity: it must select something, and Kubernetes must be able to evaluate it.
 pub(super) fn check_ordinary(affinity: &LabelSelector, violations: &mut Vec<Violation>) {
     let labels = affinity.match_labels.iter().flatten();
     let expressions = affinity.match_expressions.as_deref().unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn check_ordinary(affinity: &LabelSelector, violations: &mut Vec<Viol
     }
 }
 
-/// What is wrong with the affinity of an auto pool: it has the five labels that name a workload, and nothing else.
+/// Collects the violations of an auto pool's affinity: it has the five labels that name a workload, and nothing else.
 pub(super) fn check_auto(affinity: &LabelSelector, violations: &mut Vec<Violation>) {
     if affinity.match_expressions.as_ref().is_some_and(|expressions| !expressions.is_empty()) {
         violations.push(Violation::invalid(FIELD, "the pool of an application has no expressions"));

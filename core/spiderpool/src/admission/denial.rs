@@ -1,4 +1,4 @@
-//! Why admission refuses a request.
+//! The reasons why admission refuses a request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,14 +8,14 @@ use thiserror::Error;
 use crate::names::GROUP;
 use kube_machinery::api::{Cause, Object, Reason, Status};
 
-/// What is wrong with a field.
+/// The kind of a field's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The value cannot be.
+    /// The value is invalid.
     Invalid,
-    /// The value is none of those that there are.
+    /// The value is none of the permitted ones.
     NotSupported,
-    /// The value could be, but not here.
+    /// The value is valid, but not here.
     Forbidden,
     /// The value is missing.
     Required,
@@ -41,9 +41,9 @@ impl Fault {
 pub struct Violation {
     /// The path of the field, such as `spec.ips[1]`.
     pub field: Cow<'static, str>,
-    /// In what way the value is wrong: the type of the cause in the answer.
+    /// The kind of the error: the type of the cause in the answer.
     pub fault: Fault,
-    /// What is wrong and, where that helps, what to write instead.
+    /// A description of the error and, where that helps, of what to write instead.
     pub message: String,
 }
 
@@ -75,19 +75,19 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A request is refused.
+/// The refusal of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
     /// Fields break rules; at least one.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<Violation>),
-    /// There is an object of this name.
+    /// An object of this name exists.
     #[error("there is an object of this name already")]
     AlreadyExists,
     /// The object may not be changed or deleted now.
     #[error("{0}")]
     Forbidden(String),
-    /// What exists could not be read, so that nothing can be said.
+    /// The existing objects could not be read, so that no decision is possible.
     #[error("{0}")]
     Internal(String),
 }
@@ -111,7 +111,7 @@ impl Denial {
         }
     }
 
-    /// The result of the webhook for the object `name` of kind `K`; its code is what the API server answers with (K122).
+    /// The result of the webhook for the object `name` of kind `K`; the API server answers with its code (K122).
     pub fn to_status<K: Object>(&self, name: &str) -> Status {
         let text = match self {
             Self::Invalid(_) | Self::AlreadyExists => String::new(),
@@ -132,7 +132,7 @@ impl Denial {
     }
 }
 
-/// No violation is no denial.
+/// Returns a denial unless there is no violation.
 pub(super) fn unless_empty(violations: Vec<Violation>) -> Result<(), Denial> {
     if violations.is_empty() { Ok(()) } else { Err(Denial::Invalid(violations)) }
 }

@@ -1,4 +1,4 @@
-//! Lists without an element: the Go types behind the webhooks read them and leave them out again.
+//! Lists without an element: the Go types behind the webhooks drop them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 

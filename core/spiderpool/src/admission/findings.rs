@@ -1,12 +1,12 @@
-//! How far judging goes: to the first rule that is broken, or through all of them.
+//! The extent of a check: up to the first broken rule, or through all rules.
 
 use super::denial::unless_empty;
 use super::{Denial, Violation};
 
-/// What was found so far.
+/// The violations found so far.
 ///
-/// A webhook says the first thing that is wrong, as upstream does. Whoever looks through manifests wants to know all of it. Both run the
-/// same rules; a rule hands what it finds to this, and goes on as far as it is let.
+/// A webhook reports the first violation, as upstream does. An audit of manifests wants all of them. Both run the same rules; a rule passes
+/// its violations to this type, and continues as far as it is allowed to.
 #[derive(Debug)]
 pub(super) struct Findings {
     all: bool,
@@ -14,15 +14,15 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Ends with the first rule that is broken.
+    /// Ends with the first broken rule.
     pub(super) fn first() -> Self {
         Self { all: false, found: Vec::new() }
     }
 
-    /// What `rules` say of an object, all of it.
+    /// Collects all violations that `rules` find in an object.
     ///
     /// # Errors
-    /// Why the object is refused.
+    /// The reason why the object is refused.
     pub(super) fn all(rules: impl FnOnce(&mut Self) -> Result<(), Denial>) -> Result<(), Denial> {
         let mut findings = Self { all: true, found: Vec::new() };
         match rules(&mut findings) {
@@ -33,10 +33,10 @@ impl Findings {
         unless_empty(findings.found)
     }
 
-    /// A rule was looked at.
+    /// Notes the result of a rule.
     ///
     /// # Errors
-    /// It is broken, and nothing more is to be found out.
+    /// The rule is broken, and nothing more is to be found out.
     pub(super) fn note(&mut self, rule: Result<(), Violation>) -> Result<(), Violation> {
         match rule {
             Err(violation) if self.all => self.keep(violation),
@@ -45,7 +45,7 @@ impl Findings {
         Ok(())
     }
 
-    /// The same with several rules at once. That the name is taken ends everything.
+    /// Notes the result of several rules at once. A name that is taken ends everything.
     ///
     /// # Errors
     /// Nothing more is to be found out.
@@ -57,7 +57,7 @@ impl Findings {
         Ok(())
     }
 
-    /// A range that cannot be read is told by each rule that reads it, in the same words.
+    /// Keeps a violation once: each rule that reads an unreadable range reports it, in the same words.
     fn keep(&mut self, violation: Violation) {
         if !self.found.contains(&violation) {
             self.found.push(violation);

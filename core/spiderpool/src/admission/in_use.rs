@@ -1,4 +1,4 @@
-//! What an update may not take away.
+//! The addresses that an update may not remove.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::select::is_auto_pool;
 use crate::{PoolIPAllocation, RecordKey, SpiderIPPool, SpiderSubnet, SubnetSpec, SubnetStatus};
 use kube_machinery::controller_of;
 
-/// The records of a pool keep their addresses.
+/// Checks that the records of a pool keep their addresses.
 ///
 /// # Errors
 /// The first record that would lose its address.
@@ -20,7 +20,7 @@ pub(super) fn check_records(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rule
     if lost.is_empty() {
         return Ok(());
     }
-    // What is stored counts, whatever the request says of it.
+    // The stored status counts, whatever the request says of it.
     let Some(status) = &old.status else { return Ok(()) };
     let records = status.allocated_ips.parse().map_err(|error| Violation::internal("spec.ips", error))?;
     match records.iter().find(|(key, _)| address_of(key).is_some_and(|ip| lost.contains(ip))) {
@@ -34,7 +34,7 @@ pub(super) fn address_of(key: &RecordKey) -> Option<IpAddr> {
     key.address().or_else(|| key.to_string().parse().ok())
 }
 
-/// A record would lose its address.
+/// The violation for a record that would lose its address.
 pub(super) fn record_in_use(key: &RecordKey, record: &PoolIPAllocation) -> Violation {
     Violation::forbidden("spec.ips", format_args!("{key} would go, and Pod {} has it", record.pod))
 }
@@ -44,7 +44,7 @@ pub(super) fn strict_total(addresses: &Addresses<'_>, rules: &Rules<'_>) -> Resu
     Ok(total_ips(addresses.ips, addresses.exclude, addresses.version.unwrap_or_default(), rules.policy)?.into_iter().collect())
 }
 
-/// The addresses of a pool or a subnet that another one is compared with.
+/// The addresses of a pool or a subnet, for comparison with another one.
 ///
 /// # Errors
 /// With `upstream-ranges`, the strict parser cannot read them.
@@ -55,10 +55,10 @@ pub(super) fn total_of(addresses: Addresses<'_>, rules: &Rules<'_>) -> Result<Ip
     Ok(AddressSet::new(addresses.version, addresses.ips, addresses.exclude, rules.policy).0)
 }
 
-/// The pre-allocations of a subnet keep their addresses, and so do its auto pools.
+/// Checks that the pre-allocations of a subnet and its auto pools keep their addresses.
 ///
 /// # Errors
-/// The first pool whose addresses would go.
+/// The first pool that would lose addresses.
 pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rules: &Rules<'_>) -> Result<(), Violation> {
     let set = |spec: &SubnetSpec| AddressSet::of_subnet(spec, rules.policy).0;
     let lost = set(&old.spec).difference(&set(&new.spec));
@@ -66,8 +66,8 @@ pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rule
         return Ok(());
     }
     check_each_pre_allocation(&old.status, new, rules, |ips| ips.intersection(&lost))?;
-    // The status need not mention a pool that was made while what had been set aside for it was given back (K124). It is added back with
-    // all that it lists.
+    // The status may not mention a pool that was made while its pre-allocation was given back (K124). It is added back with all addresses
+    // that it lists.
     for pool in rules.live.pools().iter().filter(|pool| is_auto_pool(pool) && pool.spec.subnet == old.spec.subnet) {
         let has = AddressSet::new(pool.spec.ip_version, pool.spec.ips.as_deref().unwrap_or_default(), &[], rules.policy).0;
         if let Some(range) = has.intersection(&lost).ranges().next() {
@@ -78,7 +78,7 @@ pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rule
     Ok(())
 }
 
-/// Every pre-allocation in `status` keeps its addresses, of which those that `gone` tells would go.
+/// Checks that every pre-allocation in `status` keeps its addresses; `gone` returns those that it would lose.
 pub(super) fn check_each_pre_allocation(
     status: &Option<SubnetStatus>,
     new: &SpiderSubnet,
@@ -103,13 +103,13 @@ fn pre_allocated(texts: &[String], version: i64, rules: &Rules<'_>) -> Result<Ip
     texts.iter().map(|text| parse_range(text, version, rules.policy)).collect()
 }
 
-/// A pool has no addresses but those of the subnet that owns it, and an auto pool none but those that are set aside for it.
+/// Checks that a pool has only addresses of the subnet that owns it, and an auto pool only those that are pre-allocated for it.
 ///
-/// Upstream demands that an auto pool has all of these (`subnet-shrinks-lowest`). Hardened, a pool is written before its subnet when both
-/// shrink, so it may have fewer for a while; and only addresses that a request adds are looked at.
+/// Upstream requires an auto pool to have all of these (`subnet-shrinks-lowest`). Hardened, a pool is written before its subnet when both
+/// shrink, so it may have fewer for a while; and only addresses that a request adds are checked.
 ///
 /// # Errors
-/// What the pool would have too much, or cannot be compared.
+/// The addresses that the pool has too many, or why it cannot be compared.
 pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Denial> {
     const FIELD: &str = "spec.ips";
     let owner = controller_of(&new.metadata);
@@ -152,19 +152,19 @@ pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool
     Err(Violation::forbidden(FIELD, format_args!("the addresses are not those that subnet {} sets aside for the pool", owner.name)).into())
 }
 
-/// A pool that a user makes has no address that the subnet of its CIDR sets aside for another pool, whether or not that one is there yet.
+/// Checks that a user's pool has no address that the subnet of its CIDR pre-allocates for another pool, whether or not that one exists yet.
 ///
 /// Upstream compares it with pools only (`manual-pool-ignores-preallocation`).
 ///
 /// # Errors
-/// For which pool an address is set aside.
+/// The pool for which an address is pre-allocated.
 pub(super) fn check_set_aside(added: &IpSet, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
     if rules.policy.manual_pool_ignores_preallocation || !rules.settings.enable_spider_subnet || is_auto_pool(new) {
         return Ok(());
     }
     let own = new.metadata.name.as_deref().unwrap_or_default();
     for subnet in rules.live.subnets().iter().filter(|subnet| subnet.spec.subnet == new.spec.subnet) {
-        // What cannot be read is put together again by the controller.
+        // An unreadable status is rebuilt by the controller.
         let Some(Ok(pools)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { continue };
         let others = pools.iter().filter(|(name, _)| *name != own).flat_map(|(name, pool)| pool.ips.iter().map(move |text| (name, text)));
         for (name, text) in others {

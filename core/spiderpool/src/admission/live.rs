@@ -1,4 +1,4 @@
-//! What exists, as whoever judges knows it.
+//! The existing objects, as the judging process knows them.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ pub trait Live {
     /// All subnets, in the order of their names.
     fn subnets(&self) -> &[Arc<SpiderSubnet>];
 
-    /// The subnets that defaulting finds the owner of a pool among. Upstream takes them from a cache, which may be behind.
+    /// The subnets among which defaulting finds the owner of a pool. Upstream reads them from a cache, which may lag.
     fn subnets_for_defaults(&self) -> &[Arc<SpiderSubnet>] {
         self.subnets()
     }
 
-    /// The addresses that one of [`pools`](Self::pools) shares with `mine`, if there are any. Whoever is asked about the same pools over
-    /// and over need not read their ranges each time.
+    /// The addresses that one of [`pools`](Self::pools) shares with `mine`, if any. An implementation that serves many requests on the same
+    /// pools can cache their ranges.
     fn shared_addresses(&self, mine: &IpSet, pool: &SpiderIPPool, policy: &Policy) -> Option<IpRange> {
         shares_addresses(mine, &pool.spec, policy)
     }

@@ -58,7 +58,7 @@ impl Admitted for SpiderIPPool {
 
     fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial> {
         let mut new = self.clone();
-        // What cannot be read is told by the rules.
+        // Unreadable fields are reported by the rules.
         let _ = new.set_defaults(rules);
         if !rules.policy.upstream_ranges {
             new.spec.ips.clone_from(&self.spec.ips);
@@ -69,8 +69,8 @@ impl Admitted for SpiderIPPool {
 }
 
 impl SpiderIPPool {
-    /// Makes the subnet of the same CIDR the owner, and inherits what is left out; whether that went well. What the pool has already
-    /// stays, and a pool that has its owner is not looked at again (A §14.16).
+    /// Makes the subnet of the same CIDR the owner, and inherits the fields that are left out; returns whether that succeeded. Fields that
+    /// the pool already has stay, and a pool that has its owner is not processed again (A §14.16).
     fn join_subnet(&mut self, cidr: &str, rules: &Rules<'_>) -> bool {
         let controller = controller_of(&self.metadata);
         let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_OWNER_SUBNET));
@@ -113,10 +113,10 @@ pub(super) fn set_label(meta: &mut ObjectMeta, key: &str, value: String) {
     meta.labels.get_or_insert_default().insert(key.to_owned(), value);
 }
 
-/// Whether an object that is being deleted may be updated: only to let it go.
+/// Checks whether an object that is being deleted may be updated: only to remove finalizers.
 ///
-/// Upstream refuses every update that leaves its own finalizer. Hardened, an update that leaves the spec alone is let pass, because others
-/// remove their finalizers in this way, and labels and annotations hurt nobody.
+/// Upstream refuses every update that leaves its own finalizer. Hardened, an update that leaves the spec unchanged is admitted, because
+/// others remove their finalizers in this way, and labels and annotations are harmless.
 pub(super) fn check_terminating(meta: &ObjectMeta, same_spec: bool, rules: &Rules<'_>) -> Result<(), Denial> {
     let held = finalizer::is_on(meta);
     if !held || same_spec && !rules.policy.terminating_update_refused {
@@ -157,7 +157,7 @@ fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Re
     check_use(old, new, rules, violations)
 }
 
-/// Upstream's form of [`check_update`] (`update-judged-whole`): everything is judged, whatever changes, and of each group of rules is told
+/// Upstream's form of [`check_update`] (`update-judged-whole`): everything is judged, whatever changes, and each group of rules is reported
 /// only if those before it are kept.
 fn check_update_whole(old: &SpiderIPPool, new: &SpiderIPPool, after: Addresses<'_>, rules: &Rules<'_>) -> Result<(), Denial> {
     let mut findings = Findings::first();
@@ -172,7 +172,7 @@ fn check_update_whole(old: &SpiderIPPool, new: &SpiderIPPool, after: Addresses<'
     check_use(old, new, rules, violations)
 }
 
-/// The rules for addresses that are in use, after those that were broken already.
+/// The rules for addresses in use, after the violations found so far.
 fn check_use(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>, mut violations: Vec<Violation>) -> Result<(), Denial> {
     let whole = rules.policy.update_judged_whole;
     let kept = if whole { upstream::check_records(new, rules) } else { check_records(old, new, rules) };
@@ -189,7 +189,7 @@ fn check_affinity(pool: &SpiderIPPool, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The name is free, and the CIDR is that of another pool or shares nothing with it.
+/// Checks that the name is free, and that the CIDR equals that of each other pool or shares nothing with it.
 fn check_cidrs(new: &SpiderIPPool, cidr: &Cidr, version: i64, rules: &Rules<'_>) -> Result<(), Denial> {
     for other in rules.live.pools() {
         let same_family = other.spec.ip_version == Some(version);
@@ -208,7 +208,7 @@ fn check_cidrs(new: &SpiderIPPool, cidr: &Cidr, version: i64, rules: &Rules<'_>)
     Ok(())
 }
 
-/// Ranges, overlap with other pools, gateway and routes.
+/// Checks ranges, overlap with other pools, gateway and routes.
 fn check_spec(
     checked: &Checked<'_>,
     old: Option<&SpiderIPPool>,
@@ -226,7 +226,7 @@ fn check_spec(
     checked.check_routes(findings)
 }
 
-/// No other pool has one of the addresses that the request adds.
+/// Checks that no other pool has one of the addresses that the request adds.
 fn check_overlap(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
     let mut added = AddressSet::of_pool(&new.spec, rules.policy).0;
     if let Some(old) = old {

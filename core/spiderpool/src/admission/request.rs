@@ -1,15 +1,15 @@
-//! What is asked of admission.
+//! The requests that admission judges.
 
 use std::sync::Arc;
 
-/// What is to be done with an object.
+/// The operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It does not exist yet.
+    /// Create an object that does not exist yet.
     Create,
-    /// It exists, and another state takes its place.
+    /// Replace the state of an existing object.
     Update,
-    /// It exists, and is to go.
+    /// Delete an existing object.
     Delete,
 }
 
@@ -22,7 +22,7 @@ pub enum Request<'a, K> {
     Update {
         /// The object as it is stored.
         old: &'a Arc<K>,
-        /// What is to be stored.
+        /// The object to be stored.
         new: &'a Arc<K>,
     },
     /// Delete this object, as it is stored.
@@ -38,7 +38,7 @@ impl<K> Clone for Request<'_, K> {
 impl<K> Copy for Request<'_, K> {}
 
 impl<'a, K> Request<'a, K> {
-    /// What is to be done.
+    /// The operation of this request.
     pub fn operation(&self) -> Operation {
         match self {
             Self::Create(_) => Operation::Create,
@@ -47,7 +47,7 @@ impl<'a, K> Request<'a, K> {
         }
     }
 
-    /// The object as it is to be stored.
+    /// The object to be stored, if there is one.
     pub fn object(&self) -> Option<&'a Arc<K>> {
         match self {
             Self::Create(new) | Self::Update { new, .. } => Some(new),

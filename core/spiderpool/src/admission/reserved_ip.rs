@@ -27,7 +27,7 @@ impl Admitted for SpiderReservedIP {
             Request::Create(new) => check_spec(new, rules, &mut Findings::first()),
             Request::Update { old, new } => {
                 if new.metadata.deletion_timestamp.is_some() {
-                    // There is no finalizer of Spiderpool's: whoever holds the object must be able to let it go.
+                    // There is no finalizer of Spiderpool's: any other holder must be able to remove its own.
                     let let_go = !rules.policy.terminating_update_refused && old.spec == new.spec;
                     if old.metadata.deletion_timestamp.is_none() || let_go {
                         return Ok(());
@@ -51,7 +51,7 @@ impl Admitted for SpiderReservedIP {
 
     fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial> {
         let mut new = self.clone();
-        // What cannot be read is told by the rules.
+        // Unreadable fields are reported by the rules.
         let _ = new.set_defaults(rules);
         if !rules.policy.upstream_ranges {
             new.spec.ips.clone_from(&self.spec.ips);

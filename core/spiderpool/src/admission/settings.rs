@@ -1,11 +1,11 @@
-//! The cluster's settings, as far as admission looks at them (A §10).
+//! The cluster's settings that admission uses (A §10).
 
-/// Settings under the names of the ConfigMap `spiderpool-conf`; the default is that of A §10.
+/// Settings under the names of the ConfigMap `spiderpool-conf`; the defaults are those of A §10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionSettings {
-    /// `enableIPv4`: IPv4 objects may be.
+    /// `enableIPv4`: IPv4 objects are permitted.
     pub enable_ipv4: bool,
-    /// `enableIPv6`: IPv6 objects may be.
+    /// `enableIPv6`: IPv6 objects are permitted.
     pub enable_ipv6: bool,
     /// `enableSpiderSubnet`: pools belong to the subnet of their CIDR.
     pub enable_spider_subnet: bool,

@@ -42,7 +42,7 @@ impl Admitted for SpiderSubnet {
 
     fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial> {
         let mut new = self.clone();
-        // What cannot be read is told by the rules.
+        // Unreadable fields are reported by the rules.
         let _ = new.set_defaults(rules);
         if !rules.policy.upstream_ranges {
             new.spec.ips.clone_from(&self.spec.ips);
@@ -88,7 +88,7 @@ fn check_spec(checked: &Checked<'_>, findings: &mut Findings) -> Result<(), Viol
     checked.check_routes(findings)
 }
 
-/// The name is free, and no other subnet has an address of the CIDR.
+/// Checks that the name is free, and that no other subnet has an address of the CIDR.
 fn check_cidrs(new: &SpiderSubnet, cidr: &Cidr, version: i64, rules: &Rules<'_>) -> Result<(), Denial> {
     for other in rules.live.subnets() {
         let same_family = other.spec.ip_version == Some(version);
@@ -105,7 +105,7 @@ fn check_cidrs(new: &SpiderSubnet, cidr: &Cidr, version: i64, rules: &Rules<'_>)
     Ok(())
 }
 
-/// The pools that are there already have the same CIDR or one apart, and no address that the subnet has not.
+/// Checks that existing pools have the same CIDR or a disjoint one, and no address that the subnet lacks.
 fn check_pools(new: &SpiderSubnet, cidr: &Cidr, version: i64, rules: &Rules<'_>) -> Result<(), Violation> {
     let total = || total_of(Addresses::from(&new.spec), rules);
     for pool in rules.live.pools().iter().filter(|pool| pool.spec.ip_version == Some(version)) {

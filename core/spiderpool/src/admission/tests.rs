@@ -1,4 +1,4 @@
-//! Rules between objects, against plain sets and one by one.
+//! Rules between objects, compared with plain sets and one by one.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ fn plain(ips: &[(u8, u8)], exclude: &[(u8, u8)]) -> BTreeSet<IpAddr> {
 }
 
 proptest! {
-    /// Two pools are admitted side by side exactly if plain sets of their addresses share nothing.
+    /// Two pools are admitted together exactly if plain sets of their addresses share nothing.
     #[test]
     fn pools_are_apart_as_plain_sets_are(a in ranges(), not_a in ranges(), b in ranges(), not_b in ranges()) {
         let make = |name: &str, ips: &[(u8, u8)], exclude: &[(u8, u8)]| {
@@ -172,7 +172,7 @@ fn an_audit_tells_all_that_a_webhook_would_tell_one_by_one() {
     );
     let webhook = review(&Request::Create(&Arc::new(new.clone())), &live, &settings, &policy).denial.map_or(Ok(()), Err);
     assert_eq!(fields(webhook), ["spec.ips[1]", "spec.podAffinity"]);
-    // Merged lists have another order; what is told is where the user wrote it.
+    // Merged lists have another order; the error names the position where the user wrote it.
     new.spec.ips = Some(vec!["10.0.0.30".to_owned(), "10.0.0.1-10.0.0.9".to_owned()]);
     (new.spec.exclude_ips, new.spec.routes, new.spec.pod_affinity) = (None, None, None);
     assert_eq!(fields(new.audit(&rules)), ["spec.ips[1]"]);
@@ -181,7 +181,7 @@ fn an_audit_tells_all_that_a_webhook_would_tell_one_by_one() {
     assert_eq!(new.audit(&rules), Err(Denial::AlreadyExists));
 }
 
-/// What upstream's rules say of an update, as fields and faults.
+/// The violations of upstream's rules for an update, as fields and faults.
 fn told_upstream(old: &SpiderIPPool, new: &SpiderIPPool) -> Vec<(String, Fault)> {
     let (old, new) = (Arc::new(old.clone()), Arc::new(new.clone()));
     let denial = judge(&Request::Update { old: &old, new: &new }, std::slice::from_ref(&old), &Policy::upstream()).err();
@@ -197,7 +197,7 @@ fn upstream_refuses_every_update_of_a_pool_with_a_reversed_range() {
     assert_eq!(judge(&Request::Create(&reversed), &[], &Policy::upstream()), Ok(()));
 }
 
-/// A §9.1: version, spec, affinity and records are judged one after the other.
+/// A §9.1: version, spec, affinity and records are judged in this order.
 #[test]
 fn upstream_tells_of_one_group_of_rules_of_an_update() {
     let old = pool("one", &["10.0.0.1-10.0.0.9"], &[]);
@@ -211,7 +211,7 @@ fn upstream_tells_of_one_group_of_rules_of_an_update() {
     assert_eq!(told_upstream(&old, &new), [("spec.gateway".to_owned(), Fault::Invalid)]);
 }
 
-/// The webhook parser takes a reversed range, the strict one does not, and upstream does not look at its error.
+/// The webhook parser accepts a reversed range, the strict one does not, and upstream ignores its error.
 #[test]
 fn upstream_compares_gateways_with_readable_ranges_only() {
     let mut new = SpiderIPPool::clone(&pool("one", &["10.0.0.9-10.0.0.5"], &["10.0.0.8-10.0.0.6"]));
@@ -239,7 +239,7 @@ fn upstream_compares_a_subnet_with_pools_before_it_reads_its_ranges() {
     assert_eq!(told("here", &[]), Some(("spec.ips[0]".to_owned(), Fault::Invalid)));
 }
 
-/// A §9.1: as Kubernetes' own controllers do, a subnet is told by group, kind and name, and the older reference to it is replaced.
+/// A §9.1: as in Kubernetes' own controllers, a subnet is identified by group, kind and name, and the older reference to it is replaced.
 #[test]
 fn a_reference_to_an_earlier_subnet_of_the_name_is_replaced_and_another_controller_stays() {
     let mut subnet = SpiderSubnet::default();
@@ -263,7 +263,7 @@ fn a_reference_to_an_earlier_subnet_of_the_name_is_replaced_and_another_controll
     assert_eq!((label(&metadata), metadata.owner_references), (None, Some(vec![other])));
 }
 
-/// A §9.1 step 6: what cannot be compared with the subnet is told of the subnet.
+/// A §9.1 step 6: addresses that cannot be compared with the subnet are reported for the subnet.
 #[test]
 fn upstream_tells_of_the_subnet_that_a_pool_cannot_be_compared_with() {
     let mut new = SpiderIPPool::clone(&pool("one", &["10.0.0.1-10.0.0.9"], &[]));

@@ -1,5 +1,5 @@
-//! Upstream's forms of some rules: an update is judged whole, whatever it changes (`update-judged-whole`), and ranges are compared by the
-//! label of their CIDR (`upstream-ranges`).
+//! Upstream's forms of some rules: an update is judged as a whole, whatever it changes (`update-judged-whole`), and ranges are compared by
+//! the label of their CIDR (`upstream-ranges`).
 
 use super::addresses::{Addresses, Checked};
 use super::in_use::{address_of, check_each_pre_allocation, record_in_use, strict_total};
@@ -9,8 +9,8 @@ use crate::names::LABEL_IPPOOL_CIDR;
 use crate::ranges::{CheckedRanges, IpSet, cidr_label};
 use crate::{SpiderIPPool, SpiderSubnet};
 
-/// The new addresses of a pool hold every record that the request names. The ranges are read whether or not there is a record (A §1.6,
-/// hazard a).
+/// Checks that the new addresses of a pool include every record that the request names. The ranges are read whether or not there is a
+/// record (A §1.6, hazard a).
 pub(super) fn check_records(new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
     let internal = |error: &dyn std::fmt::Display| Violation::internal("spec.ips", error);
     let kept = strict_total(&Addresses::from(&new.spec), rules).map_err(|error| internal(&error))?;
@@ -22,13 +22,13 @@ pub(super) fn check_records(new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(),
     }
 }
 
-/// The new addresses of a subnet hold every pre-allocation that the request names.
+/// Checks that the new addresses of a subnet include every pre-allocation that the request names.
 pub(super) fn check_pre_allocations(new: &SpiderSubnet, rules: &Rules<'_>) -> Result<(), Violation> {
     let total = AddressSet::of_subnet(&new.spec, rules.policy).0;
     check_each_pre_allocation(&new.status, new, rules, |ips: &IpSet| ips.difference(&total))
 }
 
-/// No other pool with the label of the CIDR has one of the addresses; errors of ranges are those of the CIDR (A §14.17).
+/// Checks that no other pool with the label of the CIDR has one of the addresses; errors of ranges are those of the CIDR (A §14.17).
 pub(super) fn check_overlap(checked: &Checked<'_>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
     let read = |addresses: &Addresses<'_>| CheckedRanges::parse(addresses.subnet, addresses.ips, addresses.exclude, rules.policy);
     let mine = read(&checked.addresses).map_err(|error| Violation::invalid("spec.subnet", error))?;

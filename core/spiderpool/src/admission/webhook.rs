@@ -1,4 +1,4 @@
-//! The webhooks: reading what exists, and judging.
+//! The webhooks: they read the existing objects, and judge.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, StoreReader};
 use kube_machinery::time_limit::TimeLimited;
 
-/// The webhooks of one replica of the controller. Every replica serves them, whoever leads (A §0).
+/// The webhooks of one replica of the controller. Every replica serves them, whichever leads (A §0).
 ///
-/// Defaults come from a cache of subnets, which may be behind: a pool may then have no owner until the controller adopts it. Rules are
-/// asked of lists that are read for the request. Nothing is remembered between requests but what texts of stored objects mean, so a request
-/// may be judged any number of times (K120).
+/// Defaults come from a cache of subnets, which may lag: a pool may then have no owner until the controller adopts it. Rules are evaluated
+/// on lists that are read for the request. Only the parsed texts of stored objects are remembered between requests, so a request may be
+/// judged any number of times (K120).
 pub struct Webhook<C, V: Env> {
     client: TimeLimited<C>,
     settings: AdmissionSettings,
@@ -26,7 +26,7 @@ pub struct Webhook<C, V: Env> {
     addresses: AddressSets,
 }
 
-/// What was read for a request, and the cached subnets.
+/// The objects that were read for a request, and the cached subnets.
 struct Seen<'a> {
     listed: &'a Listed,
     cached: &'a [Arc<SpiderSubnet>],
@@ -65,7 +65,7 @@ impl<C: Client, V: Env> Webhook<C, V> {
         self.informer.synced().await;
     }
 
-    /// The subnets that defaults are taken from, in the order of their names: those of the cache.
+    /// The subnets that defaults are taken from, sorted by name: those of the cache.
     pub fn subnets_for_defaults(&self) -> Vec<Arc<SpiderSubnet>> {
         if !self.settings.enable_spider_subnet {
             return Vec::new();
@@ -75,16 +75,16 @@ impl<C: Client, V: Env> Webhook<C, V> {
         subnets
     }
 
-    /// The mutating webhook, with [these subnets](Self::subnets_for_defaults): the new object with its defaults; nothing for a deletion. It
+    /// The mutating webhook, with [these subnets](Self::subnets_for_defaults): the new object with its defaults; `None` for a deletion. It
     /// reads nothing.
     pub fn mutate<K: Admitted>(&self, request: &Request<'_, K>, subnets: &[Arc<SpiderSubnet>]) -> Option<Arc<K>> {
         mutate(request, &self.rules(&Seen { listed: &Listed::default(), cached: subnets, addresses: &self.addresses }))
     }
 
-    /// Lists what a request is compared with, for the validating webhook.
+    /// Lists the objects that a request is compared with, for the validating webhook.
     ///
     /// # Errors
-    /// It cannot be listed, so that nothing can be said ([`Denial::Internal`]).
+    /// They cannot be listed, so that no decision is possible ([`Denial::Internal`]).
     pub async fn list_for<K: Admitted>(&self, request: &Request<'_, K>) -> Result<Listed, Denial> {
         let failed = |error: ApiError| Denial::Internal(format!("what exists cannot be listed: {error}"));
         match request {
@@ -94,10 +94,11 @@ impl<C: Client, V: Env> Webhook<C, V> {
         }
     }
 
-    /// The validating webhook, with what was [listed for](Self::list_for) the request: judges one whose new object was defaulted before.
+    /// The validating webhook, with the lists that were [read](Self::list_for) for the request: judges a request whose new object is
+    /// defaulted.
     ///
     /// # Errors
-    /// Why the request is refused.
+    /// The reason why the request is refused.
     pub fn validate<K: Admitted>(&self, request: &Request<'_, K>, listed: &Listed) -> Result<(), Denial> {
         self.addresses.keep(&listed.pools);
         K::check(request, &self.rules(&Seen { listed, cached: &[], addresses: &self.addresses }))

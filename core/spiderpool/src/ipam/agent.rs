@@ -1,4 +1,4 @@
-//! The agent: one process on each node that gives pods their addresses and takes them back.
+//! The agent: the process on each node that allocates addresses to pods and releases them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,19 +18,19 @@ use kube_machinery::env::Env;
 
 /// The agent of one node. Clones are the same process: they share its limiter and its failure cache.
 ///
-/// Every operation may be dropped at any point; what it has sent may still take effect. An operation whose caller gave up is
-/// to be driven on: its deadline is in the request, and a roll-back has time of its own.
+/// Every operation may be dropped at any point; a request that it has sent may still take effect. An operation whose caller gave up has to
+/// be driven on: its deadline is in the request, and a roll-back has its own time limit.
 pub struct Agent<C, V, K, O = ()> {
     pub(super) client: C,
     pub(super) env: V,
     pub(super) caches: K,
     pub(super) observer: O,
     pub(super) config: Arc<AgentConfig>,
-    /// Turns at pools: an ADD or a release waits for all of its pools at once (A §5.6).
+    /// The queue for pools: an ADD or a release waits for all of its pools at once (A §5.6).
     pub(super) limiter: Limiter,
-    /// Turns at pods: operations about one pod follow one another, unless `pod-operations-overlap` is on.
+    /// The queue for pods: operations on one pod run one after another, unless `pod-operations-overlap` is on.
     pub(super) pods: Limiter,
-    /// When the process started.
+    /// The start of the process.
     pub(super) began: Duration,
     pub(super) failures: FailureCache,
     pub(super) addresses: AddressBook,
@@ -62,7 +62,7 @@ impl<C, V, K, O> fmt::Debug for Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// An agent that has just started and remembers nothing.
+    /// An agent that has just started, with empty caches.
     pub fn new(client: C, env: V, caches: K, observer: O, config: AgentConfig) -> Self {
         let limiter = Limiter::new(config.settings.queue_length, config.policy.limiter_overtakes);
         let (pods, began) = (Limiter::new(usize::MAX, false), env.monotonic());
@@ -70,7 +70,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         Self { client, env, caches, observer, config: Arc::new(config), limiter, pods, began, failures, addresses, neighbours }
     }
 
-    /// When an operation ends whose caller gives up at `deadline`.
+    /// The deadline of an operation whose caller gives up at `deadline`.
     pub(super) fn end(&self, deadline: Option<Duration>) -> Option<Duration> {
         let own = self.config.settings.operation_timeout.map(|timeout| self.env.monotonic() + timeout);
         match (deadline, own) {
@@ -79,12 +79,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         }
     }
 
-    /// What it remembers of ADDs that failed, by the UID of the pod.
+    /// The addresses of failed ADDs in the failure cache, by the UID of the pod.
     pub fn remembered(&self) -> BTreeMap<Arc<str>, Vec<AllocatedIp>> {
         self.failures.all()
     }
 
-    /// What it was told.
+    /// The configuration of the agent.
     pub fn config(&self) -> &AgentConfig {
         &self.config
     }

@@ -1,4 +1,4 @@
-//! Addresses as pools give them, as endpoints store them, and as answers tell them.
+//! Addresses as pools allocate them, as endpoints store them, and as answers report them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::ranges::IpVersion;
 use crate::select::FIRST_NIC;
 use crate::{IPAllocationDetail, Route, SpiderIPPool};
 
-/// An address that a pool gave to a NIC.
+/// An address that a pool allocated to a NIC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatedIp {
     /// The NIC; in nameless mode its index.
     pub nic: String,
     /// The address, with the prefix of the pool's subnet.
     pub address: IpNet,
-    /// The name of the pool that gave it.
+    /// The name of the pool that allocated it.
     pub pool: Arc<str>,
     /// The gateway of the pool.
     pub gateway: Option<String>,
@@ -28,7 +28,7 @@ pub struct AllocatedIp {
 }
 
 impl AllocatedIp {
-    /// An address of this pool.
+    /// An address allocated by this pool.
     pub(super) fn new(pool: &SpiderIPPool, name: &Arc<str>, nic: &str, clean_gateway: bool, address: IpNet) -> Self {
         Self {
             nic: nic.to_owned(),
@@ -40,8 +40,8 @@ impl AllocatedIp {
         }
     }
 
-    /// The address of a failed try as a further one tells it: routes and the wish for no gateway are those of now, and the routes of the
-    /// pod are not yet among them.
+    /// The address of a failed ADD as the next ADD reports it: routes and the option to leave the gateway out are the current ones, and the
+    /// pod's own routes are not included yet.
     pub(super) fn allocated_again(&self, pool: &SpiderIPPool, clean_gateway: bool) -> Self {
         Self { clean_gateway, routes: pool.spec.routes.clone().unwrap_or_default(), ..self.clone() }
     }
@@ -52,7 +52,7 @@ impl AllocatedIp {
     }
 }
 
-/// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A A14).
+/// Adds each route of the pod to the first address whose subnet holds the gateway; other routes have no effect (A A14).
 pub(super) fn add_routes(allocated: &mut [AllocatedIp], routes: &[Route]) {
     for route in routes {
         let Ok(gateway) = route.gw.parse::<IpAddr>() else { continue };
@@ -62,8 +62,8 @@ pub(super) fn add_routes(allocated: &mut [AllocatedIp], routes: &[Route]) {
     }
 }
 
-/// The NICs that allocated these addresses and their entries of an endpoint: one for each, in the order in which NICs first occur. NICs
-/// known by index have no name, but for the first (A §2.4).
+/// The NICs that allocated these addresses, each with its endpoint entry, in the order in which NICs first occur. NICs known by index have
+/// no name, except the first (A §2.4).
 pub(super) fn details(
     allocated: &[AllocatedIp],
     nameless: bool,
@@ -82,7 +82,7 @@ pub(super) fn details(
 }
 
 /// Upstream's names of NICs that are known by index: the first that allocated anything is `eth0`, whichever index it has (A §2.4). It is
-/// not the one with index 0 if that one's families are off.
+/// not index 0 if that NIC's families are disabled.
 pub(super) fn first_is_eth0(details: &mut [(String, IPAllocationDetail)]) {
     for (at, (_, entry)) in details.iter_mut().enumerate() {
         entry.interface = if at == 0 { FIRST_NIC.to_owned() } else { String::new() };
@@ -121,7 +121,7 @@ fn detail(allocated: &[AllocatedIp], nic: &str, nameless: bool, keeps_clean: &mu
     detail
 }
 
-/// An entry without its address of one family, and without what came with it.
+/// An entry without its address of one family, and without the data of that address.
 pub(super) fn without(detail: &IPAllocationDetail, family: IpVersion) -> IPAllocationDetail {
     let mut rest = detail.clone();
     let (address, pool, gateway) = match family {
@@ -138,7 +138,7 @@ pub(super) fn without(detail: &IPAllocationDetail, family: IpVersion) -> IPAlloc
     rest
 }
 
-/// Gives an entry the addresses of the families that it lacks.
+/// Adds to an entry the addresses of the families that it lacks.
 pub(super) fn complete(detail: &mut IPAllocationDetail, with: IPAllocationDetail) {
     detail.ipv4 = detail.ipv4.take().or(with.ipv4);
     detail.ipv4_pool = detail.ipv4_pool.take().or(with.ipv4_pool);
@@ -155,7 +155,7 @@ pub(super) fn complete(detail: &mut IPAllocationDetail, with: IPAllocationDetail
     }
 }
 
-/// One address of an entry of an endpoint.
+/// One address of an endpoint's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored<'a> {
     pub(super) family: IpVersion,
@@ -164,7 +164,7 @@ pub(super) struct Stored<'a> {
     pub(super) gateway: Option<&'a str>,
 }
 
-/// The addresses of an entry of an endpoint that say which pool they are of, IPv4 first.
+/// The addresses of an endpoint's entry that name their pool, IPv4 first.
 pub(super) fn stored(detail: &IPAllocationDetail) -> impl Iterator<Item = Stored<'_>> {
     let of_v4 = (IpVersion::V4, &detail.ipv4, &detail.ipv4_pool, &detail.ipv4_gateway);
     let of_v6 = (IpVersion::V6, &detail.ipv6, &detail.ipv6_pool, &detail.ipv6_gateway);
@@ -182,7 +182,7 @@ fn default_route(family: IpVersion, gateway: &str) -> Route {
     Route { dst: dst.to_owned(), gw: gateway.to_owned() }
 }
 
-/// What an answer says of entries of an endpoint.
+/// The addresses and routes of an answer for entries of an endpoint.
 pub(super) fn told_of_details<'d>(details: impl Iterator<Item = &'d IPAllocationDetail>) -> (Vec<NicAddress>, Vec<NicRoute>) {
     let (mut ips, mut routes) = (Vec::new(), Vec::new());
     for detail in details {
@@ -200,7 +200,7 @@ pub(super) fn told_of_details<'d>(details: impl Iterator<Item = &'d IPAllocation
     (ips, routes)
 }
 
-/// What upstream's answer says of addresses that were just allocated (A §14.20): NICs keep their index, but for the first.
+/// The addresses and routes of upstream's answer for newly allocated addresses (A §14.20): NICs keep their index, except the first.
 pub(super) fn told_of_allocated(allocated: &[AllocatedIp], nameless: bool) -> (Vec<NicAddress>, Vec<NicRoute>) {
     let (mut ips, mut routes) = (Vec::new(), Vec::new());
     for one in allocated {
@@ -229,7 +229,7 @@ mod tests {
         SpiderIPPool::new("p", spec)
     }
 
-    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A A14 then adds those of the pod once more.
+    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A A14 then adds those of the pod again.
     #[test]
     fn an_address_of_a_failed_try_has_the_routes_of_now_and_those_of_the_pod_once() {
         let (of_pool, of_pod) = (route("172.16.0.0/24", "10.0.0.2"), route("192.168.0.0/16", "10.0.0.3"));

@@ -1,4 +1,4 @@
-//! What the agent answers.
+//! The answers of the agent.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use ipnet::IpNet;
 use crate::Route;
 use crate::ranges::IpVersion;
 
-/// The addresses of a pod, as the plugin is told them. Which NICs are in it depends on [`how`](Self::how) (A §14.20).
+/// The addresses of a pod, as reported to the plugin. The NICs that it covers depend on [`how`](Self::how) (A §14.20).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddAnswer {
     /// One entry for each address; a NIC with both families has two.
     pub ips: Vec<NicAddress>,
     /// The routes, default routes included.
     pub routes: Vec<NicRoute>,
-    /// Where they come from.
+    /// The origin of the addresses.
     pub how: How,
 }
 
@@ -27,9 +27,9 @@ pub struct NicAddress {
     pub address: IpNet,
     /// The name of the pool that has the record.
     pub pool: Arc<str>,
-    /// The gateway of the pool, also where its default route is left out; `None` = the pool has none.
+    /// The gateway of the pool, even where its default route is left out; `None` = the pool has none.
     pub gateway: Option<String>,
-    /// Other than 0 only with an IaaS provider.
+    /// The VLAN; other than 0 only with an IaaS provider.
     pub vlan: i64,
 }
 
@@ -49,19 +49,19 @@ pub struct NicRoute {
     pub route: Route,
 }
 
-/// How an ADD came by its addresses.
+/// The origin of an ADD's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
-    /// They were allocated from pools now, or for an earlier try of the same pod (A §5.4).
+    /// Allocated from pools now, or for an earlier try of the same pod (A §5.4).
     Fresh,
-    /// The pod's endpoint names them already (A §5.3).
+    /// Already named by the pod's endpoint (A §5.3).
     Existing,
-    /// They were those of the pod's predecessor (A §6.2).
+    /// Taken over from the pod's predecessor (A §6.2).
     Reowned,
 }
 
 impl How {
-    /// Where the addresses come from, in half a sentence.
+    /// The origin of the addresses, as half a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
             How::Fresh => "from the pools",
@@ -71,23 +71,23 @@ impl How {
     }
 }
 
-/// What a DEL did (A §7.1).
+/// The outcome of a DEL (A §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DelOutcome {
     /// The pod is alive: everything is kept for its next sandbox (A D2).
     Alive,
-    /// The request has no UID, and there is no pod that it is known to be about: left to reclaim (A D3).
+    /// The request has no UID, and no pod is known to be its pod: left to reclaim (A D3).
     NoUid,
-    /// There is no endpoint (A D4). The hardened form then has given back what it knows to be recorded for the pod.
+    /// There is no endpoint (A D4). The hardened form has then released the records of the pod that it knows of.
     NoEndpoint,
-    /// The pod's place is still there: its addresses are kept for the next pod of that name (A D5).
+    /// The pod's place still exists: its addresses are kept for the next pod of that name (A D5).
     StillValid,
     /// The endpoint is not this pod's, or has no such NIC: nothing was done (A D7).
     NotOurs,
-    /// Another sandbox of the pod is not torn down yet: its addresses go with the last one.
+    /// Another sandbox of the pod is not torn down yet: the addresses are released with the last one.
     Shared,
-    /// The addresses of this NIC are given back, and others still have theirs: the last DEL of the pod is yet to come.
+    /// The addresses of this NIC are released, and others still have theirs: the last DEL of the pod is yet to come.
     ReleasedNic,
-    /// The addresses of all NICs are given back (A D10).
+    /// The addresses of all NICs are released (A D10).
     Released,
 }

@@ -19,14 +19,14 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// Takes back the addresses of a NIC of a pod that runs, because one of them does not work; of all its NICs if nobody says which one it
-    /// is, or if the pod names none (A §7.3). Its next ADD gets others.
+    /// Releases the addresses of a NIC of a running pod because one of them does not work; of all its NICs if the NIC is unknown, or if the
+    /// pod's NICs have no names (A §7.3). The next ADD allocates others.
     ///
-    /// Not while the pod has a sandbox that another has replaced: who answers may be that one, and then the address is in use by right.
-    /// The next ADD finds out once it is torn down.
+    /// Refused while the pod has a sandbox that another has replaced: that sandbox may be the one that answers, and then the address is
+    /// rightfully in use. The next ADD finds out once it is torn down.
     ///
     /// # Errors
-    /// Something may be left.
+    /// Some records may be left.
     pub async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::BatchBegun { request });
@@ -45,7 +45,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a batch release.
     pub(super) async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
         let mut uid = request.pod_uid.clone();
-        // Who asks may be the plugin of the pod that had the name before.
+        // The caller may be the plugin of an earlier pod of the same name.
         let names_no_uid = uid.is_empty() && !self.policy().del_without_uid_adopts_pod;
         if uid.is_empty() {
             match self.live_pod(&request.pod).await? {
@@ -73,11 +73,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             if !self.policy().sandbox_not_asked && replaced_sandboxes(&endpoint).next().is_some() {
                 return Err(IpamError::InAnotherSandbox(key.clone()));
             }
-            // Other NICs may answer on theirs: they are not asked to give up anything.
+            // Other NICs may answer on their addresses, and do not have to give up anything.
             let keeps = |entry: &IPAllocationDetail| !of_all && !holds_any(entry, &request.conflicting);
             let (kept, gone): (Vec<_>, Vec<_>) = entries(&endpoint).iter().cloned().partition(keeps);
             let what: Vec<_> = gone.iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
-            // B1. In the hardened form the same write says which addresses the pod is not to get again.
+            // B1. In the hardened form the same write stores the addresses that the pod must not get again.
             if !gone.is_empty() {
                 let mut cleared = SpiderEndpoint::clone(&endpoint);
                 if let Some(status) = &mut cleared.status {
@@ -102,20 +102,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Whether a release is about all NICs of the pod.
+    /// Whether a release concerns all NICs of the pod.
     ///
     /// # Errors
-    /// The pod's addresses may not be released. The plugin asks only after a conflict, so the hardened form does not wait for it to say so.
+    /// The pod's addresses may not be released. The plugin asks only after a conflict, so the hardened form does not require it to say so.
     async fn is_about_all_nics(&self, request: &BatchRequest) -> Result<bool, IpamError> {
         let of_all = self.policy().conflict_releases_all_nics || request.conflicting.is_empty();
         if !request.conflict && self.policy().stateful_conflict_released {
             return Ok(of_all);
         }
-        // In nameless mode entries are told apart by their places: without one of them the next ADD could not.
+        // In nameless mode entries are identified by their positions: without one of them the next ADD could not tell them apart.
         Ok(is_nameless(&*self.may_release_conflicts(request).await?) || of_all)
     }
 
-    /// The pod, if its addresses may be released because somebody else answers on them (521 and 522).
+    /// The pod, if its addresses may be released because another host answers on them (521 and 522).
     async fn may_release_conflicts(&self, request: &BatchRequest) -> Result<Arc<Pod>, IpamError> {
         if !self.agent.config.settings.release_conflict_ips {
             return Err(IpamError::ForbiddenStateless);
@@ -129,7 +129,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 }
 
-/// Whether a NIC was given one of these addresses.
+/// Whether a NIC has one of these addresses.
 fn holds_any(entry: &IPAllocationDetail, addresses: &[IpAddr]) -> bool {
     stored(entry).any(|at| addresses.contains(&at.address.addr()))
 }

@@ -4,19 +4,20 @@
 //!   pod alive? ── UID ── endpoint ── still valid? ── mark (static) ── records ── finalizer
 //! ```
 //!
-//! In the hardened form the UID comes before anything that depends on the endpoint (A §14.27). The records of the pod's UID go
-//! wherever they are known to be: those that the endpoint names, those that the cache shows and no endpoint may name (A W1 to
-//! A W3), and those of pools whose write had an unknown outcome. It costs no request to look into the cache; what it does not
-//! show is left to reclaim. The UID fences every removal, so none of this can touch another pod's record.
+//! In the hardened form the UID comes before anything that depends on the endpoint (A §14.27). The records of the pod's UID are released
+//! wherever they are known to be: those that the endpoint names, those that the cache shows and no endpoint may name (A W1 to A W3), and
+//! those in pools whose write had an unknown outcome. Reading the cache costs no request; records that it does not show are left to
+//! reclaim. The UID fences every removal, so none of this can touch another pod's record.
 //!
-//! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
-//! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
+//! Each DEL concerns one NIC and releases that NIC's addresses; the last DEL releases the rest, and the finalizer. Whether other NICs still
+//! have records is read from their pools: the runtime may have lost a DEL, or repeat an early one after the last.
 //!
-//! A container runtime may pass no UID (K §5.1). Then the pod that has the name may be the next one, and only the sandbox tells the two
-//! apart: what the pod's endpoint does not name this one for is left to reclaim.
+//! A container runtime may pass no UID (K §5.1). Then the pod that has the name may be the next one, and only the sandbox distinguishes the
+//! two: if the pod's endpoint does not name the sandbox, the release is left to reclaim.
 //!
-//! A pod may have several sandboxes: the kubelet makes another while the runtime is still at one that took too long (K §5.1). They answer
-//! on the same addresses, so that the DELs of the last one release them. If a DEL of another was lost, that is left to reclaim.
+//! A pod may have several sandboxes: the kubelet creates another while the runtime is still busy with one that took too long (K §5.1). They
+//! answer on the same addresses, so that the DELs of the last one release them. If a DEL of another was lost, the release is left to
+//! reclaim.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -45,14 +46,14 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
 
-/// How often an endpoint that others write to at the same time is asked to name a sandbox no more.
+/// The maximum number of attempts to remove a sandbox from an endpoint that others write to at the same time.
 const LEAVE_TRIES: u32 = 5;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
-    /// Takes back the addresses of a pod, unless they are kept for a purpose (A §7.1).
+    /// Releases the addresses of a pod, unless they are kept for a successor (A §7.1).
     ///
     /// # Errors
-    /// Something may be left, for a further DEL or for reclaim. Upstream's plugin tells the runtime that all is well.
+    /// Some records may be left, for a further DEL or for reclaim. Upstream's plugin reports success to the runtime.
     pub async fn del(&self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::DelBegun { request });
@@ -68,7 +69,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
-    /// Runs a DEL whose turn at the pod has come.
+    /// Runs a DEL once it has its turn at the pod.
     pub(super) async fn del(&mut self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
         // A D1.
         let pod = self.live_pod(&request.pod).await?;
@@ -91,7 +92,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             return Ok(DelOutcome::NoUid);
         }
         let result = self.release_pod(request, &uid, pod.as_deref()).await;
-        // Hardened, what may still be recorded stays remembered for the next DEL.
+        // Hardened, records that may still exist stay remembered for the next DEL.
         let is_over = |outcome: &DelOutcome| !matches!(outcome, DelOutcome::ReleasedNic | DelOutcome::Shared);
         if self.policy().finalizer_left_behind || result.as_ref().is_ok_and(is_over) {
             self.agent.failures.forget_pod(&uid);
@@ -99,7 +100,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         result
     }
 
-    /// The name of a pod's endpoint, and what keeps its addresses, as far as the pod is known.
+    /// The name of a pod's endpoint, and the keeper of its addresses, as far as the pod is known.
     fn endpoint_key(&self, request: &DelRequest, pod: Option<&Pod>) -> (ObjectKey, Option<Keeper>) {
         let controller = pod.and_then(|pod| TopController::of(&self.agent.caches, pod).ok());
         let keeper = controller.as_ref().map(|controller| Keeper::of(controller, self.agent.config.settings.kept()));
@@ -109,21 +110,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// The sandbox of a DEL for a pod that lives is not its last one.
+    /// Handles the DEL of a live pod: its sandbox is not the last one.
     async fn leave_sandbox_of(&self, request: &DelRequest, pod: &Pod) {
         if self.policy().sandbox_not_asked {
             return;
         }
         let (key, _) = self.endpoint_key(request, Some(pod));
-        // To look into the cache costs no request.
+        // Reading the cache costs no request.
         let known = self.agent.caches.endpoint(&key);
         if *request.nic == *FIRST_NIC || known.is_some_and(|endpoint| is_last_to_go(&endpoint, &request.nic)) {
-            // Should that fail, the pod's addresses go with reclaim, not with the last DEL.
+            // If this fails, reclaim releases the pod's addresses, not the last DEL.
             let _ = self.leave_sandbox(&key, &request.container_id).await;
         }
     }
 
-    /// A sandbox of a pod is torn down, and others may not be: the endpoint does not name it from now on.
+    /// Removes a torn-down sandbox from the endpoint; others may still be up.
     async fn leave_sandbox(&self, key: &ObjectKey, sandbox: &str) -> Result<(), ApiError> {
         let mut tries = 0;
         loop {
@@ -159,14 +160,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if self.policy().mark_before_uid_check {
             return self.release_marked_first(request, &key, uid, keeper, endpoint).await;
         }
-        // A D7 before A D5: whatever the endpoint of another pod says, this DEL is not about it.
+        // A D7 before A D5: whatever another pod's endpoint says, this DEL does not concern it.
         if !is_ours {
             let is_over = self.release_leftovers(&key, uid, keeper, &request.nic).await?;
             return Ok(if is_over { DelOutcome::NotOurs } else { DelOutcome::ReleasedNic });
         }
         // A D5 and D6.
         if keeper != Keeper::Nobody {
-            // The mark is the point of no return (D §1.3.1), but for a VM, whose next pod goes on with what a marked endpoint names.
+            // The mark is the point of no return (D §1.3.1), except for a VM, whose next pod continues with the addresses of a marked
+            // endpoint.
             if (!is_terminating(&endpoint) || keeper == Keeper::Vm) && self.keeps(keeper, &key).await? {
                 return Ok(DelOutcome::StillValid);
             }
@@ -187,7 +189,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         self.release_endpoint(request, &key, uid, pod, endpoint).await
     }
 
-    /// Whether nothing says that a DEL is about this pod: it names no UID, and the pod's endpoint does not name its sandbox.
+    /// Whether nothing ties a DEL to this pod: it has no UID, and the pod's endpoint does not name its sandbox.
     fn is_unknown(&self, request: &DelRequest, uid: &str, endpoint: Option<&SpiderEndpoint>) -> bool {
         let policy = self.policy();
         if !request.pod_uid.is_empty() || policy.del_without_uid_adopts_pod || policy.del_adopts_current_uid || policy.sandbox_not_asked {
@@ -197,8 +199,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         !own.is_some_and(|endpoint| sandboxes_of(endpoint).any(|named| *named == *request.container_id))
     }
 
-    /// What keeps the addresses of an endpoint. One that goes with its pod keeps nothing for another, whatever the kind of its owner is
-    /// called.
+    /// The keeper of an endpoint's addresses. An endpoint that is deleted with its pod keeps nothing for another, whatever the kind of its
+    /// owner.
     fn keeper_of(&self, endpoint: &SpiderEndpoint) -> Keeper {
         if goes_with_pod(endpoint) && !self.policy().static_by_kind_only {
             return Keeper::Nobody;
@@ -206,8 +208,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Keeper::of_endpoint(endpoint, self.agent.config.settings.kept())
     }
 
-    /// The end of a DEL while the pod has other sandboxes, if it has: they have the same addresses, which go with the last of them (K §5.1,
-    /// §5.4).
+    /// Ends a DEL while the pod has other sandboxes, if it has any: they have the same addresses, which are released with the last of them
+    /// (K §5.1, §5.4).
     async fn of_shared(&self, request: &DelRequest, key: &ObjectKey, endpoint: &SpiderEndpoint) -> Result<Option<DelOutcome>, IpamError> {
         let sandbox = &*request.container_id;
         if self.policy().sandbox_not_asked || sandboxes_of(endpoint).all(|other| other == sandbox) {
@@ -223,7 +225,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(Some(DelOutcome::Shared))
     }
 
-    /// A D9 and A D10: the records of this NIC and, if no other one has any, of the pod; then the finalizer of its endpoint.
+    /// A D9 and A D10: releases the records of this NIC and, if no other NIC has any, of the pod; then removes the finalizer of its
+    /// endpoint.
     pub(super) async fn release_endpoint(
         &self,
         request: &DelRequest,
@@ -236,7 +239,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let others = of_other_nics(&endpoint, &request.nic, pod.and_then(nics));
             if !others.is_empty() && self.is_any_recorded(uid, &others).await? {
                 let mut own = of_nic(&endpoint, &request.nic);
-                // The cache can show under this NIC what another has by now.
+                // The cache can show an address under this NIC that another NIC has by now.
                 let strays = self.strays(key, uid, |nic| nic == Some(&*request.nic)).await?;
                 own.extend(strays.into_iter().filter(|stray| !others.contains(stray)));
                 self.take_back(key, uid, Cause::Del, &distinct(own)).await?;
@@ -250,13 +253,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(DelOutcome::Released)
     }
 
-    /// Whether another pod of the same VM is there. What is left when the last of them is gone is for reclaim: its DEL does not know this
+    /// Whether another pod of the same VM exists. Records left when the last of them is gone are for reclaim: its DEL does not know this
     /// pod's UID.
     pub(super) async fn migrates(&self, keeper: Keeper, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
         Ok(keeper == Keeper::Vm && !self.policy().migration_ends_with_one_del && self.has_pod_of_vm(key, |other| other != uid).await?)
     }
 
-    /// Marks an endpoint; one that was changed meanwhile, and is still that pod's, is marked as it is then.
+    /// Marks an endpoint for deletion; if it was changed meanwhile and still is that pod's, its new version is marked.
     pub(super) async fn mark_surely(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         let (mut current, mut tries) = (endpoint.clone(), 0);
         loop {
@@ -276,14 +279,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                     }
                     current = found;
                 }
-                // It is another pod's by now, which looks after it.
+                // It is another pod's by now, which will handle it.
                 Some(_) => return Err(error),
                 None => return Ok(None),
             }
         }
     }
 
-    /// The addresses that an endpoint names, and what else is recorded for its pod.
+    /// The addresses that an endpoint names, and all others recorded for its pod.
     async fn all_of(&self, endpoint: &SpiderEndpoint, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let mut what = entries_of(endpoint);
         if self.policy().partial_failure_keeps_records {
@@ -293,13 +296,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(distinct(what))
     }
 
-    /// Records of a pod that its endpoint may not name, as far as they are known here. Those of a VM are under the name of its
-    /// instance, and stay if that is not known any more: it may still be valid.
+    /// The known records of a pod that its endpoint may not name. Those of a VM are under the name of its instance, and stay if that is not
+    /// known any more: it may still be valid.
     async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         self.strays(key, uid, |_| true).await
     }
 
-    /// The same of the NICs that are asked for; `None` = the record names none.
+    /// The known records of the NICs for which `of` holds; `None` = the record names no NIC.
     pub(super) async fn strays(
         &self,
         key: &ObjectKey,
@@ -323,8 +326,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(what)
     }
 
-    /// Takes back what is recorded for a pod that has no endpoint of its own, unless the pod's place is kept: then the next pod of
-    /// the name will have it. Returns whether nothing is left to the DELs of other NICs.
+    /// Releases the records of a pod without an endpoint of its own, unless the pod's place is kept: then the next pod of the name will
+    /// have them. Returns whether nothing is left to the DELs of other NICs.
     async fn release_leftovers(&self, key: &ObjectKey, uid: &Arc<str>, keeper: Keeper, nic: &str) -> Result<bool, IpamError> {
         if self.policy().partial_failure_keeps_records {
             return Ok(true);
@@ -336,8 +339,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         self.take_back_for(nic, key, uid, what).await
     }
 
-    /// Takes back what no endpoint of the pod names, but not what another of its NICs answers on (K §5.3): only the records tell that then.
-    /// Returns whether nothing is left to the DELs of other NICs.
+    /// Releases records that no endpoint of the pod names, but not those on which another of its NICs answers (K §5.3): only the records
+    /// show that. Returns whether nothing is left to the DELs of other NICs.
     async fn take_back_for(
         &self,
         nic: &str,
@@ -351,9 +354,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(held.is_empty())
     }
 
-    /// What is recorded for other NICs of a pod in the pools of which the cache shows that, except what no ADD was answered with. A number
-    /// is no NIC's name (A §2.4): of several only the endpoint told which NIC has which, and without it all go with the first NIC, whose
-    /// DEL comes last (K §5.3).
+    /// The records of other NICs of a pod, in the pools where the cache shows some, except those that no ADD was answered with. A number is
+    /// no NIC's name (A §2.4): if there are several, only the endpoint held the assignment, and without it all are released with the first
+    /// NIC, whose DEL comes last (K §5.3).
     async fn held_by_others(&self, nic: &str, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let (failed, suspects) = (self.agent.failures.of(uid), self.agent.failures.suspects(uid));
         let is_number = |of: &str| of.bytes().all(|byte| byte.is_ascii_digit());
@@ -375,7 +378,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let all = recorded(pool, Some(key), uid).filter(|(ip, record)| is_held(*ip, record.interface.as_deref()));
             all.map(|(ip, _)| (name.clone(), ip)).collect()
         };
-        // The cache need not show what a pool was seen to hold.
+        // The cache may not show records that a pool was seen to hold.
         let mut pools: BTreeSet<_> = self.agent.failures.holders(uid).into_iter().map(|holder| holder.pool).collect();
         self.agent.caches.for_each_pool(&mut |pool| pools.extend(held(pool).into_iter().map(|(name, _)| name)));
         let mut all = Vec::new();
@@ -387,7 +390,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(all)
     }
 
-    /// Whether the addresses of an endpoint are to be kept for the next pod of its name, by the API server's state (A D5).
+    /// Whether the addresses of an endpoint are kept for the next pod of its name, by the API server's state (A D5).
     pub(super) async fn keeps(&self, keeper: Keeper, key: &ObjectKey) -> Result<bool, IpamError> {
         match keeper {
             Keeper::Nobody => Ok(false),
@@ -413,15 +416,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 }
 
-/// What the DEL of a NIC releases in any case: what its own ADD was answered with.
+/// The addresses that the DEL of a NIC releases in any case: those of its own ADD's answer.
 fn of_nic(endpoint: &SpiderEndpoint, nic: &str) -> Vec<(Arc<str>, IpAddr)> {
     let own = entries(endpoint).iter().filter(|entry| entry.interface == nic);
     own.flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
-/// What it leaves to the DELs of the other NICs, or to reclaim should one be lost: a DEL is about one interface of one container (K §5.3),
-/// and nothing says that the others are silent before theirs. What no ADD was answered with is held by nobody; nor is that of a NIC which
-/// the pod does not have, where its NICs are known.
+/// The addresses left to the DELs of the other NICs, or to reclaim if one is lost: a DEL concerns one interface of one container (K §5.3),
+/// and the other NICs may answer until theirs. An address that no ADD was answered with is held by nobody; nor is one of a NIC that the pod
+/// does not have, if its NICs are known.
 fn of_other_nics(endpoint: &SpiderEndpoint, nic: &str, nics: Option<Vec<String>>) -> Vec<(Arc<str>, IpAddr)> {
     let exists = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
     let is_held = |entry: &&IPAllocationDetail| {

@@ -1,4 +1,4 @@
-//! Upstream's form of a DEL that marks the endpoint before it asks whose it is (`mark-before-uid-check`, A §7.1).
+//! Upstream's form of a DEL that marks the endpoint before it checks whose it is (`mark-before-uid-check`, A §7.1).
 
 use std::sync::Arc;
 
@@ -16,8 +16,7 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
-    /// A D5 to A D10, with A D7 in its place: the owner is asked about an endpoint that is terminating, too, and the endpoint has to name
-    /// the NIC.
+    /// A D5 to A D10, with A D7 in its place: the owner is looked up even for a terminating endpoint, and the endpoint has to name the NIC.
     pub(super) async fn release_marked_first(
         &self,
         request: &DelRequest,

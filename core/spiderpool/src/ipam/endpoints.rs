@@ -1,4 +1,4 @@
-//! What an endpoint says, whose it is, and how it is written: pure functions (A §1.4, §5.3, §5.7, §6.2).
+//! The content and the ownership of endpoints, and how they are written: pure functions (A §1.4, §5.3, §5.7, §6.2).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::validity::Keeper;
 use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, SpiderEndpoint, names};
 use kube_machinery::api::ObjectKey;
 
-/// On an endpoint: the addresses, separated by commas, on which somebody else answered. The pod gets none of them again. Kept
-/// here and not in an agent's memory, it outlives the agent and goes with the pod to another node. Upstream knows no such key.
+/// On an endpoint: the addresses, separated by commas, on which another host answered. The pod gets none of them again. Stored here and not
+/// in an agent's memory, the list outlives the agent and follows the pod to another node. Upstream has no such key.
 const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 
-/// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are
-/// still to allocate. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's
-/// answer yet. Upstream knows no such key.
+/// On an endpoint: the NICs, separated by spaces (which no NIC's name has), whose entries lack an address that their own ADDs have yet to
+/// allocate. The addresses of such an entry are recorded for the pod and go to its successor if the pod ends before; no ADD was answered
+/// with them yet. Upstream has no such key.
 const UNFINISHED: &str = "ipam.spidernet.io/unfinished-nics";
 
-/// Whose an endpoint is to be.
+/// The intended holder of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder<'a> {
     pub(super) key: &'a ObjectKey,
@@ -29,7 +29,7 @@ pub(super) struct Holder<'a> {
     pub(super) node: &'a str,
     pub(super) owner_kind: &'a str,
     pub(super) owner_name: &'a str,
-    /// The pod that the endpoint goes with; absent if it outlives the pod.
+    /// The UID of the pod that the endpoint is deleted with; absent if it outlives the pod.
     pub(super) pod: Option<&'a str>,
     /// The sandbox that is answered; absent if endpoints name none.
     pub(super) sandbox: Option<&'a str>,
@@ -47,7 +47,7 @@ pub(super) fn entries(endpoint: &SpiderEndpoint) -> &[IPAllocationDetail] {
     endpoint.status.as_ref().map_or(&[], |status| &status.current.ips)
 }
 
-/// Whether the endpoint goes with a pod object: then Kubernetes' garbage collector may delete it.
+/// Whether the endpoint is owned by a pod object: then Kubernetes' garbage collector may delete it.
 pub(crate) fn goes_with_pod(endpoint: &SpiderEndpoint) -> bool {
     endpoint.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod")
 }
@@ -56,13 +56,13 @@ pub(crate) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
     finalizer::is_on(&endpoint.metadata)
 }
 
-/// The addresses that the pod is not to get again.
+/// The addresses that the pod must not get again.
 pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(AVOIDED));
     text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
 }
 
-/// Lets the pod have again what it was not to get.
+/// Lets the pod have the avoided addresses again.
 pub(super) fn forget_avoided(endpoint: &mut SpiderEndpoint) {
     forget(endpoint, AVOIDED);
 }
@@ -73,7 +73,7 @@ pub(super) fn is_unfinished(endpoint: &SpiderEndpoint, nic: &str) -> bool {
     text.is_some_and(|text| text.split(' ').any(|unfinished| unfinished == nic))
 }
 
-/// Says which NICs' entries are unfinished.
+/// Sets which NICs' entries are unfinished.
 pub(super) fn name_unfinished(endpoint: &mut SpiderEndpoint, nics: &[String]) {
     if !nics.is_empty() {
         endpoint.metadata.annotations.get_or_insert_default().insert(UNFINISHED.to_owned(), nics.join(" "));
@@ -82,10 +82,10 @@ pub(super) fn name_unfinished(endpoint: &mut SpiderEndpoint, nics: &[String]) {
     }
 }
 
-/// The endpoint without these addresses of pools, where what is left of an entry is unfinished; `None` = it has to stay as it is.
+/// The endpoint without these addresses of pools; the rest of an entry is unfinished. `None` = the endpoint has to stay unchanged.
 ///
-/// NICs without names are told apart by the places of their entries, so that they keep all of them or none; and what is left of an entry
-/// without a name could not be called unfinished.
+/// NICs without names are identified by the positions of their entries, so that they keep all of them or none; and the rest of an entry
+/// without a name could not be marked as unfinished.
 pub(super) fn without_addresses(endpoint: &SpiderEndpoint, what: &[(Arc<str>, IpAddr)], nameless: bool) -> Option<SpiderEndpoint> {
     let is_listed = |at: &Stored<'_>| what.iter().any(|(pool, ip)| **pool == *at.pool && *ip == at.address.addr());
     let (mut left, mut unfinished) = (Vec::new(), Vec::new());
@@ -114,26 +114,26 @@ pub(super) fn without_addresses(endpoint: &SpiderEndpoint, what: &[(Arc<str>, Ip
     Some(trimmed)
 }
 
-/// The sandbox that answers on the addresses, as far as the endpoint says.
+/// The sandbox that answers on the addresses, according to the endpoint.
 pub(super) fn sandbox_of(endpoint: &SpiderEndpoint) -> Option<&str> {
     Some(endpoint.metadata.annotations.as_ref()?.get(names::ANNOTATION_SANDBOX)?.as_str())
 }
 
-/// The sandboxes that were answered before that one and are not known to be torn down, the newest first.
+/// The sandboxes that were answered before that one and are not known to be torn down, newest first.
 pub(super) fn replaced_sandboxes(endpoint: &SpiderEndpoint) -> impl Iterator<Item = &str> {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(names::ANNOTATION_REPLACED_SANDBOXES));
     text.into_iter().flat_map(|text| text.split(',')).filter(|sandbox| !sandbox.is_empty())
 }
 
-/// All sandboxes that may answer on the addresses, as far as the endpoint says.
+/// All sandboxes that may answer on the addresses, according to the endpoint.
 pub(super) fn sandboxes_of(endpoint: &SpiderEndpoint) -> impl Iterator<Item = &str> {
     sandbox_of(endpoint).into_iter().chain(replaced_sandboxes(endpoint))
 }
 
-/// How many sandboxes are known that another has replaced. Of those before them DELs were lost, one after the other.
+/// The maximum number of replaced sandboxes that are kept. For those before them, DELs were lost one after another.
 const REPLACED_MAX: usize = 16;
 
-/// Says which sandboxes are replaced.
+/// Sets which sandboxes are replaced.
 fn name_replaced(endpoint: &mut SpiderEndpoint, sandboxes: &[String]) {
     if sandboxes.is_empty() {
         forget(endpoint, names::ANNOTATION_REPLACED_SANDBOXES);
@@ -143,7 +143,7 @@ fn name_replaced(endpoint: &mut SpiderEndpoint, sandboxes: &[String]) {
     }
 }
 
-/// Drops an annotation. Returns whether there was one.
+/// Removes an annotation. Returns whether there was one.
 fn forget(endpoint: &mut SpiderEndpoint, key: &str) -> bool {
     let Some(annotations) = &mut endpoint.metadata.annotations else { return false };
     let was_there = annotations.remove(key).is_some();
@@ -153,7 +153,7 @@ fn forget(endpoint: &mut SpiderEndpoint, key: &str) -> bool {
     was_there
 }
 
-/// The endpoint once a sandbox is torn down; `None` = it does not name it.
+/// The endpoint once a sandbox is torn down; `None` = it does not name that sandbox.
 pub(super) fn without_sandbox(endpoint: &SpiderEndpoint, sandbox: &str) -> Option<SpiderEndpoint> {
     if sandboxes_of(endpoint).all(|named| named != sandbox) {
         return None;
@@ -167,14 +167,14 @@ pub(super) fn without_sandbox(endpoint: &SpiderEndpoint, sandbox: &str) -> Optio
     Some(without)
 }
 
-/// Whether the DEL of a NIC is the last one of its sandbox: interfaces are taken down in reverse order. The first one may be of another
+/// Whether the DEL of a NIC is the last one of its sandbox: interfaces are taken down in reverse order. The first one may belong to another
 /// plugin.
 pub(super) fn is_last_to_go(endpoint: &SpiderEndpoint, nic: &str) -> bool {
     let mut named = entries(endpoint).iter().map(|entry| &*entry.interface).filter(|interface| !interface.is_empty());
     nic == FIRST_NIC || named.clone().all(|interface| interface != FIRST_NIC) && named.next() == Some(nic)
 }
 
-/// Adds addresses that the pod is not to get again.
+/// Adds addresses that the pod must not get again.
 pub(super) fn avoid(endpoint: &mut SpiderEndpoint, more: &[IpAddr]) {
     let mut all = avoided(endpoint);
     all.extend(more.iter().map(IpAddr::to_canonical));
@@ -206,7 +206,7 @@ impl Holder<'_> {
         self.named(SpiderEndpoint { metadata, status: Some(self.status(ips)) }, false)
     }
 
-    /// The endpoint with the sandbox that is answered, and those of the pod that it replaces, if the endpoint was that of the pod.
+    /// The endpoint with the answered sandbox and, if it is the pod's own, the sandboxes that this one replaces.
     fn named(&self, mut endpoint: SpiderEndpoint, own: bool) -> SpiderEndpoint {
         if let Some(sandbox) = self.sandbox {
             let replaced = sandboxes_of(&endpoint).filter(|other| own && *other != sandbox);
@@ -217,12 +217,12 @@ impl Holder<'_> {
         endpoint
     }
 
-    /// Whether the endpoint names another sandbox than the one that is answered, or none.
+    /// Whether the endpoint names a sandbox other than the answered one, or none.
     pub(super) fn is_in_another_sandbox(&self, endpoint: &SpiderEndpoint) -> bool {
         self.sandbox.is_some() && sandbox_of(endpoint) != self.sandbox
     }
 
-    /// The endpoint of this pod, or of its predecessor: whose owner it is stays.
+    /// The endpoint of this pod, or of its predecessor, updated; its owner stays.
     pub(super) fn kept_up(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let mut kept = endpoint.clone();
         let mut status = kept.status.take().unwrap_or_default();
@@ -231,7 +231,7 @@ impl Holder<'_> {
         self.named(kept, uid_of(endpoint) == self.uid)
     }
 
-    /// The endpoint with the owner that the pod has now.
+    /// The endpoint with the pod's current owner.
     pub(super) fn owned(&self, mut endpoint: SpiderEndpoint) -> SpiderEndpoint {
         endpoint.metadata.owner_references = self.owners();
         let ips = endpoint.status.take().map(|status| status.current.ips).unwrap_or_default();
@@ -239,12 +239,12 @@ impl Holder<'_> {
         endpoint
     }
 
-    /// The endpoint of somebody else, made this holder's.
+    /// The endpoint of another holder, taken over by this one.
     pub(super) fn taken_over(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let mut taken = endpoint.clone();
         taken.metadata.owner_references = self.owners();
         finalizer::put_on(&mut taken.metadata);
-        // What did not work for another pod may work for this one.
+        // An address that did not work for another pod may work for this one.
         taken.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(AVOIDED)));
         taken.status = Some(self.status(ips));
         self.named(taken, false)
@@ -256,23 +256,23 @@ pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
     entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
-/// Whether an endpoint that somebody has marked for deletion serves no pod any more; upstream uses it again.
+/// Whether an endpoint that is marked for deletion serves no pod any more; upstream uses it again.
 pub(super) fn is_ended(endpoint: &SpiderEndpoint, policy: &Policy) -> bool {
     is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint
 }
 
-/// Whose an endpoint is, seen from a pod.
+/// The owner of an endpoint from a pod's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointOwnership {
-    /// This very pod's: it has the pod's UID.
+    /// This very pod: the endpoint has its UID.
     Own,
-    /// That of the pod's predecessor, whose addresses it inherits.
+    /// The pod's predecessor, whose addresses it inherits.
     Inherited,
-    /// Somebody else's who had the name.
+    /// An unrelated earlier pod of the same name.
     Foreign,
 }
 
-/// Whose an endpoint is.
+/// Decides the ownership of an endpoint.
 pub(super) fn ownership(
     endpoint: &SpiderEndpoint,
     uid: &str,
@@ -287,7 +287,7 @@ pub(super) fn ownership(
         return if policy.adopt_stale_endpoint { EndpointOwnership::Inherited } else { EndpointOwnership::Foreign };
     }
     // The pods of a VM have other names, and one of them may answer on the addresses while another asks for them: a live migration goes on
-    // with what the endpoint names, whoever marked it.
+    // with the endpoint's addresses, whoever marked it.
     let ends = keeper != Keeper::Vm && is_ended(endpoint, policy);
     let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
     let of_another =

@@ -10,40 +10,39 @@ use crate::ranges::IpVersion;
 use crate::select::{SelectError, Unavailable};
 use kube_machinery::api::{ApiError, ObjectKey, Reason};
 
-/// Why a pool was not changed, or it is not known whether it was.
+/// The reason why a pool was not changed, or why that is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PoolError {
     /// There is no such pool.
     #[error("IPPool not found")]
     NotFound,
-    /// The pool has no address to give.
+    /// The pool has no address to allocate.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// The records cannot be read.
     #[error("the records of the pool cannot be read: {0}")]
     BadRecords(String),
-    /// An address that is to be re-owned is recorded for somebody else.
+    /// An address to be re-owned is recorded for another pod.
     #[error("data broken, IP {ip} is recorded for {holder}")]
     DataBroken {
         /// The address that was to be re-owned.
         ip: IpAddr,
-        /// `namespace/name` of who holds it.
+        /// `namespace/name` of the holder.
         holder: String,
     },
-    /// Others were faster in every attempt.
+    /// Other writers were faster in every attempt.
     #[error("exhaust all retries ({attempts} times)")]
     RetriesExhausted {
-        /// How many attempts were made.
+        /// The number of attempts made.
         attempts: u32,
     },
-    /// The pool has not been compared with its neighbours: another pool may have the same addresses.
+    /// The pool has not been compared with the others: another pool may have the same addresses.
     #[error("cannot tell whether another pool has the same addresses")]
     NotCompared,
-    /// Nothing but addresses that stale records of this very pod held was free: they were released in every attempt. The hardened form
-    /// only.
+    /// Only addresses with stale records of this very pod were free: they were released in every attempt. Hardened form only.
     #[error("stale records of this pod were released; retry")]
     OwnRecordsMadeWay,
-    /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.
+    /// Another pool has some of the addresses, and this one is not the older of the two. Hardened form only.
     #[error("addresses overlap with IPPool {other}; change or delete one of the two")]
     Overlaps {
         /// The name of the other pool.
@@ -52,22 +51,22 @@ pub enum PoolError {
     /// The request outlived its deadline.
     #[error("deadline exceeded")]
     OutOfTime,
-    /// The pool has a record of this pod, and only its endpoint, which could not be read, tells whether the address is in use; or another
-    /// pool has one that the cache did not show.
+    /// The pool has a record of this pod, and only its endpoint, which could not be read, shows whether the address is in use; or another
+    /// pool has a record that the cache did not show.
     #[error("a pool already records this pod, and its endpoint could not be read")]
     EndpointUnknown,
-    /// The pod that asks was gone, or another one, before its predecessor's record was made over to it.
+    /// The requesting pod was gone or replaced before its predecessor's record was transferred to it.
     #[error("pod was replaced during allocation: {0}")]
     Replaced(String),
-    /// A write of the pool had an unknown outcome to the end: the pool may hold the record, or hold it soon.
+    /// A write of the pool still had an unknown outcome at the end: the pool may hold the record, or hold it soon.
     #[error("the outcome of the write that records the address is unknown: {0}")]
     Unsettled(ApiError),
-    /// The API server said no, or nothing.
+    /// The API server refused the request or did not answer.
     #[error(transparent)]
     Api(ApiError),
 }
 
-/// Why a NIC got no address of a family: each pool that was tried, and why not that.
+/// The failure of a NIC to get an address of a family: each pool that was tried, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The name of the NIC; in nameless mode its index.
@@ -88,7 +87,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Several failures, as a list for people.
+/// Several failures, as a human-readable list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures(pub Vec<Failure>);
 
@@ -109,16 +108,16 @@ impl fmt::Display for Failures {
     }
 }
 
-/// Why an ADD, a DEL or a batch release failed. What was written before stays, unless the text says otherwise.
+/// The reason why an ADD, a DEL or a batch release failed. Earlier writes stay, unless the text says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IpamError {
-    /// There is no such pod (that is known).
+    /// There is no such pod, as far as is known.
     #[error("pod {0} not found")]
     MissingPod(ObjectKey),
-    /// The request names no UID, and the pod of this name is not bound to this node. The hardened form only.
+    /// The request has no UID, and the pod of this name is not bound to this node. Hardened form only.
     #[error("pod {0} is not bound to this node, and the request names no UID")]
     Elsewhere(ObjectKey),
-    /// The pod of this name is another one than the request is for. The hardened form only.
+    /// The pod of this name is not the one that the request is for. Hardened form only.
     #[error("pod {pod} has UID {found}, not {wanted}")]
     Replaced {
         /// Namespace and name in the request.
@@ -134,12 +133,12 @@ pub enum IpamError {
     /// A NIC got no address of a family.
     #[error("{0}")]
     NotAllocated(Failures),
-    /// A pool was not changed as it was to be.
+    /// A pool was not changed as intended.
     #[error("IPPool {pool}: {error}")]
     Pool {
         /// The name of the pool.
         pool: String,
-        /// Why it was not changed, or is not known to be.
+        /// The reason why it was not changed, or is not known to be.
         error: PoolError,
     },
     /// The endpoint was not read or written.
@@ -147,7 +146,7 @@ pub enum IpamError {
     Endpoint {
         /// Namespace and name of the endpoint: the pod's, or those of its VM.
         endpoint: ObjectKey,
-        /// The request's error; after an ambiguous one the endpoint may be written all the same.
+        /// The error of the request; after an ambiguous one the endpoint may be written nevertheless.
         error: ApiError,
     },
     /// There is no endpoint (batch release).
@@ -166,13 +165,13 @@ pub enum IpamError {
     /// The endpoint is not as the cache shows it.
     #[error("endpoint {0} has changed")]
     StaleEndpoint(ObjectKey),
-    /// The endpoint is being deleted and its addresses are not given back yet: come again. The hardened form only.
+    /// The endpoint is being deleted and its addresses are not released yet: retry. Hardened form only.
     #[error("endpoint {0} is terminating")]
     TerminatingEndpoint(ObjectKey),
     /// The pod, its StatefulSet or its VM could not be read.
     #[error("cannot read {what}: {error}")]
     Reading {
-        /// What was asked for, in words for people: a kind, or `pods of the VM`.
+        /// The object of the read, human-readable: a kind, or `pods of the VM`.
         what: &'static str,
         /// The error of the read.
         error: ApiError,
@@ -183,10 +182,10 @@ pub enum IpamError {
     /// Status 522: conflicting addresses of this kind of pod are not released.
     #[error("forbidden to release conflicting IPs of stateful pods")]
     ForbiddenStateful,
-    /// Another sandbox of the pod may be the one that answers on its addresses (batch release). The hardened form only.
+    /// Another sandbox of the pod may be the one that answers on its addresses (batch release). Hardened form only.
     #[error("endpoint {0} names another sandbox, which may answer on the addresses")]
     InAnotherSandbox(ObjectKey),
-    /// The limiter has no room.
+    /// The limiter's queue is full.
     #[error("queue is full")]
     QueueFull,
     /// The request outlived its deadline.
@@ -228,7 +227,7 @@ impl IpamError {
     }
 }
 
-/// A pool's error, with its name.
+/// Wraps a pool's error with its name.
 pub(super) fn of_pool(pool: &str) -> impl FnOnce(PoolError) -> IpamError {
     move |error| IpamError::Pool { pool: pool.to_owned(), error }
 }

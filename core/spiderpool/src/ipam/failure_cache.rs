@@ -1,18 +1,18 @@
-//! What an agent remembers of ADDs: of those that failed (A §5.5), and that there is an endpoint.
+//! The agent's memory of ADDs: of those that failed (A §5.5), and of endpoints that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use super::allocated_ip::AllocatedIp;
 
-/// Addresses that pods got in an ADD that failed afterwards, by the UID of the pod. Lost with the process.
+/// The addresses that pods got in an ADD that failed afterwards, by the UID of the pod. Lost with the process.
 ///
-/// In the hardened form these are the addresses that could not be taken back, or may have been recorded although nobody said
-/// so: the next ADD asks their pools first, and DEL takes them back.
+/// In the hardened form these are the addresses that could not be released, or may have been recorded without confirmation: the next ADD
+/// reads their pools first, and DEL releases them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FailureCache(Arc<Mutex<Memory>>);
 
-/// A pool that may hold a record of a NIC although nobody said so.
+/// A pool that may hold an unconfirmed record of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Suspect {
     /// The NIC whose record it is.
@@ -27,7 +27,7 @@ struct Memory {
     suspects: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that were seen to hold a record of the pod that its endpoint may name: a NIC may answer on it.
     held: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
-    /// The same of all pods, as far as the cache did not show it when all pools were read last.
+    /// Such pools for all pods, where the cache did not show the record when all pools were read last.
     unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
@@ -36,12 +36,12 @@ struct Memory {
 }
 
 impl FailureCache {
-    /// What is remembered of a pod.
+    /// The remembered addresses of a pod.
     pub(super) fn of(&self, uid: &str) -> Vec<AllocatedIp> {
         self.0.lock().unwrap().allocated.get(uid).cloned().unwrap_or_default()
     }
 
-    /// Remembers this instead of what was known; nothing if it is empty.
+    /// Replaces the remembered addresses of a pod; an empty list removes them.
     pub(super) fn set(&self, uid: &Arc<str>, allocated: Vec<AllocatedIp>) {
         let entries = &mut self.0.lock().unwrap().allocated;
         if allocated.is_empty() {
@@ -51,7 +51,7 @@ impl FailureCache {
         }
     }
 
-    /// Forgets what failed for a pod.
+    /// Forgets the failures of a pod.
     pub(super) fn forget(&self, uid: &str) {
         let mut memory = self.0.lock().unwrap();
         memory.allocated.remove(uid);
@@ -60,12 +60,12 @@ impl FailureCache {
         memory.unseen.remove(uid);
     }
 
-    /// Remembers that there may be an endpoint of the pod, whatever the cache shows.
+    /// Remembers that the pod may have an endpoint, whatever the cache shows.
     pub(super) fn serve(&self, uid: &Arc<str>) {
         self.0.lock().unwrap().served.insert(uid.clone());
     }
 
-    /// Whether there may be an endpoint of the pod, whatever the cache shows.
+    /// Whether the pod may have an endpoint, whatever the cache shows.
     pub(super) fn is_served(&self, uid: &str) -> bool {
         self.0.lock().unwrap().served.contains(uid)
     }
@@ -76,7 +76,7 @@ impl FailureCache {
         self.0.lock().unwrap().served.remove(uid);
     }
 
-    /// The addresses that are remembered, by the UID of the pod.
+    /// All remembered addresses, by the UID of the pod.
     pub(super) fn all(&self) -> BTreeMap<Arc<str>, Vec<AllocatedIp>> {
         self.0.lock().unwrap().allocated.clone()
     }
@@ -91,13 +91,13 @@ impl FailureCache {
         self.0.lock().unwrap().held.entry(uid.clone()).or_default().insert(suspect);
     }
 
-    /// Remembers, instead of what was known, in which pools the cache does not show the records of pods yet: an earlier life of this
-    /// process may have made some of them.
+    /// Replaces the list of pools in which the cache does not show the records of pods yet: an earlier run of this process may have made
+    /// some of them.
     pub(super) fn see(&self, unseen: BTreeMap<Arc<str>, BTreeSet<Suspect>>) {
         self.0.lock().unwrap().unseen = unseen;
     }
 
-    /// Forgets that a pool may hold records of NICs of the pod: none `is_left`, and what was sent to it before comes to nothing (K070).
+    /// Forgets that a pool may hold records of NICs of the pod: none `is_left`, and earlier writes to it can no longer take effect (K070).
     pub(super) fn settle(&self, uid: &str, pool: &str, is_left: impl Fn(&str) -> bool) {
         let memory = &mut *self.0.lock().unwrap();
         for suspects in [&mut memory.suspects, &mut memory.held, &mut memory.unseen] {
@@ -105,14 +105,13 @@ impl FailureCache {
         }
     }
 
-    /// Forgets that a pool was seen to hold records of NICs of the pod: none `is_left`. What was sent to it before may still be carried
-    /// out.
+    /// Forgets that a pool was seen to hold records of NICs of the pod: none `is_left`. Earlier writes to it may still be carried out.
     pub(super) fn unhold(&self, uid: &str, pool: &str, is_left: impl Fn(&str) -> bool) {
         forget_pool(&mut self.0.lock().unwrap().held, uid, pool, &is_left);
     }
 
-    /// Remembers that this process has changed a pool: what an earlier one sent to it was sent against an older version, and comes
-    /// to nothing (K070).
+    /// Remembers that this process has changed a pool: writes that an earlier process sent were based on an older version, and have no
+    /// effect (K070).
     pub(super) fn fence(&self, pool: &str) {
         let fenced = &mut self.0.lock().unwrap().fenced;
         if !fenced.contains(pool) {
@@ -125,12 +124,13 @@ impl FailureCache {
         self.0.lock().unwrap().fenced.contains(pool)
     }
 
-    /// The pools that may hold a record of the pod that no ADD was answered with. There are none of almost every pod.
+    /// The pools that may hold a record of the pod that no ADD was answered with. Almost every pod has none.
     pub(super) fn suspects(&self, uid: &str) -> Vec<Suspect> {
         self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    /// These, and the pools that were seen to hold a record of the pod, whether a NIC answers on it or not. The cache need not show it.
+    /// The suspects, and the pools that were seen to hold a record of the pod, whether a NIC answers on it or not. The cache may not show
+    /// it.
     pub(super) fn holders(&self, uid: &str) -> Vec<Suspect> {
         let memory = self.0.lock().unwrap();
         [&memory.suspects, &memory.held, &memory.unseen].into_iter().filter_map(|suspects| suspects.get(uid)).flatten().cloned().collect()

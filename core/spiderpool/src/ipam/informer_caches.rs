@@ -16,11 +16,11 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Index, Informer, InformerOptions, StoreReader};
 
-/// One informer for each kind, as a process has them. Clones are the same process.
+/// One informer for each kind, as in a process. Clones share them.
 ///
-/// The informers of pods, endpoints, pools, reserved IPs, namespaces and nodes start at once, because every ADD needs them; those of
-/// pods and endpoints within the first ADD with `first-add-fills-caches`. Those of workloads and subnets start when the first pod needs
-/// them: that ADD finds nothing and comes again, as after the start of a process. [`warm`](Self::warm) starts those that will be needed.
+/// The informers of pods, endpoints, pools, reserved IPs, namespaces and nodes start at once, because every ADD needs them; those of pods
+/// and endpoints within the first ADD with `first-add-fills-caches`. Those of workloads and subnets start when the first pod needs them:
+/// that ADD finds nothing and is retried, as after the start of a process. [`warm`](Self::warm) starts those that will be needed.
 pub struct InformerCaches<C, V: Env>(Arc<Informers<C, V>>);
 
 impl<C, V: Env> Clone for InformerCaches<C, V> {
@@ -35,7 +35,7 @@ impl<C, V: Env> std::fmt::Debug for InformerCaches<C, V> {
     }
 }
 
-/// A kind that not every ADD needs.
+/// A kind that some ADDs do not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LateKind {
     /// SpiderSubnets: needed by pods with a subnet annotation.
@@ -72,7 +72,7 @@ struct Running<K: Object, V: Env> {
     store: StoreReader<K>,
 }
 
-/// An informer that starts when it is first asked.
+/// An informer that starts when it is first read.
 type Late<K, V> = OnceLock<Running<K, V>>;
 
 struct Informers<C, V: Env> {
@@ -100,8 +100,8 @@ struct Informers<C, V: Env> {
 const DEFAULT: &str = "default";
 
 impl<C: Client, V: Env> InformerCaches<C, V> {
-    /// Starts to watch, as the agent of a node: of pods only those of the node, where upstream watches all. The answer to a list is waited
-    /// for no longer than [`AgentSettings::list_timeout`](super::AgentSettings::list_timeout).
+    /// Starts the watches of a node's agent: of pods only those of the node, where upstream watches all. A list is given up after
+    /// [`AgentSettings::list_timeout`](super::AgentSettings::list_timeout).
     pub fn start(client: C, env: V, config: &AgentConfig) -> Self {
         let patience = config.settings.list_timeout;
         let is_default = Index::new(DEFAULT, |pool: &SpiderIPPool, value| {
@@ -139,7 +139,7 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
         }))
     }
 
-    /// Starts informers that start late otherwise.
+    /// Starts informers that would otherwise start late.
     pub fn warm(&self, kinds: impl IntoIterator<Item = LateKind>) {
         let it = &*self.0;
         for kind in kinds {
@@ -155,12 +155,12 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
         }
     }
 
-    /// The same caches for those who look at them while somebody else reads, such as the observer of an ADD.
+    /// The same caches for an observer that reads them while an operation does, such as the observer of an ADD.
     pub fn as_last_read(&self) -> LastRead<C, V> {
         LastRead(self.clone())
     }
 
-    /// Completes when what was started has its first list. An agent serves nobody before that.
+    /// Completes when all started informers have their first list. An agent serves nobody before that.
     pub async fn synced(&self) {
         let it = &*self.0;
         synced(&it.pods).await;
@@ -179,12 +179,12 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
     }
 }
 
-/// What an informer of all objects of a type is to do.
+/// The options of an informer of all objects of a type.
 fn of_all<K: Object>(patience: Option<Duration>) -> InformerOptions<K> {
     InformerOptions { patience, ..InformerOptions::default() }
 }
 
-/// What an informer of the pods of a node is to do; `None` = of all nodes.
+/// The options of an informer of a node's pods; `None` = pods of all nodes.
 fn of_node(node: Option<&str>, patience: Option<Duration>) -> InformerOptions<Pod> {
     InformerOptions { field_selector: node.map(|node| format!("spec.nodeName={node}")), ..of_all(patience) }
 }
@@ -270,13 +270,13 @@ impl<C: Client, V: Env> Cluster for InformerCaches<C, V> {
     }
 }
 
-/// What selection saw when it read an agent's caches last, without a look at what has arrived since. No informer starts for it.
+/// The state that selection saw when it last read an agent's caches, without later changes. Reading it starts no informer.
 ///
-/// Workloads are not among it: the top controller of a pod is known by the time that pools are selected for it.
+/// Workloads are not included: the top controller of a pod is known by the time that pools are selected for it.
 pub struct LastRead<C, V: Env>(InformerCaches<C, V>);
 
 impl<C: Client, V: Env> LastRead<C, V> {
-    /// Takes in what has arrived for pools, reserved IPs, namespaces, nodes and subnets, as if somebody read them.
+    /// Takes in all changes of pools, reserved IPs, namespaces, nodes and subnets so far, as a read would.
     pub fn catch_up(&self) {
         let it = &*self.0.0;
         it.pools.store.len();
@@ -348,7 +348,7 @@ impl<C: Client, V: Env> Cluster for LastRead<C, V> {
 }
 
 impl<C: Client, V: Env> Caches for InformerCaches<C, V> {
-    /// One list after the other, as an ADD comes to what it reads.
+    /// Lists one kind after the other, in the order in which an ADD reads them.
     async fn filled(&self) {
         let it = &*self.0;
         it.pods();
@@ -384,13 +384,13 @@ mod tests {
     use kube_machinery::api::{ApiError, Call, List, Reply, Request, WatchOptions};
     use kube_machinery::testing::{TestEnv, TestWatch};
 
-    /// A server that has one object of each kind that is named, and in which nothing ever happens.
+    /// A server with one object of each named kind, in which nothing ever happens.
     #[derive(Clone, Default)]
     struct Still {
         objects: Arc<BTreeMap<&'static str, Value>>,
-        /// Kinds that were listed, with the field selector.
+        /// The kinds that were listed, with the field selector.
         listed: Arc<Mutex<Vec<String>>>,
-        /// How long each list waits for its answer.
+        /// The timeout of each list.
         patience: Arc<Mutex<Vec<Option<Duration>>>>,
     }
 

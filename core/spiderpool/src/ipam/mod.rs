@@ -1,4 +1,4 @@
-//! The agent of a node: gives pods their addresses and takes them back (A §5 to §7).
+//! The agent of a node: allocates addresses to pods and releases them (A §5 to §7).
 //!
 //! ```text
 //!   plugin ── ADD, DEL, batch release ──► Agent ──► pools (status, guarded by resourceVersion), endpoints
@@ -6,9 +6,9 @@
 //!                                           └────── Caches: what its watches show
 //! ```
 //!
-//! The order on disk is always: records in pools, endpoint, answer. Whatever happens in between leaves a record that
-//! the next try of the same pod finds, or that reclaim takes back once the pod is gone. Decisions are functions over
-//! what was read; the drivers around them read, write and try again.
+//! The write order is always: records in pools, endpoint, answer. A crash in between leaves a record that the next try of the same pod
+//! finds, or that reclaim releases once the pod is gone. Decisions are functions over the state that was read; the drivers around them
+//! read, write and retry.
 
 mod add;
 mod agent;
@@ -44,7 +44,7 @@ pub use plugin::{Call, Connection, PATIENCE, Plugin, PluginError, Probe, Unanswe
 pub use request::{AddRequest, BatchRequest, DelRequest};
 pub use settings::{AgentConfig, AgentSettings};
 
-// What reclaim does with endpoints and records, too.
+// The operations on endpoints and records that reclaim needs, too.
 pub(super) use endpoints::{entries_of, goes_with_pod, has_finalizer, is_terminating, uid_of};
 pub(super) use op::recorded;
 pub(super) use pool_decide::release as release_records;

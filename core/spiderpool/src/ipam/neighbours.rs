@@ -1,15 +1,15 @@
-//! Pools that overlap though admission never lets them (K124, A W18): no address is served from the younger one.
+//! Pools that overlap although admission never permits it (K124, A W18): the younger one serves no address.
 //!
-//! Before an agent first gives an address of a pool away, and again when the pool's spec has changed, it lists all pools. If no other pool
-//! has one of the addresses the pool may serve for as long as its spec stays: of two pools that overlap, the one that came later sees the
+//! Before an agent first allocates an address of a pool, and again when the pool's spec has changed, it lists all pools. If no other pool
+//! has one of the addresses, the pool may serve for as long as its spec stays: of two overlapping pools, the one that came later sees the
 //! other in its list, whenever that list is made. So they never both serve, whatever clocks say and however many agents there are.
 //!
-//! That ranges are what they were is not enough: a pool may have lost an address and have it back, and another one was made of it
-//! meanwhile. The generation tells (K §1.1).
+//! Unchanged ranges are not enough: a pool may have lost an address and got it back, and another one was made of it meanwhile. The
+//! generation shows this (K §1.1).
 //!
-//! A pool that is found to overlap serves if it is surely the older one. Creation times are given by API servers before an object is
-//! stored, and a request may take long, so they must be far apart; and the ranges must be those that it was created with. Else it is
-//! withheld until one of the two goes or changes.
+//! An overlapping pool serves only if it is surely the older one. Creation times are set by API servers before an object is stored, and a
+//! request may take long, so they must be far apart; and the ranges must be those that it was created with. Otherwise it is withheld until
+//! one of the two is deleted or changed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::address_set::AddressSets;
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::FxHashMap;
 
-/// The pools that a process has found to be alone. Clones are the same process.
+/// The pools that a process has found to be without overlap. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Neighbours {
     known: Arc<Mutex<FxHashMap<Arc<str>, Looked>>>,
     addresses: AddressSets,
 }
 
-/// The ranges that a pool was looked at with, and the generation that they were of.
+/// The ranges that a pool was compared with, and their generation.
 #[derive(Debug, PartialEq)]
 struct Looked {
     uid: Option<String>,
@@ -52,15 +52,15 @@ impl Looked {
 }
 
 impl Neighbours {
-    /// Whether the pool is known to be alone, or the older one, with the spec that it has.
+    /// Whether the pool is known to have no overlap, or to be the older one, with its current spec.
     pub(super) fn knows(&self, pool: &SpiderIPPool) -> bool {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         self.known.lock().unwrap().get(name).is_some_and(|known| known.is_at(pool))
     }
 
-    /// Looks at all pools, as they were read after the one that is asked about; for each that may not serve another one that it overlaps.
+    /// Compares all pools, read after the pool in question. Returns each pool that may not serve, with one that it overlaps.
     ///
-    /// O(n log n) for n ranges, and what overlaps.
+    /// O(n log n) for n ranges, and the overlaps.
     pub(super) fn learn(&self, pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
         let name = |pool: &SpiderIPPool| pool.metadata.name.clone().unwrap_or_default();
         let mut withheld = BTreeMap::new();
@@ -80,15 +80,15 @@ impl Neighbours {
     }
 }
 
-/// The pools that an agent which has just started serves no address from, each with one that it overlaps (D §1.2); none where it does not
-/// look.
+/// The pools that an agent which has just started serves no address from, each with one that it overlaps (D §1.2); empty where it does not
+/// compare.
 ///
-/// `margin` is how long after its sender gave up a write may still be carried out.
+/// `margin` is the time after which a write whose sender gave up can no longer be carried out.
 pub fn withheld(pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
     if policy.overlap_admitted_forever { BTreeMap::new() } else { Neighbours::default().learn(pools, margin, policy) }
 }
 
-/// Whether `pool` has its ranges since before the other one could have been asked for.
+/// Whether `pool` has had its ranges since before the other one could have been requested.
 fn is_surely_older(pool: &SpiderIPPool, other: &SpiderIPPool, margin: Duration) -> bool {
     let created = |pool: &SpiderIPPool| pool.metadata.creation_timestamp.as_ref().map(|time| time.0);
     match (created(pool), created(other)) {
@@ -108,7 +108,7 @@ fn overlaps(pools: &[Arc<SpiderIPPool>], addresses: &AddressSets, policy: &Polic
     }
     ranges.sort_unstable_by_key(|(version, (first, last), at)| (*version, *first, Reverse(*last), *at));
     let mut pairs = Vec::new();
-    // Ranges that begin below the one that is looked at and reach into it.
+    // Ranges that begin below the current one and reach into it.
     let mut open: Vec<(_, u128, usize)> = Vec::new();
     for (version, (first, last), at) in ranges {
         open.retain(|(of, end, _)| *of == version && *end >= first);
@@ -148,7 +148,7 @@ mod tests {
         let neighbours = Neighbours::default();
         assert_eq!(withheld(&neighbours, &[&old, &young]), ["young"]);
         assert!(neighbours.knows(&old) && !neighbours.knows(&young));
-        // It cannot be told if they came at almost the same time, or if the ranges of the older one are younger.
+        // This is unknown if they were created at almost the same time, or if the ranges of the older one are younger.
         let twin = pool("twin", "10.0.0.9", 120, 1);
         assert_eq!(withheld(&Neighbours::default(), &[&old, &twin]), ["old", "twin"]);
         let grown = pool("grown", "10.0.0.9-10.0.0.12", 0, 2);
@@ -164,7 +164,7 @@ mod tests {
         let grown = pool("first", "10.0.0.1-10.0.0.10", 100, 2);
         assert!(!neighbours.knows(&grown));
         assert_eq!(withheld(&neighbours, &[&grown, &twin]), ["first", "twin"]);
-        // When the other is gone both may serve.
+        // Once the other is gone, both may serve.
         assert!(withheld(&neighbours, &[&grown]).is_empty() && neighbours.knows(&grown));
     }
 

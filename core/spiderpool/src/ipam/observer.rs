@@ -15,27 +15,27 @@ use crate::ranges::IpVersion;
 use crate::select::{self, Cluster, Selection, TopController};
 use kube_machinery::api::ObjectKey;
 
-/// Looks on and changes nothing. Called between two steps of an operation: it must neither wait nor call back.
+/// Observes and changes nothing. Called between two steps of an operation: it must neither wait nor call back.
 pub trait Observer: Clone + Send + Sync + 'static {
-    /// A step was just done, or is about to be.
+    /// Called when a step was just done or is about to be.
     fn observe(&self, step: Step<'_>);
 }
 
-/// Nobody looks on.
+/// The observer that ignores everything.
 impl Observer for () {
     fn observe(&self, _: Step<'_>) {}
 }
 
-/// Why records are taken away.
+/// The reason why records are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// A DEL of the pod (A §7.1).
     Del,
-    /// The pools that the pod is to take addresses from have changed (A §6.3).
+    /// The pools that the pod should take addresses from have changed (A §6.3).
     PoolChange,
-    /// A batch release: somebody else answers on an address (A §7.3).
+    /// A batch release: another host answers on an address (A §7.3).
     Conflict,
-    /// An ADD failed, and takes back what it recorded itself.
+    /// An ADD failed, and removes the records that it made itself.
     RollBack,
     /// An ADD found the endpoint of its pod's predecessor marked by a release that was not finished.
     Marked,
@@ -44,7 +44,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Why, in half a sentence.
+    /// The reason, as half a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
             Cause::Del => "DEL",
@@ -57,10 +57,10 @@ impl Cause {
     }
 }
 
-/// What an operation took.
+/// The cost of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Effort {
-    /// Requests that read an object or a list, whatever came of them.
+    /// Requests that read an object or a list, whatever the outcome.
     pub reads: u32,
     /// Requests that wrote, or tried to.
     pub writes: u32,
@@ -70,51 +70,51 @@ pub struct Effort {
     pub attempts: u32,
     /// Pools that were given up after all attempts.
     pub exhausted: u32,
-    /// How long it waited for tickets.
+    /// The time spent waiting for tickets.
     pub ticket_wait: Duration,
 }
 
-/// One step, and what it is about. Durations are by the monotonic clock of the process.
+/// One step, with the objects it concerns. Durations are by the monotonic clock of the process.
 ///
-/// An operation that is dropped, with its process for instance, has a step that begins it and none that ends it.
+/// An operation that is dropped, for example with its process, has a step that begins it and none that ends it.
 #[derive(Clone, Copy)]
 pub enum Step<'a> {
-    /// An ADD begins; said before anything is read, and before it waits for its turn at the pod.
+    /// An ADD begins; reported before anything is read, and before it waits for its turn at the pod.
     AddBegun {
-        /// What is asked for.
+        /// The request that begins.
         request: &'a AddRequest,
     },
-    /// Pools were selected, on the state that `cluster` shows at this very moment (A A8). Also said when the hardened form asks
+    /// Pools were selected, on the state that `cluster` shows at this very moment (A A8). Also reported when the hardened form checks
     /// whether a recorded address is still permitted (A A4, A6).
     Selected {
-        /// The ADD that asks.
+        /// The ADD that caused the selection.
         request: &'a AddRequest,
         /// The pod that it is for, as it was read last.
         pod: &'a Arc<Pod>,
-        /// What selection was asked.
+        /// The input of the selection.
         asked: &'a select::Request<'a>,
         /// The state that it was decided on.
         cluster: &'a dyn Cluster,
-        /// What the pod belongs to.
+        /// The top controller of the pod.
         controller: &'a TopController,
-        /// What was selected, or why nothing.
+        /// The selected pools, or the reason why there are none.
         selection: &'a Selection,
     },
-    /// It was checked whether the pools that a static pod took addresses from are still those it is to take addresses from (A §6.3).
+    /// The pools that a static pod took addresses from were compared with those that it should take them from now (A §6.3).
     PoolsCompared {
-        /// The ADD that asks.
+        /// The ADD that caused the comparison.
         request: &'a AddRequest,
         /// The pod that it is for, as it was read last.
         pod: &'a Arc<Pod>,
-        /// What the tiers were asked.
+        /// The input of the tiers.
         asked: &'a select::Request<'a>,
         /// The state that it was decided on.
         cluster: &'a dyn Cluster,
-        /// What the pod belongs to.
+        /// The top controller of the pod.
         controller: &'a TopController,
         /// The endpoint that was compared.
         endpoint: &'a SpiderEndpoint,
-        /// Which of its entries are given up.
+        /// The indices of the entries that are given up.
         given_up: &'a [usize],
     },
     /// A request waits for pools (A §5.6).
@@ -123,22 +123,22 @@ pub enum Step<'a> {
         uid: &'a str,
         /// The names of the pools, which are granted together.
         pools: &'a [Arc<str>],
-        /// Tells this wait from all others of the process.
+        /// The number of this wait, unique within the process.
         turn: u64,
     },
-    /// It has them. A wait that is dropped or refused is never granted.
+    /// The tickets were granted. A wait that is dropped or refused is never granted.
     TicketsGranted {
-        /// As when it was asked for.
+        /// The turn of [`TicketsAsked`](Self::TicketsAsked).
         turn: u64,
-        /// How long it waited.
+        /// The duration of the wait.
         waited: Duration,
     },
     /// The wait ended without a grant: the deadline passed, or the queue is full.
     TicketsRefused {
-        /// As when it was asked for.
+        /// The turn of [`TicketsAsked`](Self::TicketsAsked).
         turn: u64,
     },
-    /// An address that an earlier ADD of the pod got before it failed is used without asking its pool (A §5.5).
+    /// An address from an earlier, failed ADD of the pod is used without a read of its pool (A §5.5).
     FailureCacheUsed {
         /// The UID of the pod.
         uid: &'a str,
@@ -159,12 +159,12 @@ pub enum Step<'a> {
         family: IpVersion,
         /// The name of the pool that was asked.
         pool: &'a str,
-        /// The address, or why none.
+        /// The address, or the reason why there is none.
         result: Result<IpNet, &'a PoolError>,
-        /// How many attempts it took.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// Records of a pool were made over to a new pod of the same name (A §6.2).
+    /// Records of a pool were transferred to a new pod of the same name (A §6.2).
     Reowned {
         /// The key of the records.
         pod: &'a ObjectKey,
@@ -172,25 +172,25 @@ pub enum Step<'a> {
         uid: &'a str,
         /// The name of the pool that has the records.
         pool: &'a str,
-        /// The addresses of this pool that were to be made over.
+        /// The addresses of this pool that were to be transferred.
         addresses: &'a [IpAddr],
-        /// Whether that went well.
+        /// The outcome of the transfer.
         result: Result<(), &'a PoolError>,
     },
-    /// An ADD ended, well or not.
+    /// An ADD ended, successfully or not.
     AddEnded {
-        /// What was asked for.
+        /// The request that ended.
         request: &'a AddRequest,
         /// The UID under which addresses are recorded; upstream takes it from its cache (A W6). Empty if the pod was not found.
         uid: &'a str,
-        /// What the agent answers.
+        /// The answer of the agent.
         result: Result<&'a AddAnswer, &'a IpamError>,
         /// The requests, attempts and waits of the whole ADD.
         effort: &'a Effort,
-        /// How long it took.
+        /// The duration of the ADD.
         took: Duration,
     },
-    /// Records are about to be taken away; said before the first write that does so.
+    /// Records are about to be removed; reported before the first write that does so.
     ReleaseBegun {
         /// The key of the records: `namespace/name` of the pod or of its VMI.
         pod: &'a ObjectKey,
@@ -198,52 +198,52 @@ pub enum Step<'a> {
         uid: &'a str,
         /// The UID that the request names; empty if it names none.
         asked: &'a str,
-        /// Why they are taken away; it stays the same to the end.
+        /// The reason for the removal; it stays the same to the end.
         cause: Cause,
         /// The records, by pool.
         what: &'a [(Arc<str>, IpAddr)],
     },
-    /// That is done, or given up.
+    /// The removal is done, or given up.
     ReleaseEnded {
-        /// As at its begin.
+        /// The key of the records, as in [`ReleaseBegun`](Self::ReleaseBegun).
         pod: &'a ObjectKey,
-        /// As at its begin.
+        /// The UID of the records, as in [`ReleaseBegun`](Self::ReleaseBegun).
         uid: &'a str,
-        /// As at its begin.
+        /// The reason, as in [`ReleaseBegun`](Self::ReleaseBegun).
         cause: Cause,
-        /// The error of the first pool that has one; the others were tried all the same.
+        /// The error of the first pool that has one; the others were tried nevertheless.
         result: Result<(), &'a IpamError>,
     },
-    /// A DEL begins; said before anything is read, and before it waits for its turn at the pod.
+    /// A DEL begins; reported before anything is read, and before it waits for its turn at the pod.
     DelBegun {
-        /// What is asked for.
+        /// The request that begins.
         request: &'a DelRequest,
     },
-    /// A DEL ended, well or not.
+    /// A DEL ended, successfully or not.
     DelEnded {
-        /// What was asked for.
+        /// The request that ended.
         request: &'a DelRequest,
-        /// What it did, or why something may be left.
+        /// The outcome, or the reason why something may be left.
         result: Result<DelOutcome, &'a IpamError>,
         /// The requests, attempts and waits of the whole DEL.
         effort: &'a Effort,
-        /// How long it took.
+        /// The duration of the DEL.
         took: Duration,
     },
     /// A batch release begins.
     BatchBegun {
-        /// What is asked for.
+        /// The request that begins.
         request: &'a BatchRequest,
     },
     /// A batch release ended.
     BatchEnded {
-        /// What was asked for.
+        /// The request that ended.
         request: &'a BatchRequest,
-        /// Whether the addresses are given back; after an error something may be left.
+        /// The outcome: the addresses are released, or after an error some may be left.
         result: Result<(), &'a IpamError>,
         /// The requests, attempts and waits of the whole batch release.
         effort: &'a Effort,
-        /// How long it took.
+        /// The duration of the batch release.
         took: Duration,
     },
 }

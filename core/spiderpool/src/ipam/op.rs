@@ -1,4 +1,4 @@
-//! One operation of an agent: its end, its effort, its requests, and what all operations do to endpoints and records.
+//! One operation of an agent: its deadline, its cost, its requests, and the changes of endpoints and records that all operations share.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ use kube_machinery::kubevirt::{PodsOf, VirtualMachineInstance};
 /// One ADD, DEL or batch release.
 pub(super) struct Op<'a, C, V, K, O> {
     pub(super) agent: &'a Agent<C, V, K, O>,
-    /// By the monotonic clock of the process; `None` = no end.
+    /// The deadline by the monotonic clock of the process; `None` = none.
     pub(super) deadline: Option<Duration>,
     /// The UID that the request names.
     asked: &'a str,
@@ -55,7 +55,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.agent.observer.observe(step);
     }
 
-    /// Says that records are about to be taken away.
+    /// Reports that records are about to be removed.
     pub(super) fn announce(&self, pod: &ObjectKey, uid: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) {
         self.observe(Step::ReleaseBegun { pod, uid, asked: self.asked, cause, what });
     }
@@ -65,18 +65,18 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.deadline.is_some_and(|deadline| deadline <= self.agent.env.monotonic())
     }
 
-    /// How long the caller still waits; 100 s, the patience of the plugin, if it sets no end.
+    /// The time until the caller gives up; 100 s, the plugin's timeout, if it sets no deadline.
     pub(super) fn left(&self) -> Duration {
         self.deadline.map_or(Duration::from_secs(100), |deadline| deadline.saturating_sub(self.agent.env.monotonic()))
     }
 
-    /// The same operation with time of its own, for what has to be done although the caller gave up.
+    /// The same operation with its own time limit, for work that has to be done although the caller gave up.
     pub(super) fn with_time(&self) -> Op<'a, C, V, K, O> {
         let end = self.agent.env.monotonic() + self.agent.config.settings.clean_up_timeout;
         Op::new(self.agent, self.asked, Some(self.deadline.map_or(end, |deadline| deadline.max(end))))
     }
 
-    /// Adds what another part of the operation took.
+    /// Adds the cost of another part of the operation.
     pub(super) fn add_effort(&self, of: &Op<'_, C, V, K, O>) {
         let more = of.effort();
         self.count(|effort| {
@@ -101,14 +101,14 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         let writes = call.verb().is_write();
         self.count(|effort| if writes { effort.writes += 1 } else { effort.reads += 1 });
         let result = self.agent.client.send(Request { call, timeout }).await;
-        // Only writes meet one (K §2.7).
+        // Only writes can conflict (K §2.7).
         if result.as_ref().is_err_and(ApiError::is_conflict) {
             self.count(|effort| effort.conflicts += 1);
         }
         result
     }
 
-    /// The most recent state; `None` = there is none.
+    /// The most recent state; `None` = there is no such object.
     pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
         let mut tries = 0;
         loop {
@@ -130,10 +130,10 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         Ok(reply.into_list().items)
     }
 
-    /// Whether a pod of this kind may run a VM, as the two of a live migration both do.
+    /// Whether a pod of this kind may run a VM, as both pods of a live migration do.
     ///
-    /// The instance counts a pod among its active ones when its controller comes to write that, and the pod may be answered long before. So
-    /// the pods themselves are looked at. A pod that is being deleted answers until it has ended.
+    /// The instance lists a pod as active only once its controller writes that, and the pod may be answered long before. So the pods
+    /// themselves are read. A pod in deletion answers until it has ended.
     pub(super) async fn has_pod_of_vm(&self, vm: &ObjectKey, is: impl Fn(&str) -> bool + Sync) -> Result<bool, IpamError> {
         let failed = |what| move |error| IpamError::Reading { what, error };
         let instance = self.get::<VirtualMachineInstance>(vm).await.map_err(failed("VirtualMachineInstance"))?;
@@ -148,7 +148,8 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         if listed.iter().any(|pod| pods.has(pod) && runs(pod)) {
             return Ok(true);
         }
-        // A list comes from the cache of an API server, which can have lost an event (K182): whom the migration names is asked for.
+        // A list comes from an API server's watch cache, which can have lost an event (K182): the pods that the migration names are read
+        // one by one.
         for name in status.and_then(|status| status.migration_state.as_ref()).iter().flat_map(|migration| migration.pods()) {
             let pod = self.live_pod(&ObjectKey::namespaced(vm.namespace().unwrap_or_default(), name)).await?;
             if pod.is_some_and(|pod| runs(&pod)) {
@@ -174,12 +175,12 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.send(Call::patch(key, patch)).await.map(Reply::into_object)
     }
 
-    /// `Some` = it still exists, and is terminating; `None` = it is gone.
+    /// Deletes an object. `Some` = it still exists, and is terminating; `None` = it is gone.
     pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
         self.send(Call::Delete { key: key.clone(), options }).await.map(Reply::into_remains)
     }
 
-    /// Waits for the turn of these pools.
+    /// Waits for the tickets of these pools.
     pub(super) async fn tickets(&self, uid: &str, pools: &[Arc<str>]) -> Result<Tickets, IpamError> {
         let agent = self.agent;
         let turn = agent.limiter.next_turn();
@@ -203,7 +204,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         }
     }
 
-    /// Waits for the turn of this pod: an earlier request about it may still be under way although its caller gave up.
+    /// Waits for the turn at this pod: an earlier request for it may still be under way although its caller gave up.
     pub(super) async fn turn(&self, pod: &ObjectKey) -> Result<Option<Tickets>, IpamError> {
         if self.policy().pod_operations_overlap {
             return Ok(None);
@@ -212,7 +213,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         turn.map(Some).map_err(|_| IpamError::OutOfTime)
     }
 
-    /// How long to sleep before a request is tried again whose outcome is unknown: growing, up to a second.
+    /// Sleeps before a retry of a request whose outcome is unknown: increasingly long, up to a second.
     pub(super) async fn pause(&self, tries: u32) {
         let bound = Duration::from_millis(20u64.saturating_mul(1 << tries.min(6))).min(Duration::from_secs(1));
         self.agent.env.sleep(bound.mul_f64(0.5 + self.agent.env.random_unit() / 2.0)).await;
@@ -222,12 +223,12 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.get::<Pod>(key).await.map_err(|error| IpamError::Reading { what: "pod", error })
     }
 
-    /// Whether a pod is bound to another node than the agent's, or to none: no sandbox here is its.
+    /// Whether a pod is bound to a node other than the agent's, or to none: no sandbox here belongs to it.
     pub(super) fn is_elsewhere(&self, pod: &Pod) -> bool {
         pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_none_or(|node| *node != *self.agent.config.node)
     }
 
-    /// Deletes an endpoint, in the very state that was looked at. `None` = it is gone.
+    /// Deletes an endpoint at the version that was read. `None` = it is gone.
     pub(super) async fn mark(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         let meta = &endpoint.metadata;
         let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
@@ -238,7 +239,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         }
     }
 
-    /// Patches the finalizer away, in the very state that was looked at. `None` = the endpoint was gone.
+    /// Removes the finalizer by a patch at the version that was read. `None` = the endpoint was gone.
     pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         let patch = patch_off(&endpoint.metadata, !self.policy().endpoint_delete_by_name);
         match self.patch(&ObjectKey::of(endpoint), patch).await {
@@ -248,8 +249,8 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         }
     }
 
-    /// Removes the finalizer of an endpoint whose records are gone, in whatever state it is by now, as long as it is the endpoint
-    /// of that pod. Upstream tries once (`finalizer-left-behind`).
+    /// Removes the finalizer of an endpoint whose records are gone, at whatever version it is by now, as long as it is the endpoint of that
+    /// pod. Upstream tries once (`finalizer-left-behind`).
     pub(super) async fn finish(&self, endpoint: Arc<SpiderEndpoint>) -> Result<(), ApiError> {
         let (mut current, mut tries) = (endpoint, 0);
         while has_finalizer(&current) {
@@ -271,10 +272,10 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         Ok(())
     }
 
-    /// Takes away the records of `uid` on these addresses. An error of one pool does not keep the others from being changed.
+    /// Removes the records of `uid` on these addresses. An error of one pool does not prevent the changes of the others.
     ///
     /// # Errors
-    /// That of the first pool that has one.
+    /// The error of the first pool that has one.
     pub(super) async fn take_back(&self, key: &ObjectKey, uid: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
         if what.is_empty() {
             return Ok(());
@@ -296,7 +297,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     /// Whether one of these addresses is recorded for `uid`.
     ///
     /// # Errors
-    /// A pool cannot be read, or its records: who has which of its addresses is not known then.
+    /// A pool or its records cannot be read, so the holders of its addresses are unknown.
     pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
         for (pool, ips) in by_pool(what.iter().cloned()) {
             let Some(found) = self.readable_pool(&pool).await? else { continue };
@@ -323,7 +324,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     }
 }
 
-/// Things of pools, by pool in the order in which they first occur.
+/// Groups values by pool, in the order in which pools first occur.
 pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
     let mut pools: Vec<(Arc<str>, Vec<T>)> = Vec::new();
     for (pool, thing) in things {
@@ -335,7 +336,7 @@ pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec
     pools
 }
 
-/// What a pool has recorded for `uid`, and under `key` if there is one; nothing if its records cannot be read.
+/// The records of a pool for `uid`, and under `key` if there is one; empty if its records cannot be read.
 pub(crate) fn recorded<'p>(
     pool: &'p SpiderIPPool,
     key: Option<&'p ObjectKey>,
@@ -347,7 +348,7 @@ pub(crate) fn recorded<'p>(
     of_uid.filter(move |(_, record)| is_under(record)).filter_map(|(ip, record)| Some((ip.address()?, record)))
 }
 
-/// Each once, in the order in which they first occur.
+/// Removes duplicates, in the order of first occurrence.
 pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
     let mut seen = BTreeSet::new();
     what.into_iter().filter(|one| seen.insert(one.clone())).collect()

@@ -1,4 +1,4 @@
-//! The CNI plugin: a short-lived process on the node that asks the agent, and makes sure that an address works (A §5.1).
+//! The CNI plugin: a short-lived process on the node that calls the agent, and verifies that an address works (A §5.1).
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -14,12 +14,12 @@ use crate::Policy;
 use crate::select::IpamConfig;
 use kube_machinery::api::ObjectKey;
 
-/// How long the plugin waits for an answer to ADD or DEL (A §10).
+/// The plugin's timeout for an answer to ADD or DEL (A §10).
 pub const PATIENCE: Duration = Duration::from_secs(100);
 
-/// The way to the agent of the node. Every method must end, at the latest when the request's deadline passes.
+/// The connection to the agent of the node. Every method must end, at the latest when the request's deadline passes.
 pub trait Connection: Send + Sync {
-    /// Whether the agent answers (A P3).
+    /// Checks whether the agent answers (A P3).
     ///
     /// # Errors
     /// It does not.
@@ -28,79 +28,79 @@ pub trait Connection: Send + Sync {
     /// ADD (A P4).
     ///
     /// # Errors
-    /// The agent says no, or says nothing.
+    /// The agent returns an error, or does not answer.
     fn add(&self, request: AddRequest) -> impl Future<Output = Result<AddAnswer, Unanswered>> + Send;
 
     /// DEL.
     ///
     /// # Errors
-    /// The agent says no, or says nothing.
+    /// The agent returns an error, or does not answer.
     fn del(&self, request: DelRequest) -> impl Future<Output = Result<(), Unanswered>> + Send;
 
     /// Batch release (A P7).
     ///
     /// # Errors
-    /// The agent says no, or says nothing.
+    /// The agent returns an error, or does not answer.
     fn release_ips(&self, request: BatchRequest) -> impl Future<Output = Result<(), Unanswered>> + Send;
 }
 
-/// What the plugin learns of the network.
+/// The plugin's probes of the network.
 pub trait Probe: Send + Sync {
-    /// The addresses of the physical function behind a NIC of this sandbox, which is a virtual function of it (A §3, rule 11). Asked only
-    /// with `match_master_subnet`; none = it is none, and no pool serves it.
+    /// The addresses of the physical function of which a NIC of this sandbox is a virtual function (A §3, rule 11). Called only with
+    /// `match_master_subnet`; empty = it is no virtual function, and no pool serves it.
     fn master(&self, nic: &str, container: &str) -> impl Future<Output = Arc<[IpAddr]>> + Send;
 
-    /// Whether somebody other than this sandbox answers on an address (A P6).
+    /// Whether a host other than this sandbox answers on an address (A P6).
     fn answers(&self, address: IpAddr, container: &str) -> impl Future<Output = bool> + Send;
 }
 
-/// The agent gave no answer, or an error.
+/// The agent did not answer, or returned an error.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Unanswered(pub Cow<'static, str>);
 
-/// Why the plugin fails.
+/// The reason why the plugin fails.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PluginError {
     /// The agent does not answer at all (A P3).
     #[error("the agent does not answer: {0}")]
     Unhealthy(Unanswered),
-    /// The agent says no.
+    /// The agent returned an error.
     #[error("{0}")]
     Agent(Unanswered),
     /// The answer has no address for the interface (A §2.4, §2.5).
     #[error("no allocation for interface {0}")]
     NoAddress(Arc<str>),
-    /// Somebody else answers on an address (A P6).
+    /// Another host answers on an address (A P6).
     #[error("another host answers on {0}")]
     Conflict(IpAddr),
 }
 
-/// What the plugin is called for.
+/// The parameters of a call of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The sandbox that the interface is in.
     pub container_id: Arc<str>,
     /// The name of the interface in the sandbox, such as `eth0`.
     pub nic: Arc<str>,
-    /// Namespace and name of the pod, as the runtime tells them.
+    /// Namespace and name of the pod, as the runtime passes them.
     pub pod: ObjectKey,
-    /// Its UID; empty on runtimes that do not tell it.
+    /// Its UID; empty on runtimes that do not pass it.
     pub pod_uid: Arc<str>,
 }
 
-/// The plugin: its configuration, and its ways to the agent and the network.
+/// The plugin: its configuration, and its connections to the agent and the network.
 #[derive(Clone, Debug)]
 pub struct Plugin<A, P> {
     /// The agent of the node.
     pub agent: A,
-    /// The network of the node, as this process can look at it.
+    /// The probe of the node's network.
     pub probe: P,
     /// The `ipam` part of the network configuration.
     pub cni: Arc<IpamConfig>,
     /// Whether addresses are probed before they are used (`enableIPConflictDetection`).
     pub detects_conflicts: bool,
-    /// What is done differently.
+    /// The deviations from the hardened form.
     pub policy: Policy,
 }
 
@@ -108,7 +108,7 @@ impl<A: Connection, P: Probe> Plugin<A, P> {
     /// ADD: the addresses of the interface. `now`: the time on the node's monotonic clock.
     ///
     /// # Errors
-    /// The interface has none. What was recorded stays for the next try, or is taken back by DEL.
+    /// The interface has no address. Records stay for the next try, or are released by DEL.
     pub async fn add(&self, call: Call, now: Duration) -> Result<Vec<IpAddr>, PluginError> {
         self.agent.health().await.map_err(PluginError::Unhealthy)?;
         let Call { container_id, nic, pod, pod_uid } = call;
@@ -131,7 +131,7 @@ impl<A: Connection, P: Probe> Plugin<A, P> {
         if self.detects_conflicts {
             for &address in &addresses {
                 if self.probe.answers(address, &container_id).await {
-                    // Upstream says neither why nor which, and waits without end.
+                    // Upstream passes neither the reason nor the address, and waits without a timeout.
                     let told = !self.policy.conflict_returns_same_address;
                     let release = BatchRequest {
                         pod,
@@ -140,7 +140,7 @@ impl<A: Connection, P: Probe> Plugin<A, P> {
                         conflicting: if told { [address].into() } else { Arc::default() },
                         deadline: told.then_some(now + PATIENCE),
                     };
-                    // It fails anyway.
+                    // The ADD fails anyway.
                     let _ = self.agent.release_ips(release).await;
                     return Err(PluginError::Conflict(address));
                 }
@@ -152,7 +152,7 @@ impl<A: Connection, P: Probe> Plugin<A, P> {
     /// DEL: the interface is gone.
     ///
     /// # Errors
-    /// The runtime is to come again. Upstream only if the agent does not answer at all (A §7.1), `finalizer-left-behind`.
+    /// The runtime should retry. With `finalizer-left-behind`, as upstream, only if the agent does not answer at all (A §7.1).
     pub async fn del(&self, call: Call, now: Duration) -> Result<(), PluginError> {
         self.agent.health().await.map_err(PluginError::Unhealthy)?;
         let Call { container_id, nic, pod, pod_uid } = call;

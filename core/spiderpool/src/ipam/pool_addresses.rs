@@ -1,4 +1,4 @@
-//! The ranges of pools and reservations, read once for each text (A §1.6).
+//! The ranges of pools and reservations, parsed once per text (A §1.6).
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use crate::select::{Cluster, reserved};
 use crate::{Policy, SpiderIPPool, SpiderReservedIP};
 use kube_machinery::FxHashMap;
 
-/// What a process has read of ranges so far. Clones are the same process.
+/// The ranges that a process has parsed so far. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddressBook(Arc<Mutex<Book>>);
 
@@ -21,7 +21,7 @@ struct Book {
 /// The reserved addresses of a family.
 #[derive(Debug)]
 pub(super) struct Reservations {
-    /// The objects that they are made of. They are kept, so that no other object can be in their place.
+    /// The objects that they are made of, kept alive so that no other object can get their memory address.
     of: Vec<Arc<SpiderReservedIP>>,
     /// The addresses, or the first text that could not be read.
     pub(super) set: Result<IpSet, RangeError>,
@@ -53,7 +53,7 @@ impl AddressBook {
         made
     }
 
-    /// What a pool can give away. `reservations` are readable.
+    /// The addresses that a pool can allocate. `reservations` are readable.
     pub(super) fn addresses(
         &self,
         pool: &SpiderIPPool,
@@ -83,7 +83,7 @@ impl AddressBook {
     }
 }
 
-/// What a pool can give away to a pod that is not to get `avoided` addresses.
+/// The addresses that a pool can allocate to a pod that must not get the `avoided` ones.
 pub(super) fn without(
     pool: &SpiderIPPool,
     reservations: &Reservations,

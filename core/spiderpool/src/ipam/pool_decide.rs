@@ -1,4 +1,4 @@
-//! What becomes of the records of a pool: pure decisions on one state of it (A §5.4, §6.2, §7.1).
+//! Changes of a pool's records: pure decisions on one state of it (A §5.4, §6.2, §7.1).
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::select::Unavailable;
 use crate::{IPPoolStatus, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
-/// What to write, if anything, and what is then true.
+/// The status to write, if any, and the result of the change.
 #[derive(Debug)]
 pub(crate) struct Decision<T> {
     pub(crate) outcome: T,
@@ -18,7 +18,7 @@ pub(crate) struct Decision<T> {
     pub(crate) write: Option<IPPoolStatus>,
 }
 
-/// Who asks for an address.
+/// A request for an address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask<'a> {
     /// `namespace/name` for the record.
@@ -26,13 +26,13 @@ pub(super) struct Ask<'a> {
     pub(super) uid: &'a str,
     pub(super) nic: &'a str,
     pub(super) max_records: u64,
-    /// Addresses that do not work for this pod.
+    /// The addresses that do not work for this pod.
     pub(super) avoided: &'a [IpAddr],
-    /// Addresses of a predecessor that the rules refuse by now, and whose records an earlier ADD may have made the pod's own.
+    /// Addresses of a predecessor that the rules refuse by now, and whose records an earlier ADD may have transferred to the pod.
     pub(super) refused: &'a [IpAddr],
-    /// Own records that are sure to stay, because the asker made them just now; `None` = all are.
+    /// Own records that are certain to stay, because the requester made them just now; `None` = all are.
     pub(super) sure: Option<&'a [IpAddr]>,
-    /// The addresses that the pod's endpoint names and keeps, as the API server has it; `None` = that is not known.
+    /// The addresses that the pod's endpoint names and keeps, as the API server has it; `None` = unknown.
     pub(super) named: Option<&'a [IpAddr]>,
     pub(super) policy: &'a Policy,
 }
@@ -50,11 +50,11 @@ impl Ask<'_> {
     }
 }
 
-/// What a pool has recorded for who asks.
+/// The records of a pool for the requester.
 struct Own {
-    /// The address of the record that serves the NIC, and whether it names the NIC.
+    /// The address of the record that serves the NIC, and whether the record names the NIC.
     record: Option<(IpAddr, bool)>,
-    /// Addresses whose records make way.
+    /// The addresses whose records are dropped.
     bad: Vec<IpAddr>,
 }
 
@@ -62,11 +62,11 @@ impl Own {
     /// The records of the NIC.
     ///
     /// # Errors
-    /// One of them is to change, and it is not known what the endpoint names.
+    /// One of them has to change, and the content of the endpoint is unknown.
     fn of_nic(records: &PoolIPAllocations, ask: &Ask<'_>) -> Result<Self, PoolError> {
         let is_of_nic = |record: &PoolIPAllocation| record.interface.as_deref().is_none_or(|interface| interface == ask.nic);
         let mut bad = Vec::new();
-        // A record that names the NIC goes before one that names none.
+        // A record that names the NIC takes precedence over one that names none.
         let mut own: Option<(IpAddr, bool)> = None;
         for (key, record) in records.of_pod_uid(ask.uid).filter(|(_, record)| is_of_nic(record)) {
             let Some(ip) = key.address() else { continue };
@@ -86,28 +86,29 @@ impl Own {
         Ok(Self { record: own, bad })
     }
 
-    /// Upstream's form (`one-record-per-pod`): the pod's first record serves any NIC.
+    /// Upstream's form (`one-record-per-pod`): the pod's first record serves every NIC.
     fn of_pod(records: &PoolIPAllocations, ask: &Ask<'_>) -> Self {
         let first = records.of_pod_uid(ask.uid).find_map(|(key, _)| key.address());
         Self { record: first.map(|ip| (ip, true)), bad: Vec::new() }
     }
 }
 
-/// What a pool gives.
+/// The allocation of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
-    /// The address; `None` = nothing is left besides own records that have to make way, so that these go first and the pool is asked again.
+    /// The address; `None` = nothing is left besides own records that have to be dropped, so that these are dropped first and the pool is
+    /// tried again.
     pub(super) address: Option<IpNet>,
-    /// Whether it was recorded for this pod and NIC before.
+    /// Whether it was already recorded for this pod and NIC.
     pub(super) recorded: bool,
-    /// Own records that make way for it.
+    /// Own records that are dropped in its favour.
     pub(super) dropped: Vec<IpAddr>,
 }
 
 fn records(pool: &SpiderIPPool) -> Result<PoolIPAllocations, PoolError> {
     let Some(status) = &pool.status else { return Ok(PoolIPAllocations::default()) };
     let parsed = status.allocated_ips.parse().map_err(|error| PoolError::BadRecords(error.to_string()))?;
-    // Persistent: this copies a few pointers.
+    // The map is persistent: this copies a few pointers.
     Ok(parsed.clone())
 }
 
@@ -125,21 +126,22 @@ fn count_of(records: &PoolIPAllocations) -> Option<i64> {
     Some(i64::try_from(records.len()).unwrap_or(i64::MAX))
 }
 
-/// The record of an address that a pod is to have. Only the hardened form names the NIC (A W14).
+/// The record of an address for a pod. Only the hardened form names the NIC (A W14).
 fn record(ask: &Ask<'_>) -> PoolIPAllocation {
     let interface = (!ask.policy.one_record_per_pod).then(|| ask.nic.to_owned());
     PoolIPAllocation { interface, pod: ask.key.as_str().to_owned(), pod_uid: ask.uid.to_owned() }
 }
 
-/// Gives an address: the one that is recorded for this pod and NIC, else the first free one.
+/// Allocates an address: the one that is recorded for this pod and NIC, else the first free one.
 ///
-/// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that the rules
-/// refuse, and one that a late write may take away: the pool has another version then, so that the late write comes to nothing (K070,
-/// K075). An own record that names no NIC, as upstream writes them, is made this NIC's.
+/// An own record on an address that does not work for the pod is replaced by a new one in the same write, and so is one that the rules
+/// refuse, and one that a late write may remove: the pool has another version then, so that the late write has no effect (K070, K075). An
+/// own record that names no NIC, as upstream writes them, is assigned to this NIC.
 ///
-/// If nothing else is free such records go by themselves: a record that stayed would be a second one beside that of the next pool (A W1).
+/// If nothing else is free, such records are only dropped: a record that stayed would be a second one beside that of the next pool (A W1).
 ///
-/// What the pod's endpoint names is another NIC's, or was given to this one by an ADD that nobody remembers: it stays as it is.
+/// An address that the pod's endpoint names belongs to another NIC, or was given to this one by an ADD that nobody remembers: it stays
+/// unchanged.
 ///
 /// # Errors
 /// [`PoolError::EndpointUnknown`] before an own record is changed although the endpoint may name it.
@@ -154,7 +156,7 @@ pub(super) fn allocate(
     let Own { record: own, bad } = if ask.policy.one_record_per_pod { Own::of_pod(&records, ask) } else { Own::of_nic(&records, ask)? };
     if let Some((ip, named)) = own {
         let address = network(ip)?;
-        // Upstream writes back what it found, which changes nothing.
+        // Upstream writes back an unchanged record, which has no effect.
         let write = if ask.policy.one_record_per_pod {
             pool.status.clone()
         } else if named && bad.is_empty() {
@@ -186,7 +188,7 @@ pub(super) fn allocate(
     Ok(Decision { outcome: Given { address, recorded: false, dropped: bad }, write: Some(status(pool, records, count)) })
 }
 
-/// Takes away the records of these addresses that are this UID's; how many there were.
+/// Removes the records of these addresses that have this UID. The decision holds their number.
 pub(crate) fn release(pool: &SpiderIPPool, uid: &str, ips: &[IpAddr]) -> Result<Decision<usize>, PoolError> {
     let mut records = records(pool)?;
     let before = records.len();
@@ -200,25 +202,25 @@ pub(crate) fn release(pool: &SpiderIPPool, uid: &str, ips: &[IpAddr]) -> Result<
     Ok(Decision { outcome: removed, write: (removed > 0).then(|| status(pool, records, count)) })
 }
 
-/// Who takes over addresses that a pod of the same name had.
+/// The pod that takes over addresses of another pod of the same name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewOwner<'a> {
     /// `namespace/name` in the records.
     pub(super) key: &'a str,
     /// The UID of the new pod.
     pub(super) uid: &'a str,
-    /// The UID of the pod that is known to be gone; `None` = any pod of the name is.
+    /// The UID of the pod that is known to be gone; `None` = any pod of the name counts as gone.
     pub(super) gone: Option<&'a str>,
-    /// What may be recorded for its NICs beside what is taken over; `None` = anything.
+    /// The addresses that may be recorded for its NICs besides those taken over; `None` = any.
     pub(super) beside: Option<&'a [IpAddr]>,
-    /// Whether records that are missing may be made: the pod was alive after they were missed.
+    /// Whether missing records may be made: the pod was alive after they were found missing.
     pub(super) makes: bool,
     pub(super) max_records: u64,
     pub(super) policy: &'a Policy,
 }
 
 impl NewOwner<'_> {
-    /// Whether a record is that of a pod of another name.
+    /// Whether a record belongs to a pod of another name.
     fn is_kept_from(&self, known: &PoolIPAllocation) -> bool {
         known.pod != self.key && !self.policy.reown_ignores_owner
     }
@@ -231,24 +233,24 @@ pub(super) struct ReusedIp {
     pub(super) nic: String,
 }
 
-/// What becomes of an address that is taken over.
+/// The fate of an address that is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The new pod has it, and had it.
+    /// The new pod has it, as before.
     Kept,
-    /// It has it, and another pod of the name had it until now.
+    /// The new pod has it, and another pod of the name had it until now.
     TakenOver,
-    /// It has it by a record that was missing.
+    /// The new pod has it by a new record; its record was missing.
     Made,
-    /// The record is missing, and somebody has to see first whether the pod is alive.
+    /// The record is missing, and the pod has to be checked to be alive first.
     Missing,
-    /// It is not recorded for anybody, and the pool may not give it away now.
+    /// It is not recorded for anybody, and the pool may not allocate it now.
     Lost,
     /// Another pod has it.
     OfAnotherPod,
     /// Another NIC of the new pod has it.
     OfAnotherNic,
-    /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
+    /// It is recorded for a third pod of the name, with this UID; first it has to be checked which of them is gone.
     Of(String),
 }
 
@@ -259,13 +261,13 @@ impl Fate {
     }
 }
 
-/// Makes the records of addresses over to a new pod of the same name; for each address what becomes of it.
+/// Transfers the records of addresses to a new pod of the same name. Returns the fate of each address.
 ///
-/// A missing record is made anew if the pool may give the address away. One that is somebody else's stays his.
+/// A missing record is made anew if the pool may allocate the address. A record of another pod stays that pod's.
 ///
 /// # Errors
-/// With `foreign-record-blocks`, an address is somebody else's. [`PoolError::EndpointUnknown`] before a NIC of the new pod has a second
-/// record of a family: what an earlier life of the agent sent for it has come by now, and goes back first.
+/// With `foreign-record-blocks`, an address belongs to another pod. [`PoolError::EndpointUnknown`] before a NIC of the new pod has a second
+/// record of a family: a write of an earlier run of the agent has been committed by now, and is undone first.
 pub(super) fn reown(
     pool: &SpiderIPPool,
     new_owner: &NewOwner<'_>,
@@ -321,12 +323,12 @@ pub(super) fn reown(
             }
         }
     }
-    // Upstream leaves the count alone; it has not changed there.
+    // Upstream leaves the count unchanged; the number of records is the same there.
     let count = added.then(|| count_of(&records)).flatten();
     Ok(Decision { outcome: kept, write: changed.then(|| status(pool, records, count)) })
 }
 
-/// Whether a NIC of the new pod has a record of another address than those that it takes over, or may have beside them.
+/// Whether a NIC of the new pod has a record of an address other than those that it takes over, or may have besides them.
 fn has_stray(records: &PoolIPAllocations, new_owner: &NewOwner<'_>, reused: &[ReusedIp]) -> bool {
     let Some(beside) = new_owner.beside else { return false };
     let is_taken_over = |ip: IpAddr| reused.iter().any(|reused_ip| reused_ip.ip == ip);

@@ -1,4 +1,4 @@
-//! Changing pools: read, decide, write, and again after a conflict (A §5.4, §6.2, §7.1).
+//! Changes of pools: read, decide, write, and retry after a conflict (A §5.4, §6.2, §7.1).
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,26 +19,26 @@ use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// What an attempt at a pool came to.
+/// The outcome of an attempt at a pool.
 enum Attempt<T> {
     Done(T),
-    /// Somebody was faster: the write met another version of the pool.
+    /// A conflict: the write met another version of the pool.
     Conflict,
     /// The write of this resourceVersion may have been carried out, or may still be.
     Unknown(String, ApiError),
     Failed(PoolError),
 }
 
-/// What has to hold for a pool when it was just read, before it is written.
+/// The condition for a write after the pool was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timing {
     /// The caller still waits.
     InTime,
-    /// Nothing: the write is sent though the caller may have given up.
+    /// None: the write is sent even if the caller has given up.
     Any,
 }
 
-/// How a try to take an address from a pool ended.
+/// The outcome of a try to take an address from a pool.
 pub(super) struct PoolTry {
     /// The address, and whether it was recorded before.
     pub(super) result: Result<(AllocatedIp, bool), PoolError>,
@@ -47,7 +47,7 @@ pub(super) struct PoolTry {
     pub(super) holds: Option<bool>,
 }
 
-/// How a change of a pool ended.
+/// The outcome of a change of a pool.
 pub(super) struct Changed<T> {
     pub(super) result: Result<T, PoolError>,
     pub(super) attempts: u32,
@@ -74,7 +74,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             }
             Err(error) => return Attempt::Failed(PoolError::Api(error)),
         };
-        // After any change a write against the old version can no longer be carried out (K070), and if it was, the records say so.
+        // After any change a write against the old version can no longer be carried out (K070); if it was carried out, the records show it.
         if doubt.as_ref().is_some_and(|(written, _)| written != version(&pool)) {
             *doubt = None;
         }
@@ -109,8 +109,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// What a pool shows after the last conflict, unless something is still to be written: whoever passes requests on may have sent the
-    /// write twice, and the conflict was the answer to the second copy. Neither can be carried out any more (K070).
+    /// The state of a pool after the last conflict, unless something is still to be written: a proxy may have sent the write twice, and the
+    /// conflict was the answer to the second copy. Neither can be carried out any more (K070).
     async fn look<T>(
         &self,
         key: &ObjectKey,
@@ -123,10 +123,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Changes a pool, in as many attempts as the settings grant for conflicts.
+    /// Changes a pool, with as many attempts as the settings grant for conflicts.
     ///
-    /// An attempt whose answer was lost is settled on this pool: either the next read shows its record, or the pool has another
-    /// version, so that it cannot take effect any more, or the next write competes with it for the same version.
+    /// An attempt whose answer was lost is settled on this pool: either the next read shows its record, or the pool has another version, so
+    /// that it cannot take effect any more, or the next write competes with it for the same version.
     async fn change<T>(
         &self,
         name: &str,
@@ -179,8 +179,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         self.agent.addresses.reservations(&self.agent.caches, family, self.policy())
     }
 
-    /// Takes an address from a pool. Where all pools are read first `finds_strays` is shown them: nothing is taken beside a record that the
-    /// pod has in another one.
+    /// Takes an address from a pool. If all pools are read first, `finds_strays` is called with them: no address is taken while the pod has
+    /// a record in another pool.
     pub(super) async fn allocate(
         &self,
         pool: &Arc<str>,
@@ -202,7 +202,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             }
             let unknown = Cell::new(false);
             let decision = allocate(known, &ask, || {
-                // What is recorded already is answered all the same; only a further address has to be nobody else's.
+                // An address that is recorded already is answered anyway; only a new one must not belong to another pool.
                 if self.is_to_be_compared(known) {
                     unknown.set(true);
                     return Err(RangeError::NoVersion);
@@ -225,16 +225,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             }
             if finds_strays(pools) { Err(PoolError::EndpointUnknown) } else { Ok(()) }
         };
-        // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
+        // The cached ranges are almost always those of the pool, so the comparison is made before it is read.
         if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
             && let Err(error) = self.compare(pool, |pools| look(pools, &mut holds)).await
-            // What is recorded already is answered whatever addresses other pools have.
+            // An address that is recorded already is answered whatever addresses other pools have.
             && (holds != Some(true) || error == PoolError::EndpointUnknown)
         {
             return PoolTry { result: Err(error), attempts: 0, holds };
         }
         let (mut attempts, mut left) = (0, 3);
-        // One more look for ranges that change at this very moment, and one for own records that made way; then the next ADD has to go on.
+        // One more try for ranges that change at this very moment, and one for own records that were dropped; then the next ADD has to
+        // continue.
         loop {
             let changed = self.change(pool, Timing::InTime, |known| decide(known, &mut holds)).await;
             attempts += changed.attempts;
@@ -258,12 +259,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Whether it has to be seen first whether another pool has the same addresses.
+    /// Whether it must first be checked whether another pool has the same addresses.
     fn is_to_be_compared(&self, pool: &SpiderIPPool) -> bool {
         !self.policy().overlap_admitted_forever && !self.agent.neighbours.knows(pool)
     }
 
-    /// Compares all pools, as they are now, unless `look`, which is shown them first, refuses.
+    /// Compares all pools in their current state, unless `look`, which gets them first, refuses.
     async fn compare(&self, pool: &str, look: impl FnOnce(&[Arc<SpiderIPPool>]) -> Result<(), PoolError> + Send) -> Result<(), PoolError> {
         let pools = self.list::<SpiderIPPool>().await.map_err(PoolError::Api)?;
         look(&pools)?;
@@ -277,7 +278,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// The records in pools that were just read which the cache does not show, by the UID of the pod.
+    /// The records in newly read pools that the cache does not show, by the UID of the pod.
     fn unseen(&self, pools: &[Arc<SpiderIPPool>]) -> BTreeMap<Arc<str>, BTreeSet<Suspect>> {
         let mut unseen = BTreeMap::<Arc<str>, BTreeSet<Suspect>>::new();
         for pool in pools {
@@ -298,7 +299,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         unseen
     }
 
-    /// Says that own records make way for another address in the write that follows.
+    /// Reports that own records are dropped for another address in the following write.
     fn announce_dropped(&self, pool: &Arc<str>, ask: &Ask<'_>, dropped: &[IpAddr]) {
         let (avoided, others): (Vec<IpAddr>, Vec<IpAddr>) = dropped.iter().partition(|ip| ask.avoided.contains(ip));
         for (cause, ips) in [(Cause::Conflict, avoided), (Cause::Superseded, others)] {
@@ -309,10 +310,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
+    /// Removes the records of `uid` on these addresses, and only those.
     ///
-    /// For a NIC that has no record left, a pool from which some were taken is in doubt no longer: it has another version since then, so no
-    /// earlier write can be carried out. One that has none to take holds none any more, but an earlier write may still bring one.
+    /// If a NIC has no record left, a pool from which some were removed is not in doubt any more: it has another version since then, so no
+    /// earlier write can be carried out. A pool without any to remove holds none now, but an earlier write may still create one.
     pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
         let (mut takes, mut left) = (false, Vec::new());
         let decide = |known: &SpiderIPPool| {
@@ -334,14 +335,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Makes records over to a new pod of the same name; for each address what becomes of it.
+    /// Transfers records to a new pod of the same name. Returns the fate of each address.
     pub(super) async fn reown(&self, pool: &str, new_owner: NewOwner<'_>, reused: &[ReusedIp]) -> Result<Vec<Fate>, PoolError> {
         let policy = self.policy();
         let family = reused.first().map_or(IpVersion::V4, |reused_ip| IpVersion::of(reused_ip.ip));
         let decide = |known: &SpiderIPPool, is_withheld: bool| {
             let unknown = Cell::new(false);
             let decision = reown(known, &new_owner, reused, || {
-                // Only a record that is to be made anew asks for this; without an answer the address is lost to the pod.
+                // Only a record that has to be made anew requires this; without an answer the address is lost to the pod.
                 unknown.set(!is_withheld && self.is_to_be_compared(known));
                 if is_withheld || unknown.get() {
                     return Err(RangeError::NoVersion);

@@ -1,4 +1,4 @@
-//! What an agent is told (A §10).
+//! The settings of an agent (A §10).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::select::{BadSetting, Settings, TopController};
 use crate::validity::{Keeper, Kept};
 use kube_machinery::retry::{Backoff, Jitter};
 
-/// The settings of an agent: those that it reads from the ConfigMap `spiderpool-conf` and its environment, and what is fixed
-/// in upstream's code. The defaults are those of A §10.
+/// The settings of an agent: those that it reads from the ConfigMap `spiderpool-conf` and its environment, and the constants of upstream's
+/// code. The defaults are those of A §10.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
-    /// What selection looks at.
+    /// The settings of selection.
     pub select: Settings,
     /// `enableStatefulSet`: pods of StatefulSets keep their addresses.
     pub enable_stateful_set: bool,
@@ -20,39 +20,39 @@ pub struct AgentSettings {
     pub enable_kubevirt_static_ip: bool,
     /// `SPIDERPOOL_ENABLED_RELEASE_CONFLICT_IPS`: conflicting addresses of stateless pods are released.
     pub release_conflict_ips: bool,
-    /// `enableIPConflictDetection`: the plugin looks whether somebody answers on an address before it is used. The agent tells it to.
+    /// `enableIPConflictDetection`: the plugin checks whether another host answers on an address before it is used. The agent tells it to.
     pub enable_ip_conflict_detection: bool,
-    /// `enableGatewayDetection`: the plugin looks whether the gateway answers. The agent tells it to.
+    /// `enableGatewayDetection`: the plugin checks whether the gateway answers. The agent tells it to.
     pub enable_gateway_detection: bool,
-    /// `SPIDERPOOL_WAIT_SUBNET_POOL_TIME_IN_SECOND`: how long to sleep before auto pools are looked for again.
+    /// `SPIDERPOOL_WAIT_SUBNET_POOL_TIME_IN_SECOND`: the pause before auto pools are looked up again.
     pub subnet_pool_wait: Duration,
-    /// `SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES`: how often they are looked for.
+    /// `SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES`: the number of look-ups.
     pub subnet_pool_retries: u32,
-    /// How writes of pools are tried again. [`AgentSettings::RETRY`] unless somebody asks what another one would do.
+    /// The retry policy for writes of pools. [`AgentSettings::RETRY`], unless another one is to be tried out.
     pub retry: Backoff,
-    /// How long to wait for one answer of the API server, so that one lost answer does not cost the operation. Default 5 s;
-    /// upstream waits for as long as the operation may take.
+    /// The timeout for one answer of the API server, so that one lost answer does not fail the operation. Default 5 s; upstream waits for
+    /// as long as the operation may take.
     pub request_timeout: Option<Duration>,
-    /// How long to wait for the answer to a list of an informer, without which the agent serves nobody, and for a watch to open. Default
-    /// 60 s, when the API server itself gives up (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
+    /// The timeout for the answer to an informer's list, without which the agent serves nobody, and for a watch to open. Default 60 s, when
+    /// the API server itself gives up (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
     pub list_timeout: Option<Duration>,
-    /// How long an operation may take whose caller sets no end. Default 100 s, the patience of the plugin; upstream `None`.
+    /// The time limit of an operation whose caller sets no deadline. Default 100 s, the plugin's timeout; upstream `None`.
     pub operation_timeout: Option<Duration>,
-    /// How long a roll-back, or settling a write whose answer was lost, may take after the caller's end. Default 10 s.
+    /// The time limit, after the caller's deadline, of a roll-back or of settling a write whose answer was lost. Default 10 s.
     pub clean_up_timeout: Duration,
-    /// How long after its sender gave up a write may still be carried out. Default 40 s (K §2.13: 34 s).
+    /// The time after its sender gave up during which a write may still be carried out. Default 40 s (K §2.13: 34 s).
     pub late_commit: Duration,
-    /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: how many requests may wait for pools; with 0 all are refused. Default 1000, which is fixed
-    /// in upstream's code (`MaxQueueSize`).
+    /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: the number of requests that may wait for pools; with 0 all are refused. Default 1000, a
+    /// constant in upstream's code (`MaxQueueSize`).
     pub queue_length: usize,
 }
 
 impl AgentSettings {
-    /// How upstream tries again: 5 attempts with 10, 15, 22.5 and 33.75 ms and up to 10 % between them.
+    /// Upstream's retry policy: 5 attempts with 10, 15, 22.5 and 33.75 ms and up to 10 % between them.
     pub const RETRY: Backoff =
         Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.5, cap: Duration::MAX, jitter: Jitter::Added(0.1) };
 
-    /// The names of all settings that have one: selection's, and those of the agent alone.
+    /// The names of all settings that can be set by name: selection's, and those of the agent alone.
     pub const NAMES: [&'static str; Settings::NAMES.len() + 9] = {
         let mut names = [""; Settings::NAMES.len() + 9];
         let mut at = 0;
@@ -94,20 +94,20 @@ impl AgentSettings {
         }
     }
 
-    /// Whose addresses outlive the pod.
+    /// The kinds of pods whose addresses outlive them.
     pub(super) fn kept(&self) -> Kept {
         Kept { stateful_sets: self.enable_stateful_set, vms: self.enable_kubevirt_static_ip }
     }
 
-    /// What keeps the addresses of a pod of this controller (A §6.1).
+    /// The keeper of the addresses of a pod with this controller (A §6.1).
     pub fn keeper(&self, controller: &TopController) -> Keeper {
         Keeper::of(controller, self.kept())
     }
 
-    /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name.
+    /// Sets one of [`NAMES`](Self::NAMES) from text. Returns whether there is a setting of this name.
     ///
     /// # Errors
-    /// The value is none for this setting.
+    /// The value is invalid for this setting.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool, BadSetting> {
         let bad = |wanted| BadSetting { name: name.to_owned(), value: value.to_owned(), wanted };
         let truth = || crate::select::truth(value).ok_or_else(|| bad("true or false"));
@@ -115,7 +115,7 @@ impl AgentSettings {
         match name {
             "enableStatefulSet" => self.enable_stateful_set = truth()?,
             "enableKubevirtStaticIP" => self.enable_kubevirt_static_ip = truth()?,
-            // The second is the name of upstream's field, under which recorded flows have it.
+            // The second is the name of upstream's field, which recorded flows use.
             "SPIDERPOOL_ENABLED_RELEASE_CONFLICT_IPS" | "enableReleaseConflictIPsForStateless" => self.release_conflict_ips = truth()?,
             "enableIPConflictDetection" => self.enable_ip_conflict_detection = truth()?,
             "enableGatewayDetection" => self.enable_gateway_detection = truth()?,
@@ -128,14 +128,14 @@ impl AgentSettings {
     }
 }
 
-/// An agent: which node it serves, and how.
+/// The configuration of an agent: the node that it serves, and its settings.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The name of the node that it serves; a pod that names another one is on that.
+    /// The name of the node that it serves; a pod that names another node is on that one.
     pub node: Arc<str>,
-    /// What it reads from the ConfigMap and its environment, and what is fixed in upstream's code.
+    /// The settings from the ConfigMap and the environment, and the constants of upstream's code.
     pub settings: AgentSettings,
-    /// What is done differently.
+    /// The deviations from the hardened form.
     pub policy: Policy,
 }
 

@@ -1,31 +1,31 @@
-//! Where the hardened reclaim and upstream part: one switch per deviation.
+//! The differences between the hardened reclaim and upstream: one switch per deviation.
 
 use kube_machinery::deviation::{Deviation, deviations};
 
-/// What reclaim does differently from its hardened form; a part of [`Policy`](super::Policy). Every switch is off there; the
-/// profile `upstream` has on what upstream does today.
+/// The deviations of reclaim from its hardened form; a part of [`Policy`](super::Policy). Every switch is off there; the profile `upstream`
+/// switches on what upstream does today.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimPolicy {
-    /// `records-before-endpoint`: records go before the endpoint is marked, so that a crash in between leaves an endpoint that speaks of
-    /// addresses nobody holds (G R1, R2).
+    /// `records-before-endpoint`: records are removed before the endpoint is marked, so that a crash in between leaves an endpoint that
+    /// names addresses nobody holds (G R1, R2).
     pub records_before_endpoint: bool,
     /// `finalizer-patch-by-name`: an endpoint is deleted, and loses its finalizer, by name, whatever happened to it in between (G R6, R8).
     pub finalizer_patch_by_name: bool,
     /// `endpoint-uid-precondition-only`: deletes of endpoints are guarded by `metadata.uid` only, which a static pod's endpoint never
-    /// changes. No behaviour of upstream.
+    /// changes. Upstream does not do this.
     pub endpoint_uid_precondition_only: bool,
     /// `scan-trusts-cached-pod`: a scan releases what its caches show, without reading the record and the pod (G R3).
     pub scan_trusts_cached_pod: bool,
-    /// `scan-trusts-cached-endpoint`: a cached endpoint of another pod ends the right to the address, even that of a live pod (G R4, E-4).
+    /// `scan-trusts-cached-endpoint`: a cached endpoint of another pod ends the entitlement to the address, even of a live pod (G R4, E-4).
     pub scan_trusts_cached_endpoint: bool,
-    /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (G R5,
-    /// S-3).
+    /// `vm-record-without-owner-check`: a record without pod and endpoint is removed without a check of a StatefulSet or VM of its name (G
+    /// R5, S-3).
     pub vm_record_without_owner_check: bool,
-    /// `empty-pod-ips-means-gone`: a pod whose status names no address is no longer entitled to those it had, also within its grace
+    /// `empty-pod-ips-means-gone`: a pod whose status names no address is no longer entitled to those it had, even within its grace period
     /// and before it ends (G R7, P-7, P-9, TD-4).
     pub empty_pod_ips_means_gone: bool,
-    /// `force-delete-frees-at-once`: addresses of a pod that vanished before its grace was over are free at once, though its containers may
-    /// still run (G R9).
+    /// `force-delete-frees-at-once`: addresses of a pod that vanished before its grace period was over are free at once, though its
+    /// containers may still run (G R9).
     pub force_delete_frees_at_once: bool,
     /// `node-judged-once`: a node's readiness is judged when the pod begins to terminate, not when its deadline passes (G R10).
     pub node_judged_once: bool,
@@ -35,38 +35,40 @@ pub struct ReclaimPolicy {
     pub event_lost_on_error: bool,
     /// `orphan-endpoint-kept`: endpoints to which no record leads any more are kept, even marked ones (G §4.4).
     pub orphan_endpoint_kept: bool,
-    /// `one-list-error-ends-scan`: a scan whose list of endpoints or pools fails does nothing (G §1.5).
+    /// `one-list-error-ends-scan`: a scan does nothing if its list of endpoints or pools fails (G §1.5).
     pub one_list_error_ends_scan: bool,
     /// `full-database-drops-newest`: a pod that does not fit into the database is forgotten (G §1.3).
     pub full_database_drops_newest: bool,
-    /// `database-keyed-by-name`: the database has one entry per name, so that the end of one pod's entry ends that of its namesake (G R11).
+    /// `database-keyed-by-name`: the database has one entry per name, so that the end of one pod's entry ends that of another pod of the
+    /// name (G R11).
     pub database_keyed_by_name: bool,
     /// `endpoint-removed-after-failed-release`: the endpoint is removed although its records could not be (G R16).
     pub endpoint_removed_after_failed_release: bool,
     /// `ticket-released-ungranted`: a release that is refused its pools returns tickets that it never got (G R17).
     pub ticket_released_ungranted: bool,
-    /// `families-race-on-endpoint`: a scan walks both families side by side and address by address, and a pod may lose one family only
-    /// (G R19).
+    /// `families-race-on-endpoint`: a scan walks both families concurrently and address by address, and a pod may lose one family only (G
+    /// R19).
     pub families_race_on_endpoint: bool,
     /// `nil-fields-crash`: a grace period that is absent where it is needed crashes the process, or loses the event (G §13.4).
     pub nil_fields_crash: bool,
-    /// `static-uid-mismatch-frees`: the record of a static pod goes once its successor exists, before that inherits it. No behaviour of
-    /// upstream.
+    /// `static-uid-mismatch-frees`: the record of a static pod is removed once its successor exists, before the successor inherits it.
+    /// Upstream does not do this.
     pub static_uid_mismatch_frees: bool,
-    /// `half-written-endpoint-frees`: an address of a live pod goes if its endpoint does not name it (yet). No behaviour of upstream.
+    /// `half-written-endpoint-frees`: an address of a live pod is removed if its endpoint does not name it (yet). Upstream does not do
+    /// this.
     pub half_written_endpoint_frees: bool,
     /// `standbys-scan-once`: a replica that does not lead scans only when it starts (G §1.6).
     pub standbys_scan_once: bool,
     /// `terminal-pods-not-scanned`: a scan ignores pods that have ended (P-2).
     pub terminal_pods_not_scanned: bool,
-    /// `no-scan-on-takeover`: a new leader waits for its next turn to scan. No behaviour of upstream.
+    /// `no-scan-on-takeover`: a new leader waits for its next turn to scan. Upstream does not do this.
     pub no_scan_on_takeover: bool,
-    /// `terminating-static-ignored`: pods of StatefulSets and VMs are never traced. No behaviour of upstream.
+    /// `terminating-static-ignored`: pods of StatefulSets and VMs are never traced. Upstream does not do this.
     pub terminating_static_ignored: bool,
-    /// `grace-counted-once`: the deadline of a terminating pod is its deletionTimestamp, which already includes the grace. No behaviour of
-    /// upstream.
+    /// `grace-counted-once`: the deadline of a terminating pod is its deletionTimestamp, which already includes the grace period. Upstream
+    /// does not do this.
     pub grace_counted_once: bool,
-    /// `grace-floor-ignored`: a grace of 0 or 1 s counts as stated, although a kubelet leaves 2 s to containers in any case (K §5.2).
+    /// `grace-floor-ignored`: a grace period of 0 or 1 s counts as stated, although a kubelet gives containers at least 2 s (K §5.2).
     pub grace_floor_ignored: bool,
     /// `stuck-static-kept`: a scan never gives up a terminating pod whose StatefulSet or VM no longer wants it (rule G).
     pub stuck_static_kept: bool,
@@ -74,45 +76,45 @@ pub struct ReclaimPolicy {
     pub pending_pods_not_scanned: bool,
     /// `ended-without-times-lost`: a pod that has ended without a finish time in its status is never traced (I-12).
     pub ended_without_times_lost: bool,
-    /// `static-by-first-owner`: the kind of the first owner, not of the controller, says whom a scan asks whether a pod's addresses are
-    /// kept (G §13.1).
+    /// `static-by-first-owner`: the kind of the first owner, not of the controller, decides which owner a scan asks whether a pod's
+    /// addresses are kept (G §13.1).
     pub static_by_first_owner: bool,
-    /// `node-asked-first`: a pod whose node cannot be read is left alone even where the node does not matter (S-7, I-11).
+    /// `node-asked-first`: a pod whose node cannot be read is left alone even if the node does not matter (S-7, I-11).
     pub node_asked_first: bool,
     /// `address-in-use-freed`: an address is released although the pod that has the name now answers on it (U-1, U-3).
     pub address_in_use_freed: bool,
-    /// `namesake-frees`: a pod that only has the same name ends the right of a VM or a StatefulSet to the addresses (G §5.2).
+    /// `namesake-frees`: a pod that only has the same name ends the entitlement of a VM or a StatefulSet to the addresses (G §5.2).
     pub namesake_frees: bool,
-    /// `orphans-record-kept`: what a pod had that was nobody's, and whose endpoint goes with it, is kept for the pod of a StatefulSet that
-    /// has its name by now, though no ADD takes it over (U-2, E-3).
+    /// `orphans-record-kept`: the addresses of an orphan, whose endpoint is deleted with it, are kept for the pod of a StatefulSet that has
+    /// its name by now, though no ADD takes them over (U-2, E-3).
     pub orphans_record_kept: bool,
-    /// `orphans-place-freed`: what a pod had as one of a StatefulSet's goes when its time is over if it is nobody's by then, though the set
-    /// of its name wants the place (rule G, P-2).
+    /// `orphans-place-freed`: the addresses that a pod had as one of a StatefulSet's are released when its time is over if it is an orphan
+    /// by then, though the set of its name wants the place (rule G, P-2).
     pub orphans_place_freed: bool,
-    /// `ending-pool-keeps-places`: a pod of a StatefulSet that is gone keeps its place's address also in an auto pool that is being
-    /// deleted, though the next pod is given none of it (S-4, A §8.6).
+    /// `ending-pool-keeps-places`: a deleted pod of a StatefulSet keeps its place's address even in an auto pool that is being deleted,
+    /// though the next pod gets no address of that pool (S-4, A §8.6).
     pub ending_pool_keeps_places: bool,
     /// `ending-vm-frees`: the addresses of a VM are released once it is being deleted, although its pod may still run (S-5).
     pub ending_vm_frees: bool,
     /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that each scan
-    /// asks for the VM of a pod that lives, and one that is stuck counts as answered for (S-5, G §5.2).
+    /// reads the VM of a live pod, and a stuck pod counts as kept by its VM (S-5, G §5.2).
     pub vm_pod_sought_by_record: bool,
-    /// `trace-needs-endpoint`: what was traced is dropped if the cached endpoint under the pod's name is absent or another's (XD-1, XD-3).
+    /// `trace-needs-endpoint`: a traced pod is dropped if the cached endpoint under its name is absent or another's (XD-1, XD-3).
     pub trace_needs_endpoint: bool,
     /// `deadline-not-confirmed`: when a deadline passes, neither the pod nor its StatefulSet or VM is checked again (G §3.2).
     pub deadline_not_confirmed: bool,
     /// `ex-leader-goes-on`: addresses of traced pods are released even after leadership was lost (G §1.6).
     pub ex_leader_goes_on: bool,
-    /// `reclaims-while-switched-off`: `SPIDERPOOL_GC_IP_ENABLED` is ignored: a controller reclaims although it is switched off (G §2.1). No
-    /// behaviour of upstream.
+    /// `reclaims-while-switched-off`: `SPIDERPOOL_GC_IP_ENABLED` is ignored: a controller reclaims although it is switched off (G §2.1).
+    /// Upstream does not do this.
     pub reclaims_while_switched_off: bool,
-    /// `leader-flag-polled`: loss and gain of leadership are noticed at the next look only, so that a short loss goes unnoticed and costs
+    /// `leader-flag-polled`: loss and gain of leadership are noticed only at the next poll, so that a short loss goes unnoticed and costs
     /// events (G §8).
     pub leader_flag_polled: bool,
     /// `owner-asked-for-every-event`: the StatefulSet or VM is read for every event of its pods, even for irrelevant ones (I-4).
     pub owner_asked_for_every_event: bool,
-    /// `returned-node-frees-at-once`: a pod whose grace is over loses its addresses as soon as its node is ready again, before its kubelet
-    /// can have ended it (rule G).
+    /// `returned-node-frees-at-once`: a pod whose grace period is over loses its addresses as soon as its node is ready again, before its
+    /// kubelet can have ended it (rule G).
     pub returned_node_frees_at_once: bool,
     /// `pools-without-version-skipped`: a scan skips pools that have no IP version yet (G §0.1).
     pub pools_without_version_skipped: bool,

@@ -1,16 +1,16 @@
-//! The parser of the admission webhooks: what a pool or subnet would hold (A §1.6, right column of the table).
+//! The parser of the admission webhooks: the addresses that a pool or subnet would hold (A §1.6, right column of the table).
 
 use super::set::MAPPED;
 use super::version::number_of;
 use super::{Cidr, IpRange, IpVersion, RangeError};
 use crate::Policy;
 
-/// A piece of an entry of `ips` that is left when `excludeIPs` are taken out.
+/// A piece of an entry of `ips` that remains after `excludeIPs` are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedRange {
     /// The entry, as written.
     pub text: String,
-    /// The addresses that are left of the entry: a piece has at least one.
+    /// The remaining addresses of the entry: a piece has at least one.
     pub range: IpRange,
 }
 
@@ -22,14 +22,13 @@ pub struct CheckedRanges {
 }
 
 impl CheckedRanges {
-    /// Reads a spec.
+    /// Parses a spec.
     ///
-    /// With `upstream-ranges` the ends of a reversed entry of `ips` are swapped. A reversed entry of `excludeIPs` is not:
-    /// it takes out nothing and may duplicate what is between its ends (A §14.3).
+    /// With `upstream-ranges` the ends of a reversed entry of `ips` are swapped. A reversed entry of `excludeIPs` is not: it removes
+    /// nothing and may duplicate the addresses between its ends (A §14.3).
     ///
     /// # Errors
-    /// `subnet` is no CIDR; an entry is no range, or not inside it; two entries of `ips` share addresses. Hardened, also
-    /// a reversed entry.
+    /// `subnet` is no CIDR; an entry is no range, or not inside it; two entries of `ips` share addresses. Hardened, also a reversed entry.
     pub fn parse<T: AsRef<str>>(subnet: &str, ips: &[T], exclude: &[T], policy: &Policy) -> Result<Self, RangeError> {
         let cidr = Cidr::parse(subnet, policy)?;
         let version = cidr.version();
@@ -49,7 +48,7 @@ impl CheckedRanges {
         Ok(Self { ranges })
     }
 
-    /// How many addresses there are, at most `u128::MAX`.
+    /// The number of addresses, at most `u128::MAX`.
     pub fn total(&self) -> u128 {
         self.ranges.iter().fold(0, |sum: u128, piece| sum.saturating_add(piece.range.count()))
     }
@@ -59,7 +58,7 @@ impl CheckedRanges {
         i64::try_from(self.total()).unwrap_or(i64::MAX)
     }
 
-    /// The entries of `other`, as written, that share addresses with this one; one mention for each pair of pieces.
+    /// The entries of `other`, as written, that share addresses with this one; one item for each pair of pieces.
     pub fn overlaps<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
         let of = |mine: &'a CheckedRange| other.ranges.iter().filter(move |piece| piece.range.overlaps(&mine.range));
         self.ranges.iter().flat_map(of).map(|piece| &*piece.text)
@@ -84,7 +83,7 @@ fn numbers(text: &str, cidr: &Cidr, policy: &Policy) -> Result<(u128, u128), Ran
     Ok((first, last))
 }
 
-/// What is left of a piece below `low` and above `high`, which upstream does not put in order.
+/// The parts of a piece below `low` and above `high`, which upstream does not put in order.
 fn without(piece: CheckedRange, version: IpVersion, low: u128, high: u128) -> Vec<CheckedRange> {
     let (first, last) = piece.range.numbers();
     if first > high || last < low {
@@ -125,7 +124,7 @@ mod tests {
         let reversed = |text: &str| Err(RangeError::Reversed(text.to_owned()));
         assert_eq!(parse(&["10.0.0.4-10.0.0.1"], &[], Policy::hardened()), reversed("10.0.0.4-10.0.0.1"));
         assert_eq!(parse(&["10.0.0.4-10.0.0.1"], &[], Policy::upstream()).unwrap(), ["10.0.0.1-10.0.0.4"]);
-        // A reversed exclusion counts the addresses between its ends twice: fourteen of ten.
+        // A reversed exclusion counts the addresses between its ends twice: fourteen instead of ten.
         let (ips, exclude) = (["10.0.0.1-10.0.0.10"], ["10.0.0.8-10.0.0.3"]);
         assert_eq!(parse(&ips, &exclude, Policy::hardened()), reversed("10.0.0.8-10.0.0.3"));
         assert_eq!(parse(&ips, &exclude, Policy::upstream()).unwrap(), ["10.0.0.1-10.0.0.7", "10.0.0.4-10.0.0.10"]);

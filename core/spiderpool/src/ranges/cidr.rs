@@ -8,7 +8,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use super::{IpRange, IpVersion, RangeError};
 use crate::Policy;
 
-/// A network, and how it was written.
+/// A network, with the form in which it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Cidr {
     net: IpNet,
@@ -19,11 +19,11 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// The network of `text`, an address, a slash and the length of the prefix; bits behind the prefix do not count.
+    /// Parses a network: an address, a slash and the length of the prefix; bits after the prefix are ignored.
     ///
-    /// Upstream decides by convertibility to four bytes what is IPv4, once before and once after it applies the prefix, so
-    /// `::ffff:10.0.0.0/24` counts as IPv4 and holds IPv6 addresses (A §14.7). Hardened, that is an error, and
-    /// `::ffff:10.0.0.0/120` is `10.0.0.0/24`.
+    /// Upstream treats as IPv4 what can be converted to four bytes, once before and once after it applies the prefix, so
+    /// `::ffff:10.0.0.0/24` counts as IPv4 and holds IPv6 addresses (A §14.7). Hardened, that is an error, and `::ffff:10.0.0.0/120` is
+    /// `10.0.0.0/24`.
     ///
     /// # Errors
     /// `text` is no CIDR.
@@ -43,7 +43,7 @@ impl Cidr {
         Ok(Self { net, written: IpVersion::of(ip), ones })
     }
 
-    /// The same, of one family.
+    /// Parses a network of one family.
     ///
     /// # Errors
     /// `version` is not 4 or 6, `text` is no CIDR, or one of the other family.
@@ -58,7 +58,7 @@ impl Cidr {
         IpVersion::of(self.net.addr())
     }
 
-    /// The network; its address has no bits behind the prefix.
+    /// The network; its address has no bits after the prefix.
     pub fn net(&self) -> IpNet {
         self.net
     }
@@ -72,18 +72,18 @@ impl Cidr {
         IpRange::of_numbers(self.version(), first, last).expect("a network begins below its end")
     }
 
-    /// Whether the address is in it.
+    /// Whether the address is in the network.
     pub fn contains(&self, ip: IpAddr) -> bool {
         self.net.contains(&ip.to_canonical())
     }
 
-    /// Whether both ends of the range, and so all of it, are in it.
+    /// Whether both ends of the range, and so all of it, are in the network.
     pub fn contains_range(&self, range: &IpRange) -> bool {
         let ((low, high), (first, last)) = (self.range().numbers(), range.numbers());
         range.version() == self.version() && low <= first && last <= high
     }
 
-    /// Whether every address of `other` is in it. (Prefixes are compared as they were written.)
+    /// Whether every address of `other` is in the network. (Prefixes are compared as they were written.)
     pub fn contains_cidr(&self, other: &Self, policy: &Policy) -> bool {
         if policy.upstream_ranges {
             return self.ones <= other.ones && self.contains(other.net.addr());
@@ -96,16 +96,15 @@ impl Cidr {
         self.contains_cidr(other, policy) || other.contains_cidr(self, policy)
     }
 
-    /// Whether `text` is a CIDR in the only form that upstream accepts in a new object: as Go writes it, no bits behind
-    /// the prefix.
+    /// Whether `text` is a CIDR in the only form that upstream accepts in a new object: as Go writes it, without bits after the prefix.
     pub fn is_canonical(text: &str, policy: &Policy) -> bool {
         Self::parse(text, policy).is_ok_and(|cidr| cidr.is_written(text))
     }
 
-    /// Whether `text`, from which it was read, is what it is written as.
+    /// Whether `text`, from which it was parsed, is its written form.
     fn is_written(&self, text: &str) -> bool {
         match (self.net, text.split_once('/')) {
-            // There is one way to write an IPv4 address, so nothing has to be written: every new pool is asked for this, refused or not.
+            // There is one way to write an IPv4 address, so no text is made: this check runs for every new pool, refused or not.
             (IpNet::V4(net), Some((ip, ones))) => ip.parse() == Ok(net.addr()) && (ones == "0" || !ones.starts_with('0')),
             _ => self.to_string() == text,
         }

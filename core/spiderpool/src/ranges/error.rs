@@ -1,19 +1,19 @@
-//! What can be wrong with a range, a CIDR, or what refers to them.
+//! Errors of ranges and CIDRs, and of the fields that refer to them.
 
 use thiserror::Error;
 
 use super::IpVersion;
 
-/// Why a text is refused. Where it matters to a user the message says what to write instead.
+/// The reason why a text is refused. If it matters to a user the message says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RangeError {
     /// An IP version that is neither 4 nor 6.
     #[error("IP version {0}: must be 4 or 6")]
     Version(i64),
-    /// `spec.ipVersion` is absent, so that nobody knows of which family the texts are.
+    /// `spec.ipVersion` is absent, so that the family of the texts is unknown.
     #[error("the IP version is not set; it must be 4 or 6")]
     NoVersion,
-    /// No address at all.
+    /// The text is no address.
     #[error("`{0}` is no IP address")]
     Address(String),
     /// An end of a range is no address.
@@ -29,10 +29,10 @@ pub enum RangeError {
     Family {
         /// The address or the CIDR, as written.
         text: String,
-        /// What it must be.
+        /// The family that is required.
         version: IpVersion,
     },
-    /// More than two ends.
+    /// The range has more than two ends.
     #[error("range `{0}`: must be one address, or the first and the last with one `-` between them")]
     Ends(String),
     /// One end is IPv4, the other IPv6.
@@ -41,10 +41,10 @@ pub enum RangeError {
     /// The first address is above the last.
     #[error("range `{0}`: the first address is above the last; swap them")]
     Reversed(String),
-    /// Upstream only: its code would expand the range for ever.
+    /// Upstream only: its code would expand the range endlessly.
     #[error("range `{0}`: upstream never finishes to expand it")]
     Endless(String),
-    /// No CIDR at all.
+    /// The text is no CIDR.
     #[error("`{0}` is no CIDR")]
     Cidr(String),
     /// An IPv4-mapped address with fewer than 96 bits of prefix.
@@ -55,7 +55,7 @@ pub enum RangeError {
     Outside {
         /// The address that is outside, as written.
         text: String,
-        /// The CIDR of the pool or subnet, as it was read.
+        /// The CIDR of the pool or subnet, as parsed.
         cidr: String,
     },
     /// Two entries of one list share addresses.
@@ -77,7 +77,7 @@ pub enum RangeError {
 }
 
 impl RangeError {
-    /// The same, for an end of the range `text`.
+    /// The same error for an end of the range `text`.
     pub(super) fn of_end(self, text: &str) -> Self {
         match self {
             Self::Address(end) if end != text => Self::End { text: text.to_owned(), end },

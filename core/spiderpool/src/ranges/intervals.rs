@@ -1,12 +1,12 @@
 //! Sets of numbers, as a list of intervals.
 
-/// A set of numbers. Its size in memory is the number of gaps in it, whatever it holds.
+/// A set of numbers. Its size in memory is the number of gaps in it, whatever its content.
 ///
 /// [`contains`](Self::contains) and [`first_absent_from`](Self::first_absent_from) are O(log n) in the number of
 /// intervals; set operations are O(n log n).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intervals {
-    /// First and last of each, ascending; neither overlapping nor adjacent.
+    /// First and last number of each run, ascending; neither overlapping nor adjacent.
     runs: Vec<(u128, u128)>,
 }
 
@@ -16,32 +16,32 @@ impl Intervals {
         Self { runs: if first <= last { vec![(first, last)] } else { Vec::new() } }
     }
 
-    /// Whether it holds nothing.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// First and last number of each run, ascending. Runs are as long as can be.
+    /// First and last number of each run, ascending. Runs are maximal.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (u128, u128)> + ExactSizeIterator {
         self.runs.iter().copied()
     }
 
-    /// How many numbers it holds, at most `u128::MAX`, which also stands for one more.
+    /// The number of elements, at most `u128::MAX`, which also stands for one more.
     pub fn count(&self) -> u128 {
         self.runs().fold(0, |sum: u128, (first, last)| sum.saturating_add((last - first).saturating_add(1)))
     }
 
-    /// Whether it holds `number`.
+    /// Whether the set holds `number`.
     pub fn contains(&self, number: u128) -> bool {
         self.run_from(number).is_some_and(|(first, _)| first <= number)
     }
 
-    /// Whether it holds every number of `other`.
+    /// Whether the set holds every number of `other`.
     pub fn contains_all(&self, other: &Self) -> bool {
         other.runs().all(|(low, high)| self.run_from(low).is_some_and(|(first, last)| first <= low && high <= last))
     }
 
-    /// The lowest number from `number` on that it does not hold; `None` if it holds all up to `u128::MAX`.
+    /// The lowest number from `number` on that is not in the set; `None` if it holds all up to `u128::MAX`.
     pub fn first_absent_from(&self, number: u128) -> Option<u128> {
         match self.run_from(number) {
             Some((first, last)) if first <= number => last.checked_add(1),
@@ -66,12 +66,12 @@ impl Intervals {
         self.runs().flat_map(|(first, last)| first..=last)
     }
 
-    /// What is in one or the other.
+    /// The numbers in either set.
     pub fn union(&self, other: &Self) -> Self {
         self.runs().chain(other.runs()).collect()
     }
 
-    /// What is in both.
+    /// The numbers in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
         let parts = |(low, high): (u128, u128)| {
             other.runs_from(low).take_while(move |(first, _)| *first <= high).map(move |(first, last)| (first.max(low), last.min(high)))
@@ -79,7 +79,7 @@ impl Intervals {
         Self { runs: self.runs().flat_map(parts).collect() }
     }
 
-    /// The first run of what is in both, without making all of it.
+    /// The first run of the numbers in both sets, without building the intersection.
     pub fn first_shared(&self, other: &Self) -> Option<(u128, u128)> {
         let part = |(low, high): (u128, u128)| {
             let (first, last) = other.run_from(low).filter(|(first, _)| *first <= high)?;
@@ -88,7 +88,7 @@ impl Intervals {
         self.runs().find_map(part)
     }
 
-    /// What is in this one only.
+    /// The numbers in this set only.
     pub fn difference(&self, other: &Self) -> Self {
         let mut runs = Vec::new();
         for (low, high) in self.runs() {
@@ -118,7 +118,7 @@ impl Intervals {
     }
 }
 
-/// From pairs of first and last, in any order; a pair with `first` above `last` holds nothing.
+/// Builds a set from pairs of first and last, in any order; a pair with `first` above `last` holds nothing.
 impl FromIterator<(u128, u128)> for Intervals {
     fn from_iter<I: IntoIterator<Item = (u128, u128)>>(pairs: I) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().filter(|(first, last)| first <= last).collect();
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Small neighbourhoods at both ends of the numbers, so that runs meet the ends and each other.
+    /// Numbers near both ends, so that runs meet the ends and each other.
     fn numbers() -> impl Strategy<Value = u128> {
         prop_oneof![0u128..24, (0u128..24).prop_map(|below| u128::MAX - below)]
     }

@@ -7,7 +7,7 @@ use super::version::number_of;
 use super::{IpRange, IpSet, IpVersion, RangeError, check_range, parse_ip, parse_range};
 use crate::Policy;
 
-/// Each range of a list, in its order.
+/// Parses each range of a list, in order.
 ///
 /// # Errors
 /// Those of [`parse_range`], of the first text that has one. An empty list has none.
@@ -15,12 +15,12 @@ pub fn parse_ranges<T: AsRef<str>>(texts: &[T], version: i64, policy: &Policy) -
     texts.iter().map(|text| parse_range(text.as_ref(), version, policy)).collect()
 }
 
-/// The list in its shortest form: ascending, each address once, neighbours joined.
+/// The list in its shortest form: ascending, each address once, adjacent ranges joined.
 ///
 /// With `upstream-ranges` addresses with a leading zero byte are not joined (A §14.7).
 ///
 /// # Errors
-/// Those of [`parse_ranges`]; also for a `version` of an empty list, and for what upstream took for IPv4 at first.
+/// Those of [`parse_ranges`]; also for a `version` of an empty list, and for texts that upstream first treated as IPv4.
 pub fn merge_ranges<T: AsRef<str>>(texts: &[T], version: i64, policy: &Policy) -> Result<Vec<String>, RangeError> {
     let family = IpVersion::try_from(version)?;
     let ranges = parse_ranges(texts, version, policy)?;
@@ -31,7 +31,7 @@ pub fn merge_ranges<T: AsRef<str>>(texts: &[T], version: i64, policy: &Policy) -
     if !policy.upstream_ranges {
         return Ok(merged.texts());
     }
-    // From which number on upstream sees that an address follows another. Below there are only texts of one address.
+    // The number from which on upstream sees that an address follows another. Below there are only texts of one address.
     let joined = full_length(family) - 1;
     let split = |range: IpRange| {
         let (first, last) = range.numbers();
@@ -42,14 +42,14 @@ pub fn merge_ranges<T: AsRef<str>>(texts: &[T], version: i64, policy: &Policy) -
     Ok(merged.ranges().flat_map(split).map(|range| range.to_string()).collect())
 }
 
-/// What remains of each range, in their order, without the addresses of `set`.
+/// The rest of each range, in order, without the addresses of `set`.
 pub fn subtract(ranges: impl IntoIterator<Item = IpRange>, set: &IpSet) -> Vec<IpRange> {
     ranges.into_iter().flat_map(|range| IpSet::from(range).difference(set).ranges().collect::<Vec<_>>()).collect()
 }
 
 /// The addresses of a pool or subnet: `ips` without `exclude`; ascending and each once.
 ///
-/// With `upstream-ranges` in the order of `ips`, and as often as they are in it.
+/// With `upstream-ranges` in the order of `ips`, with the duplicates in it.
 ///
 /// # Errors
 /// Those of [`parse_ranges`].
@@ -62,10 +62,10 @@ pub fn total_ips<T: AsRef<str>>(ips: &[T], exclude: &[T], version: i64, policy: 
     Ok(ips.into_iter().collect::<IpSet>().difference(&exclude).ranges().collect())
 }
 
-/// The addresses that `texts` reserve, of all SpiderReservedIPs of one family, and the texts that reserve nothing.
+/// The addresses that `texts` reserve, of all SpiderReservedIPs of one family, and the errors of texts that reserve nothing.
 ///
 /// # Errors
-/// With `upstream-ranges` the first bad text fails all (A §14.15); else only a bad `version` is an error.
+/// With `upstream-ranges` the first bad text fails all (A §14.15); otherwise only a bad `version` is an error.
 pub fn reserved_ips<T: AsRef<str>>(texts: &[T], version: i64, policy: &Policy) -> Result<(IpSet, Vec<RangeError>), RangeError> {
     IpVersion::try_from(version)?;
     let (mut ranges, mut bad) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ pub fn range_contains(range: &str, ip: &str, version: i64, policy: &Policy) -> R
     Ok((number_of(first)..=number_of(last)).contains(&number))
 }
 
-/// The addresses of `source` that are not in `exclude`, ascending, each as often as it is in `source`.
+/// The addresses of `source` that are not in `exclude`, ascending, with the duplicates in `source`.
 pub fn diff_sorted(source: &[IpAddr], exclude: &[IpAddr]) -> Vec<IpAddr> {
     let exclude: IpSet = exclude.iter().copied().collect();
     let mut rest: Vec<IpAddr> = source.iter().copied().filter(|ip| !exclude.contains(*ip)).collect();
@@ -119,13 +119,13 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of `number + 1`, as many as it needs: what upstream takes for the next address.
+    /// The bytes of `number + 1`, as many as it needs: upstream's idea of the next address.
     fn next_of(number: u128) -> Vec<u8> {
         number.checked_add(1).map(u128::to_be_bytes).unwrap_or_default().into_iter().skip_while(|byte| *byte == 0).collect()
     }
 
     proptest! {
-        /// Around the lowest address without a leading zero byte, where upstream begins to see neighbours.
+        /// Tests addresses around the lowest one without a leading zero byte, where upstream begins to see neighbours.
         #[test]
         fn upstream_joins_neighbours_that_its_arithmetic_reaches(ipv4: bool, offsets in prop::collection::vec(0u128..12, 1..10)) {
             let (version, base) = if ipv4 { (IpVersion::V4, (1 << 24) - 6) } else { (IpVersion::V6, (1 << 120) - 6) };
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(merge_ranges::<&str>(&[], 4, &policy).unwrap(), Vec::<String>::new());
             assert_eq!(merge_ranges::<&str>(&[], 0, &policy), Err(RangeError::Version(0)));
         }
-        // What has a dot passed for IPv4 until here.
+        // A text with a dot passed as IPv4 until here.
         let refused = RangeError::Family { text: "fd00::1.2.3.4".to_owned(), version: IpVersion::V4 };
         assert_eq!(merge_ranges(&["10.0.0.1", "fd00::1.2.3.4"], 4, &Policy::upstream()), Err(refused));
     }

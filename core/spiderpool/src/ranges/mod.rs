@@ -1,13 +1,12 @@
 //! Addresses of pools: texts of ranges and CIDRs, sets of addresses, and the choice of a free one (A §1.6, §5.4).
 //!
-//! Pure values for whoever selects pools, allocates, admits objects or cuts subnets. A range is two numbers and a set is
-//! a list of ranges, so `::/0` costs what one address costs; nothing here walks through addresses unless a caller
-//! iterates.
+//! Pure values for selection, allocation, admission and the cutting of subnets. A range is two numbers and a set is a list of ranges, so
+//! `::/0` costs as much as one address; nothing here walks through addresses unless a caller iterates.
 //!
-//! Each parser has two forms. The hardened one knows one rule: an address is what its number says (an IPv4-mapped
-//! address *is* its IPv4 address), a range has its lower end first, and anything else is a [`RangeError`]. With
-//! `upstream-ranges` ([`Policy::upstream_ranges`](super::Policy)) texts mean what they mean to upstream's code, and where
-//! upstream would never return the error is [`RangeError::Endless`].
+//! Each parser has two forms. The hardened one has one rule: an address is identified by its number (an IPv4-mapped address *is* its IPv4
+//! address), a range has its lower end first, and anything else is a [`RangeError`]. With `upstream-ranges`
+//! ([`Policy::upstream_ranges`](super::Policy)) texts mean what they mean to upstream's code, and where upstream would never return the
+//! error is [`RangeError::Endless`].
 
 mod checked;
 mod cidr;

@@ -8,10 +8,10 @@ use super::set::MAPPED;
 use super::{IpRange, IpSet, IpVersion, RangeError, parse_range, parse_ranges, subtract};
 use crate::{IPPoolSpec, Policy, PoolIPAllocations};
 
-/// What a pool can give away: `ips` without `excludeIPs` and without reserved addresses, in the order in which it is tried.
+/// The addresses that a pool can allocate: `ips` without `excludeIPs` and without reserved addresses, in the order in which they are tried.
 ///
-/// Made once for a generation of a pool and a set of reservations; a choice then costs one look-up among the records for
-/// each stretch of addresses that is full, however long it is.
+/// Made once for a generation of a pool and a set of reservations; a choice then costs one look-up among the records for each full stretch
+/// of addresses, however long it is.
 #[derive(Clone, Debug)]
 pub struct PoolAddresses {
     version: IpVersion,
@@ -23,7 +23,7 @@ pub struct PoolAddresses {
     mark: Mark,
 }
 
-/// Why a pool has no address to give away.
+/// The reason why a pool has no address to allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     /// `ips` holds no address: it is empty, or none of its entries can be read.
@@ -37,16 +37,15 @@ pub enum Shortage {
 }
 
 impl PoolAddresses {
-    /// Reads the ranges of a pool.
+    /// Parses the ranges of a pool.
     ///
-    /// Hardened, addresses are tried from the lowest up, and an entry of `ips` that is no range holds nothing
-    /// ([`bad_entries`] names it): admission refuses such an entry, so it was stored some other way, and the rest of the pool
-    /// serves. With `upstream-ranges` they are tried in the order of `ips`; there
-    /// a bad entry of `ips` is skipped, of `a-b-c` only `a` counts, a range may lead from IPv4 to IPv6 as IPv4-mapped
-    /// addresses are in order, and the range of all IPv6 addresses holds none (A §14.6).
+    /// Hardened, addresses are tried from the lowest up, and an entry of `ips` that is no range holds nothing ([`bad_entries`] names it):
+    /// admission refuses such an entry, so it was stored some other way, and the rest of the pool serves. With `upstream-ranges` they are
+    /// tried in the order of `ips`; there a bad entry of `ips` is skipped, of `a-b-c` only `a` counts, a range may extend from IPv4 to IPv6
+    /// in the order of IPv4-mapped addresses, and the range of all IPv6 addresses holds none (A §14.6).
     ///
     /// # Errors
-    /// `version` is not 4 or 6, or an entry of `exclude` is no range: nobody knows what it was to protect.
+    /// `version` is not 4 or 6, or an entry of `exclude` is no range: the addresses that it should protect are unknown.
     pub fn new<T: AsRef<str>>(ips: &[T], exclude: &[T], reserved: &IpSet, version: i64, policy: &Policy) -> Result<Self, RangeError> {
         let family = IpVersion::try_from(version)?;
         let excluded: IpSet = parse_ranges(exclude, version, policy)?.into_iter().collect();
@@ -62,7 +61,7 @@ impl PoolAddresses {
         Ok(Self { version: family, policy: *policy, listed: is_listed, included, usable, mark: Mark::default() })
     }
 
-    /// The same, of a spec.
+    /// Parses the ranges of a spec.
     ///
     /// # Errors
     /// Those of [`new`](Self::new), or `spec.ipVersion` is absent.
@@ -71,7 +70,7 @@ impl PoolAddresses {
         Self::new(ips, exclude, reserved, spec.ip_version.ok_or(RangeError::NoVersion)?, policy)
     }
 
-    /// The family that `spec.ipVersion` says.
+    /// The family of `spec.ipVersion`.
     pub fn version(&self) -> IpVersion {
         self.version
     }
@@ -81,21 +80,21 @@ impl PoolAddresses {
         &self.included
     }
 
-    /// What can be given away if there is no record, in the order in which it is tried.
+    /// The addresses that can be allocated if there is no record, in the order in which they are tried.
     pub fn usable(&self) -> &[IpRange] {
         &self.usable
     }
 
-    /// Whether the pool may give this address away (if nobody has it).
+    /// Whether the pool may allocate this address (if nobody has it).
     pub fn is_usable(&self, ip: IpAddr) -> bool {
         self.usable.iter().any(|range| range.contains(ip))
     }
 
-    /// The address to give away next; `None` if there is none.
+    /// The address to allocate next; `None` if there is none.
     ///
-    /// O(k log n) for n records and k stretches of usable addresses before the free one that are full. Where there are many stretches, it
-    /// is remembered up to where they were full, so that the next choice costs what changed in between. Keys of records that are not
-    /// canonical addresses count as what they spell.
+    /// O(k log n) for n records and k full stretches of usable addresses before the free one. If there are many stretches, the number of
+    /// full ones is remembered, so that the next choice costs what changed in between. Keys of records that are not canonical addresses
+    /// count as the addresses that they spell.
     ///
     /// # Errors
     /// With `upstream-ranges`, a key that is no range of the pool's family. (Hardened, such a key holds nothing here.)
@@ -110,7 +109,7 @@ impl PoolAddresses {
         }
         let free_from = |ip| {
             let mut free = records.first_free_from(ip)?;
-            // Two sets in turn, until one address is in neither.
+            // Two sets alternate, until one address is in neither.
             loop {
                 let next = spelled.first_absent_from(free)?;
                 let again = records.first_free_from(next)?;
@@ -123,7 +122,7 @@ impl PoolAddresses {
         Ok(self.lowest(free_from))
     }
 
-    /// Why there is no address to give away; `None` if there is one.
+    /// The reason why there is no address to allocate; `None` if there is one.
     ///
     /// # Errors
     /// Those of [`first_free`](Self::first_free).
@@ -137,7 +136,7 @@ impl PoolAddresses {
         })
     }
 
-    /// The first usable address that `free_from` lets pass: it gives the lowest free address from another on.
+    /// The first usable address that is free; `free_from` returns the lowest free address from a given one on.
     fn lowest(&self, mut free_from: impl FnMut(IpAddr) -> Option<IpAddr>) -> Option<IpAddr> {
         self.usable.iter().find_map(|range| free_from(range.first()).filter(|ip| range.contains(*ip)))
     }
@@ -163,14 +162,14 @@ impl PoolAddresses {
     }
 }
 
-/// From so many stretches on it is worth remembering which are full.
+/// The number of stretches from which on it is worth remembering which are full.
 const MARKED: usize = 16;
 
-/// How many stretches, from the first on, held no free address, and with which records. It changes no answer, only what it costs.
+/// The number of stretches, from the first on, without a free address, and the records it holds for. It changes no answer, only the cost.
 #[derive(Debug, Default)]
 struct Mark(Mutex<Option<(PoolIPAllocations, usize)>>);
 
-/// A copy remembers nothing.
+/// A clone remembers nothing.
 impl Clone for Mark {
     fn clone(&self) -> Self {
         Self::default()
@@ -179,11 +178,11 @@ impl Clone for Mark {
 
 impl Mark {
     fn open(&self) -> MutexGuard<'_, Option<(PoolIPAllocations, usize)>> {
-        // What is in it is true even if a reader panicked.
+        // The content stays valid even if a reader panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many stretches, from the first on, have no free address with these records. Versions of records share what they have in common,
+    /// The number of stretches, from the first on, without a free address for these records. Versions of records share their common parts,
     /// so this costs what changed since the last time.
     fn full(&self, records: &PoolIPAllocations, usable: &[IpRange], policy: &Policy) -> usize {
         let open = self.open();
@@ -202,7 +201,7 @@ impl Mark {
     }
 }
 
-/// The entries of `ips` and `excludeIPs` that are no ranges, with the field and what is wrong.
+/// The entries of `ips` and `excludeIPs` that are no ranges, with the field and the error.
 pub fn bad_entries(spec: &IPPoolSpec, policy: &Policy) -> Vec<(String, RangeError)> {
     let Some(version) = spec.ip_version else { return vec![("spec.ipVersion".to_owned(), RangeError::NoVersion)] };
     let mut bad = Vec::new();
@@ -214,7 +213,7 @@ pub fn bad_entries(spec: &IPPoolSpec, policy: &Policy) -> Vec<(String, RangeErro
     bad
 }
 
-/// What upstream's scan for a free address makes of a text: all addresses are sixteen bytes there.
+/// The ranges that upstream's scan for a free address reads in a text: all addresses have sixteen bytes there.
 fn scanned(text: &str) -> Vec<IpRange> {
     let bytes = |text: &str| match text.parse().ok()? {
         IpAddr::V4(ip) => Some(MAPPED.0 + u128::from(ip.to_bits())),
@@ -225,7 +224,7 @@ fn scanned(text: &str) -> Vec<IpRange> {
         [first, last] => (bytes(first), bytes(last)),
         _ => (bytes(ends[0]), bytes(ends[0])),
     };
-    // The walk stops before the address behind the last, which is the first one if the range holds all.
+    // The walk stops before the address after the last, which is the first one if the range holds all.
     match (first, last) {
         (Some(first), Some(last)) if (first, last) != (0, u128::MAX) => pieces(first, last).collect(),
         _ => Vec::new(),

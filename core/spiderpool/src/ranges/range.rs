@@ -8,7 +8,7 @@ use super::version::number_of;
 
 /// Consecutive addresses of one family; at least one.
 ///
-/// A wide IPv6 range runs over the numbers of the IPv4-mapped addresses; an [`IpSet`](super::IpSet) of it leaves them out.
+/// A wide IPv6 range includes the numbers of the IPv4-mapped addresses; an [`IpSet`](super::IpSet) of it leaves them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IpRange {
     version: IpVersion,
@@ -48,12 +48,12 @@ impl IpRange {
         (self.first, self.last)
     }
 
-    /// How many addresses it has, at most `u128::MAX`, which also stands for one more.
+    /// The number of addresses, at most `u128::MAX`, which also stands for one more.
     pub fn count(&self) -> u128 {
         (self.last - self.first).saturating_add(1)
     }
 
-    /// Whether the address is in it.
+    /// Whether the address is in the range.
     pub fn contains(&self, ip: IpAddr) -> bool {
         IpVersion::of(ip) == self.version && (self.first..=self.last).contains(&number_of(ip))
     }

@@ -3,7 +3,7 @@
 use super::{Cidr, RangeError, parse_ip, range_contains};
 use crate::Policy;
 
-/// Whether `dst` and `gw` are a CIDR and an address of the family.
+/// Checks that `dst` and `gw` are a CIDR and an address of the family.
 ///
 /// # Errors
 /// One of them is not.
@@ -12,7 +12,7 @@ pub fn check_route(dst: &str, gw: &str, version: i64, policy: &Policy) -> Result
     parse_ip(gw, version, policy).map(drop)
 }
 
-/// Whether they are a route of IPv4 or of IPv6.
+/// Checks that `dst` and `gw` are a route of IPv4 or of IPv6.
 ///
 /// # Errors
 /// One of them is neither, or they are of different families.
@@ -23,7 +23,7 @@ pub fn check_route_of_any_version(dst: &str, gw: &str, policy: &Policy) -> Resul
     })
 }
 
-/// Whether the gateway is inside the subnet and no pod can draw it: not in `ips`, or in `exclude`.
+/// Checks that the gateway is inside the subnet and no pod can get it: not in `ips`, or in `exclude`.
 ///
 /// # Errors
 /// It is not, or a text is bad.

@@ -8,7 +8,7 @@ use super::{Intervals, IpRange, IpVersion};
 /// The IPv6 numbers of IPv4-mapped addresses, which are IPv4 addresses here.
 pub(super) const MAPPED: (u128, u128) = (0xffff_0000_0000, 0xffff_ffff_ffff);
 
-/// A set of addresses. An IPv4-mapped address is its IPv4 address, so the whole of IPv6 has 2^32 addresses less than 2^128.
+/// A set of addresses. An IPv4-mapped address is its IPv4 address, so the whole of IPv6 has 2^128 - 2^32 addresses.
 ///
 /// Order is IPv4 before IPv6, then by number. Costs are those of [`Intervals`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub struct IpSet {
 }
 
 impl IpSet {
-    /// Whether it holds nothing.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty()
     }
 
-    /// How many addresses it holds, at most `u128::MAX`, which also stands for more.
+    /// The number of addresses, at most `u128::MAX`, which also stands for more.
     pub fn count(&self) -> u128 {
         self.v4.count().saturating_add(self.v6.count())
     }
@@ -36,17 +36,17 @@ impl IpSet {
         }
     }
 
-    /// Whether it holds the address.
+    /// Whether the set holds the address.
     pub fn contains(&self, ip: IpAddr) -> bool {
         self.of_version(IpVersion::of(ip)).contains(number_of(ip))
     }
 
-    /// Whether it holds every address of `other`.
+    /// Whether the set holds every address of `other`.
     pub fn contains_all(&self, other: &Self) -> bool {
         IpVersion::ALL.iter().all(|version| self.of_version(*version).contains_all(other.of_version(*version)))
     }
 
-    /// The lowest address of the family of `ip`, from `ip` on, that it does not hold.
+    /// The lowest address that is not in the set, from `ip` on and of its family.
     pub fn first_absent_from(&self, ip: IpAddr) -> Option<IpAddr> {
         let version = IpVersion::of(ip);
         let mut number = self.of_version(version).first_absent_from(number_of(ip))?;
@@ -69,28 +69,28 @@ impl IpSet {
         self.ranges().flat_map(IpRange::iter)
     }
 
-    /// The addresses as ranges, ascending and as long as can be.
+    /// The addresses as ranges, ascending and maximal.
     pub fn ranges(&self) -> impl Iterator<Item = IpRange> {
         let of = |version: IpVersion| self.of_version(version).runs().map(move |(first, last)| (version, first, last));
         of(IpVersion::V4).chain(of(IpVersion::V6)).filter_map(|(version, first, last)| IpRange::of_numbers(version, first, last))
     }
 
-    /// The addresses as upstream writes ranges that were merged: `a` or `a-b`.
+    /// The addresses as upstream writes merged ranges: `a` or `a-b`.
     pub fn texts(&self) -> Vec<String> {
         self.ranges().map(|range| range.to_string()).collect()
     }
 
-    /// What is in one or the other.
+    /// The addresses in either set.
     pub fn union(&self, other: &Self) -> Self {
         Self { v4: self.v4.union(&other.v4), v6: self.v6.union(&other.v6) }
     }
 
-    /// What is in both.
+    /// The addresses in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
         Self { v4: self.v4.intersection(&other.v4), v6: self.v6.intersection(&other.v6) }
     }
 
-    /// The first range of what is in both, without making all of it.
+    /// The first range of the addresses in both sets, without building the intersection.
     pub fn first_shared(&self, other: &Self) -> Option<IpRange> {
         let of = |version: IpVersion| {
             let (first, last) = self.of_version(version).first_shared(other.of_version(version))?;
@@ -99,7 +99,7 @@ impl IpSet {
         IpVersion::ALL.into_iter().find_map(of)
     }
 
-    /// What is in this one only.
+    /// The addresses in this set only.
     pub fn difference(&self, other: &Self) -> Self {
         Self { v4: self.v4.difference(&other.v4), v6: self.v6.difference(&other.v6) }
     }

@@ -6,10 +6,10 @@ use super::version::number_of;
 use super::{IpRange, IpVersion, RangeError};
 use crate::Policy;
 
-/// The address that `text` spells, in its canonical form.
+/// Parses an address, whose result has the canonical form.
 ///
-/// Upstream takes for IPv4 what parses and has a dot, for IPv6 what has a colon, so `fd00::1.2.3.4` is both; hardened, the
-/// number decides, so `fd00::1.2.3.4` is IPv6 and `::ffff:10.0.0.1` is IPv4.
+/// Upstream treats as IPv4 what parses and has a dot, as IPv6 what has a colon, so `fd00::1.2.3.4` is both; hardened, the number decides,
+/// so `fd00::1.2.3.4` is IPv6 and `::ffff:10.0.0.1` is IPv4.
 ///
 /// # Errors
 /// `version` is not 4 or 6, `text` is no address, or one of the other family.
@@ -24,13 +24,13 @@ pub fn parse_ip(text: &str, version: i64, policy: &Policy) -> Result<IpAddr, Ran
     if matches { Ok(ip.to_canonical()) } else { Err(RangeError::Family { text: text.to_owned(), version }) }
 }
 
-/// The range that `text` spells: `a`, or `a-b` with `a` not above `b`; no blanks.
+/// Parses a range: `a`, or `a-b` with `a` not above `b`; no blanks.
 ///
 /// # Errors
-/// `version` is not 4 or 6, or `text` is no range of it. With `upstream-ranges` also [`RangeError::Endless`]: upstream walks
-/// from address to address through a number without its leading zero bytes, so it never gets past one, nor past the end
-/// of the family (A §14.4). (Ranges of IPv4-compatible addresses and ranges from IPv6 to IPv4, which its test of families
-/// lets pass, count as endless too, though upstream takes a few of them for IPv4.)
+/// `version` is not 4 or 6, or `text` is no range of it. With `upstream-ranges` also [`RangeError::Endless`]: upstream walks from address
+/// to address through a number without its leading zero bytes, so it never gets past such a byte, nor past the end of the family (A §14.4).
+/// (Ranges of IPv4-compatible addresses and ranges from IPv6 to IPv4, which pass its check of families, count as endless too, though
+/// upstream treats a few of them as IPv4.)
 pub fn parse_range(text: &str, version: i64, policy: &Policy) -> Result<IpRange, RangeError> {
     let (first, last) = ends(text, version, policy)?;
     if policy.upstream_ranges && text.contains('-') && !expands(first, last) {
@@ -39,7 +39,7 @@ pub fn parse_range(text: &str, version: i64, policy: &Policy) -> Result<IpRange,
     Ok(IpRange::new(first, last).expect("the ends are of one family and in order"))
 }
 
-/// Whether `text` has the form of a range; upstream then may still not be able to expand it.
+/// Checks that `text` has the form of a range; upstream then may still not be able to expand it.
 ///
 /// # Errors
 /// As [`parse_range`], but never [`RangeError::Endless`].
@@ -47,7 +47,7 @@ pub fn check_range(text: &str, version: i64, policy: &Policy) -> Result<(), Rang
     ends(text, version, policy).map(drop)
 }
 
-/// Both ends, in order. With `upstream-ranges` their families can differ: the numbers are in order then.
+/// Both ends, in order. With `upstream-ranges` their families can differ: then their numbers are in order.
 pub(super) fn ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr, IpAddr), RangeError> {
     match IpVersion::try_from(version)? {
         IpVersion::V4 => plain_ends(text, |end| end.parse::<Ipv4Addr>().ok()),
@@ -56,8 +56,8 @@ pub(super) fn ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr,
     .map_or_else(|| judged_ends(text, version, policy), Ok)
 }
 
-/// Both ends as almost everybody writes them: addresses of the family in its own form, in order. Every policy takes them for what they are,
-/// and each is read once.
+/// Both ends in their usual form: addresses of the family in its own notation, in order. Every policy reads them alike, and each is parsed
+/// once.
 fn plain_ends<A: Copy + PartialOrd + Into<IpAddr>>(text: &str, read: impl Fn(&str) -> Option<A>) -> Option<(IpAddr, IpAddr)> {
     let Some((first, last)) = text.split_once('-') else {
         let ip = read(text)?.into();
@@ -67,7 +67,7 @@ fn plain_ends<A: Copy + PartialOrd + Into<IpAddr>>(text: &str, read: impl Fn(&st
     (first <= last).then(|| (first.into(), last.into()))
 }
 
-/// Both ends, whatever they look like.
+/// Both ends in any form.
 fn judged_ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr, IpAddr), RangeError> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     if last.contains('-') {
@@ -86,12 +86,12 @@ fn judged_ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr, IpA
     Ok((first, last))
 }
 
-/// The lowest number whose bytes, as Go's `big.Int` gives them, are as many as an address has.
+/// The lowest number that has as many bytes, in Go's `big.Int`, as an address.
 pub(super) fn full_length(version: IpVersion) -> u128 {
     1 << (version.bits() - 8)
 }
 
-/// Whether upstream's walk from `first` ends behind `last`: all numbers on the way but the first must have full length.
+/// Whether upstream's walk from `first` ends after `last`: all numbers on the way but the first must have full length.
 fn expands(first: IpAddr, last: IpAddr) -> bool {
     let version = IpVersion::of(first);
     version == IpVersion::of(last) && number_of(last) < version.max() && number_of(first) + 1 >= full_length(version)

@@ -15,7 +15,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Both families, IPv4 first: the order in which they are looked at.
+    /// Both families, IPv4 first: the order in which they are processed.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// The family of an address. An IPv4-mapped address is an IPv4 address.
@@ -44,7 +44,7 @@ impl IpVersion {
         u128::MAX >> (128 - self.bits())
     }
 
-    /// The address with this number; higher bits than the family has do not count.
+    /// The address with this number; bits beyond the length of the family's addresses are ignored.
     pub fn address(self, number: u128) -> IpAddr {
         match self {
             Self::V4 => Ipv4Addr::from_bits(number as u32).into(),

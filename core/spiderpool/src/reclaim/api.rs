@@ -1,4 +1,4 @@
-//! How reclaim talks to the API server.
+//! Reclaim's requests to the API server.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         self.client.send(Request { call, timeout: self.config.settings.request_timeout }).await
     }
 
-    /// The most recent state; `None` = there is none. Only NotFound means that.
+    /// The most recent state; `None` = there is no such object. Only NotFound means that.
     pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
         match self.send(Call::get(key)).await {
             Ok(reply) => Ok(Some(reply.into_object())),
@@ -44,7 +44,7 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         self.send(Call::patch(key, patch)).await.map(Reply::into_object)
     }
 
-    /// `Some` = it still exists, and is terminating; `None` = it is gone.
+    /// Deletes an object. `Some` = it still exists, and is terminating; `None` = it is gone.
     pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
         self.send(Call::Delete { key: key.clone(), options }).await.map(Reply::into_remains)
     }
@@ -58,8 +58,8 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Whether a pod of a VM other than the one in question may run. Whom its migration names is asked for by name: a list comes from the
-    /// cache of an API server, which can have lost an event (K182).
+    /// Whether a pod of a VM other than the one in question may run. The pods that its migration names are read one by one: a list comes
+    /// from an API server's watch cache, which can have lost an event (K182).
     async fn runs_beside(&self, instance: Option<&VirtualMachineInstance>, question: &Question) -> Result<bool, ApiError> {
         if self.list(PodsOf::new(&question.key, instance)).await?.iter().any(|pod| question.is_used_by(pod)) {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! What a replica knows without asking, behind by an unbounded lag (G §7).
+//! The cached state of a replica, with an unbounded lag (G §7).
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -22,7 +22,7 @@ use kube_machinery::controller_of;
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Digest, Index, Informer, InformerOptions, Notification, StoreReader};
 
-/// The cached reads of reclaim. Each kind may lag on its own. Keys are `namespace/name`, or `name` of what is in no namespace.
+/// The cached reads of reclaim. Each kind may lag independently. Keys are `namespace/name`, or `name` for cluster-scoped objects.
 pub trait Caches: Clone + Send + Sync + 'static {
     /// A pod.
     ///
@@ -54,17 +54,18 @@ pub trait Caches: Clone + Send + Sync + 'static {
     /// # Errors
     /// The cache does not answer.
     fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError>;
-    /// Whether one glance shows that a record stays: the pod of this name has this UID, lives and has addresses, and so does its endpoint,
-    /// which is not terminating. `false` says nothing.
+    /// Whether one quick check shows that a record stays: the pod of this name has this UID, is alive and has addresses, and so has its
+    /// endpoint, which is not terminating. `false` means nothing.
     fn is_plain(&self, key: &str, uid: &str) -> bool {
         let _ = (key, uid);
         false
     }
-    /// How many endpoints there are, and how many of them are terminating; `None` = one has to count.
+    /// The number of endpoints, and the number of terminating ones; `None` = they have to be counted.
     fn endpoint_census(&self) -> Option<(usize, usize)> {
         None
     }
-    /// Until when the containers of a pod with this UID may run that was seen to vanish before its grace was over (G R9).
+    /// The time until which the containers of a pod with this UID may run, if it was seen to vanish before its grace period was over (G
+    /// R9).
     fn runs_until(&self, uid: &str) -> Option<Timestamp>;
 }
 
@@ -77,7 +78,7 @@ pub(super) fn cached_node(caches: &impl Caches, name: &str) -> NodeState {
     }
 }
 
-/// The pod that a record is about: the one that has the name, unless that of a VM has the UID.
+/// The pod that a record belongs to: the one that has the name, unless a VM's pod has the UID.
 pub(super) fn cached_pod(
     caches: &impl Caches,
     key: &str,
@@ -93,7 +94,7 @@ pub(super) fn cached_pod(
     Ok(caches.pod_of_vm(uid)?.filter(|pod| key_of(pod, keeper_of(pod, settings.kept())).as_str() == key).or(named))
 }
 
-/// One informer for each kind, as a process has them. Clones are the same process.
+/// One informer for each kind, as in a process. Clones share them.
 pub struct InformerCaches<V: Env>(Arc<Informers<V>>);
 
 struct Informers<V: Env> {
@@ -123,14 +124,14 @@ fn of_vm(pod: &Pod, value: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What is not plain. No UID has this digest.
+/// The digest of an object that is not plain. No UID has it.
 const NOT_PLAIN: u64 = 0;
 
 fn digest_of_uid(uid: &str) -> u64 {
     FxBuildHasher.hash_one(uid).max(1)
 }
 
-/// The digest of its UID, if a pod lives and has addresses, or has not begun.
+/// The digest of a pod's UID, if the pod is alive and has addresses, or has not started.
 fn digest_of_pod(pod: &Pod) -> u64 {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
@@ -142,7 +143,7 @@ fn digest_of_pod(pod: &Pod) -> u64 {
     }
 }
 
-/// The digest of the UID of its pod, if an endpoint is not terminating.
+/// The digest of the UID of an endpoint's pod, if the endpoint is not terminating.
 fn digest_of_endpoint(endpoint: &SpiderEndpoint) -> u64 {
     if is_terminating(endpoint) { NOT_PLAIN } else { digest_of_uid(uid_of(endpoint)) }
 }
@@ -198,7 +199,7 @@ impl<V: Env> InformerCaches<V> {
         Self(Arc::new(Informers { pods, nodes, endpoints, pools, graves }))
     }
 
-    /// Completes when everything has its first list. Reclaim decides nothing before that.
+    /// Completes when every informer has its first list. Reclaim decides nothing before that.
     pub async fn synced(&self) {
         self.0.pods.informer.synced().await;
         self.0.nodes.informer.synced().await;

@@ -1,4 +1,4 @@
-//! The pods that are traced (G §1.3): in memory, of one process, and lost with it.
+//! The traced pods (G §1.3): in the memory of one process, and lost with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use jiff::Timestamp;
 use super::entry::PodEntry;
 use crate::Policy;
 
-/// The entries. The hardened form has one for each UID; upstream one for each name, whatever pod that is.
+/// The entries. The hardened form has one per UID; upstream one per name, whichever pod has it.
 #[derive(Debug)]
 pub(super) struct Database {
     by_name: bool,
     capacity: usize,
     entries: BTreeMap<Arc<str>, Slot>,
-    /// The earliest deadline of what did not fit: a scan is due then.
+    /// The earliest deadline of the entries that did not fit: a scan is due then.
     missed: Option<Timestamp>,
 }
 
 #[derive(Debug)]
 struct Slot {
     entry: PodEntry,
-    /// An executor has it, or is about to.
+    /// Whether an executor processes the entry, or is about to.
     in_hand: bool,
 }
 
-/// What became of an entry.
+/// The outcome of adding an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Applied {
-    /// It is in the database; nothing was there under its key.
+    /// It was added; its key was free.
     Made,
-    /// It took the place of this one.
+    /// It replaced this one.
     Replaced(Box<PodEntry>),
-    /// It says nothing new.
+    /// It brings nothing new.
     Unchanged,
     /// There is no room for it.
     Full,
@@ -47,7 +47,7 @@ impl Database {
         if self.by_name || entry.uid.is_empty() { entry.pod.as_str().into() } else { entry.uid.clone() }
     }
 
-    /// Takes an entry in.
+    /// Adds or replaces an entry.
     pub(super) fn apply(&mut self, entry: PodEntry) -> Applied {
         let key = self.key(&entry);
         let full = self.entries.len() >= self.capacity;
@@ -70,12 +70,12 @@ impl Database {
         }
     }
 
-    /// Takes note that a scan has to do what does not fit in here.
+    /// Notes that a scan has to handle an entry that does not fit.
     pub(super) fn miss(&mut self, stop: Timestamp) {
         self.missed = Some(self.missed.map_or(stop, |missed| missed.min(stop)));
     }
 
-    /// Whether a scan is due for what did not fit; said once.
+    /// Whether a scan is due for entries that did not fit; returned once.
     pub(super) fn take_missed(&mut self, now: Timestamp) -> bool {
         let due = self.missed.is_some_and(|missed| now > missed);
         if due {
@@ -84,13 +84,13 @@ impl Database {
         due
     }
 
-    /// The entries whose deadline has passed, by key. Upstream copies also those that are in hand.
+    /// The entries whose deadline has passed, by key. Upstream also copies those that an executor already has.
     pub(super) fn due(&self, now: Timestamp) -> Vec<PodEntry> {
         let due = self.entries.values().filter(|slot| slot.entry.term.is_over(now) && (self.by_name || !slot.in_hand));
         due.map(|slot| slot.entry.clone()).collect()
     }
 
-    /// Says that an executor will see to an entry, or will not any more.
+    /// Sets whether an executor has an entry.
     pub(super) fn set_in_hand(&mut self, entry: &PodEntry, in_hand: bool) {
         let key = self.key(entry);
         if let Some(slot) = self.entries.get_mut(&key) {
@@ -98,18 +98,18 @@ impl Database {
         }
     }
 
-    /// Forgets an entry; by name also one of another pod (G R11). What was forgotten.
+    /// Removes an entry, by name also one of another pod (G R11), and returns it.
     pub(super) fn remove(&mut self, entry: &PodEntry) -> Option<PodEntry> {
         self.entries.remove(&self.key(entry)).map(|slot| slot.entry)
     }
 
-    /// Counts a release that failed and is to be tried again; false if there is no room for it.
+    /// Counts a failed release that is to be retried; returns false if there is no room for it.
     pub(super) fn requeue(&mut self, entry: &PodEntry, now: Timestamp) -> bool {
         let again = PodEntry { requeues: entry.requeues + 1, entered: now, ..entry.clone() };
         if self.by_name {
             return self.apply(again) != Applied::Full;
         }
-        // What was learned of the pod meanwhile counts, and one that was forgotten stays so.
+        // Facts learned of the pod meanwhile count, and a removed entry stays removed.
         if let Some(slot) = self.entries.get_mut(&entry.uid) {
             (slot.entry.requeues, slot.entry.entered) = (again.requeues, now);
             slot.in_hand = false;
@@ -117,7 +117,7 @@ impl Database {
         true
     }
 
-    /// Forgets every entry, and that a scan is due; returns what was forgotten.
+    /// Removes all entries and the note that a scan is due; returns the entries.
     pub(super) fn clear(&mut self) -> Vec<PodEntry> {
         self.missed = None;
         std::mem::take(&mut self.entries).into_values().map(|slot| slot.entry).collect()

@@ -1,11 +1,11 @@
-//! Why a release was not carried out, or not to its end.
+//! The reasons why a release failed or is incomplete.
 
 use thiserror::Error;
 
 use crate::ipam::PoolError;
 use kube_machinery::api::{ApiError, ObjectKey};
 
-/// What went wrong. What was written before stays, and whoever comes next goes on from there.
+/// The error of a release. Earlier writes stay, and the next attempt continues from there.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReclaimError {
     /// The records of a pool were not removed.
@@ -13,10 +13,10 @@ pub enum ReclaimError {
     Pool {
         /// The name of the pool.
         pool: String,
-        /// Why they were not removed, or are not known to be.
+        /// The reason why they were not removed, or are not known to be.
         error: PoolError,
     },
-    /// The endpoint was not read, marked or let go.
+    /// The endpoint was not read or marked, or its finalizer was not removed.
     #[error("endpoint {endpoint}: {error}")]
     Endpoint {
         /// Namespace and name of the endpoint: the pod's, or those of its VM.
@@ -27,12 +27,12 @@ pub enum ReclaimError {
     /// The pod, its node, its StatefulSet, its VM or the pool could not be read.
     #[error("cannot read {what}: {error}")]
     Reading {
-        /// The kind that was asked for, such as `Pod`.
+        /// The kind that was read, such as `Pod`.
         what: &'static str,
         /// The error of the read.
         error: ApiError,
     },
-    /// It was refused its pools: too many wait.
+    /// The queue for pools is full: too many releases wait.
     #[error("queue is full")]
     QueueFull,
     /// Leadership was lost before the next write.
@@ -41,7 +41,7 @@ pub enum ReclaimError {
 }
 
 impl ReclaimError {
-    /// Whether the same may succeed on what is true by now.
+    /// Whether a retry on the current state may succeed.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Endpoint { error, .. } if error.is_conflict())
     }

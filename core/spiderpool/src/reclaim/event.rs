@@ -1,4 +1,4 @@
-//! What an event of a pod means: to trace it, or not (G §3.1).
+//! The meaning of a pod event: to trace the pod, or not (G §3.1).
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::ipam::goes_with_pod;
 use crate::{Keeper, Policy, SpiderEndpoint};
 use kube_machinery::api::ObjectKey;
 
-/// What a decision is made under, besides the objects that it is about.
+/// The context of a decision, besides the objects that it concerns.
 #[derive(Clone, Copy)]
 pub struct Circumstances<'a> {
     /// The time, on the wall clock.
     pub now: Timestamp,
     /// Whether this replica believes that it leads.
     pub leading: bool,
-    /// What reclaim is told.
+    /// The settings of reclaim.
     pub settings: &'a ReclaimSettings,
-    /// What is done differently.
+    /// The deviations from the hardened form.
     pub policy: &'a Policy,
-    /// The nodes, as the decision may see them; asked only where a node matters.
+    /// The nodes, as the decision may see them; called only if a node matters.
     pub node: &'a dyn Fn(&str) -> NodeState,
-    /// Until when the containers of a pod with this UID may run whose object is gone already, as far as that was seen (G R9).
+    /// The time until which the containers of a pod with this UID may run whose object is gone already, if that was seen (G R9).
     pub runs_until: &'a dyn Fn(&str) -> Option<Timestamp>,
 }
 
@@ -38,7 +38,7 @@ impl Circumstances<'_> {
         if name.is_empty() { NodeState::Gone } else { (self.node)(name) }
     }
 
-    /// When the containers of a pod whose object is gone have ended, if they may still run.
+    /// The time until which the containers of a pod may run whose object is gone; `None` if they have ended.
     pub(super) fn may_run_until(&self, uid: &str) -> Option<Timestamp> {
         if self.policy.reclaim.force_delete_frees_at_once {
             return None;
@@ -47,7 +47,7 @@ impl Circumstances<'_> {
     }
 }
 
-/// What keeps the addresses of an endpoint whose pod is gone.
+/// The keeper of the addresses of an endpoint whose pod is gone.
 pub(super) fn keeper_of_endpoint(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> Keeper {
     if goes_with_pod(endpoint) && !it.policy.static_by_kind_only {
         return Keeper::Nobody;
@@ -58,18 +58,18 @@ pub(super) fn keeper_of_endpoint(endpoint: &SpiderEndpoint, it: &Circumstances<'
 /// A change of a pod.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// It is there; also said of each pod when an informer starts.
+    /// The pod exists; also reported for each pod when an informer starts.
     Added(&'a Pod),
-    /// It changed, or a new list showed it once more.
+    /// The pod changed, or a new list showed it again.
     Updated {
-        /// The state that was known before.
+        /// The state known before.
         old: &'a Pod,
         /// The state from now on.
         new: &'a Pod,
     },
-    /// It is gone; this is its last state.
+    /// The pod is gone; this is its last state.
     Deleted(&'a Pod),
-    /// It vanished while nobody watched; this is its last known state.
+    /// The pod vanished while nobody watched; this is its last known state.
     Tombstone(&'a Pod),
 }
 
@@ -89,22 +89,22 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What an event means.
+/// The meaning of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// This has to be asked first.
+    /// This question has to be answered first.
     Ask(Question),
     /// Nothing is to be done; the row says why.
     Ignore(Row),
-    /// The pod is to be traced.
+    /// The pod has to be traced.
     Enter(Box<PodEntry>, Row),
-    /// It could not be judged. Upstream forgets it; the hardened form comes back to it.
+    /// It could not be judged. Upstream forgets it; the hardened form judges it again.
     Lost(Row),
     /// Upstream's process crashes: `tombstone-crashes` or `nil-fields-crash` is on.
     Crash(Row),
 }
 
-/// Decides what `event` means, with the `answers` to what was asked before.
+/// Decides the meaning of `event`, with the `answers` to earlier questions.
 pub fn judge_event(event: &Event<'_>, circumstances: &Circumstances<'_>, answers: &[Answer]) -> Meaning {
     let mut answers = Answers::new(answers);
     match judge(event, circumstances, &mut answers) {
@@ -113,7 +113,7 @@ pub fn judge_event(event: &Event<'_>, circumstances: &Circumstances<'_>, answers
     }
 }
 
-/// What about a pod may end its right to its addresses.
+/// The change of a pod that may end its entitlement to its addresses.
 enum Candidate {
     Deleted,
     Terminating,
@@ -128,7 +128,7 @@ fn phase(pod: &Pod) -> Option<&str> {
     pod.status.as_ref().and_then(|status| status.phase.as_deref())
 }
 
-/// How a pod has ended, if it has.
+/// The way in which a pod has ended, if it has.
 pub(super) fn ended(pod: &Pod) -> Option<Tracing> {
     match phase(pod) {
         Some("Succeeded") => Some(Tracing::Succeeded),
@@ -137,7 +137,7 @@ pub(super) fn ended(pod: &Pod) -> Option<Tracing> {
     }
 }
 
-/// I-6 to I-9: whether the event may end the pod's right to its addresses. An error is a row on which upstream crashes.
+/// I-6 to I-9: decides whether the event may end the pod's entitlement to its addresses. An error is a row on which upstream crashes.
 fn candidate(event: &Event<'_>, policy: &Policy) -> Result<Option<Candidate>, Row> {
     let pod = event.pod();
     if matches!(event, Event::Deleted(_) | Event::Tombstone(_)) {
@@ -147,7 +147,7 @@ fn candidate(event: &Event<'_>, policy: &Policy) -> Result<Option<Candidate>, Ro
         (None, _) | (_, None) if policy.reclaim.nil_fields_crash => Err(Row::NilGrace),
         (old, new) => Ok(old != new),
     };
-    // The end of a pod is the later of the two states, and has the earlier deadline; upstream sees it when it comes as a change.
+    // The end of a pod is the later of the two states, and has the earlier deadline; upstream sees it only as a change.
     let terminating = match event.old() {
         _ if pod.metadata.deletion_timestamp.is_none() => false,
         Some(old) if old.metadata.deletion_timestamp.is_some() => grace_changed(old)?,
@@ -182,7 +182,7 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
     let is_there = !matches!(event, Event::Deleted(_) | Event::Tombstone(_)) && !policy.vm_pod_sought_by_record;
     let there = pod.metadata.uid.as_deref().filter(|_| is_there);
     let candidate = candidate(event, it.policy);
-    // Upstream reads the owner before it looks at the event.
+    // Upstream reads the owner before it checks the event.
     let asks = matches!(candidate, Ok(Some(_))) || policy.owner_asked_for_every_event;
     if asks && let Some(meaning) = kept(keeper, &key, there, it, answers)? {
         return Ok(meaning);
@@ -194,7 +194,7 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
     })
 }
 
-/// What is to be done about a pod that may have lost its right, and whose addresses nobody keeps.
+/// The action for a pod that may have lost its entitlement, and whose addresses nobody keeps.
 fn meaning(candidate: Candidate, pod: &Pod, keeper: Keeper, key: ObjectKey, it: &Circumstances<'_>) -> Meaning {
     let policy = &it.policy.reclaim;
     match candidate {
@@ -230,7 +230,7 @@ fn meaning(candidate: Candidate, pod: &Pod, keeper: Keeper, key: ObjectKey, it: 
     }
 }
 
-/// I-3 to I-5: whether a StatefulSet or a VM keeps the addresses of the pod.
+/// I-3 to I-5: decides whether a StatefulSet or a VM keeps the addresses of the pod.
 fn kept(
     keeper: Keeper,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! What a scan would do now, without doing it.
+//! The decisions that a scan would make now, without their execution.
 
 use jiff::Timestamp;
 
@@ -14,12 +14,12 @@ use crate::ipam::uid_of;
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
-/// What a scan would do with a record, or with an endpoint that no record leads to.
+/// The action of a scan on a record, or on an endpoint that no record leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// The record, or the endpoint, stays.
     Keep,
-    /// The record, or the endpoint that no record leads to, goes.
+    /// The record, or the endpoint that no record leads to, is removed.
     Release,
     /// It stays, and its pod is traced until its deadline.
     Track,
@@ -39,7 +39,7 @@ impl Action {
     }
 }
 
-/// One record, and what would become of it.
+/// One record, with its expected fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The pool; absent for an endpoint that no record leads to.
@@ -50,20 +50,20 @@ pub struct Explanation {
     pub key: String,
     /// The UID in the record.
     pub uid: String,
-    /// What would become of it.
+    /// The expected action on it.
     pub action: Action,
-    /// Whether the endpoint of that name would go.
+    /// Whether the endpoint of that name would be removed.
     pub endpoint: bool,
-    /// When the pod's right ends or ended, where that is a matter of time.
+    /// The time when the pod's entitlement ends or ended, if time matters.
     pub at: Option<Timestamp>,
     /// The row that decided about the record, or about an endpoint that no record leads to.
     pub row: Row,
-    /// Why the endpoint would go or stay, if that was asked.
+    /// The reason why the endpoint would be removed or stay, if that was decided.
     pub endpoint_row: Option<Row>,
 }
 
-/// What a scan of the leader would do with each record on what `caches` show, by pool and address; then with each endpoint that no
-/// record leads to. `owners` are asked for StatefulSets and VMs.
+/// The expected action of a leader's scan on each record in `caches`, by pool and address; then on each endpoint that no record leads to.
+/// `owners` holds the StatefulSets and VMs.
 pub fn explain(
     caches: &impl Caches,
     owners: &impl Owners,
@@ -118,7 +118,7 @@ pub fn explain(
             led.insert(record.pod.clone());
             let mut explanation = about(Some(&pool), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid);
             if ip.address().is_none() {
-                // A release names an address, so that nobody ever takes this record away.
+                // A release names an address, so nothing ever removes this record.
                 let (action, row) = (Action::Keep, Row::NoAddress);
                 explanation = Explanation { action, row, endpoint: false, at: None, endpoint_row: None, ..explanation };
             }

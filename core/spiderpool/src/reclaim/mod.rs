@@ -1,18 +1,17 @@
-//! Reclaim: takes back addresses whose pods are gone although no DEL did it (G).
+//! Reclaim: frees addresses whose pods are gone although no DEL released them (G).
 //!
 //! ```text
 //!   pods (informer, leader) ──► event ──► database ──deadline──► channel ──► executors ─┐
 //!   interval, signals ────────► scan of all records ──────────────────────────────────► release
 //! ```
-//! [`Reclaim`] runs in each replica of Spiderpool's controller. Decisions are functions of what is seen
-//! ([`judge_event`], [`judge_record`]); each names the [`Row`] of the table that decided. What they need from the API server they ask
-//! for ([`Question`]).
+//! [`Reclaim`] runs in each replica of Spiderpool's controller. Decisions are functions of what is seen ([`judge_event`],
+//! [`judge_record`]); each names the deciding [`Row`] of the table. State that only the API server has is requested by a [`Question`].
 //!
-//! The hardened form confirms what its caches say before it writes: record, then pod, then owner. It marks an endpoint first, in the
-//! very version that was judged, then removes the records, then the finalizer; whoever finds a marked endpoint goes on from there. A
-//! replica that dies or pauses at any point leaves nothing that the next scan of any replica does not finish.
+//! The hardened form confirms the content of its caches before it writes: record, then pod, then owner. It marks an endpoint first, at the
+//! very version that was judged, then removes the records, then the finalizer; any replica that finds a marked endpoint continues from
+//! there. A replica that crashes or pauses at any point leaves nothing that the next scan of any replica does not finish.
 //!
-//! The provider of addresses outside the cluster (IaaS, G X6 and C6) is off by default upstream and has no place here.
+//! The provider of addresses outside the cluster (IaaS, G X6 and C6) is off by default upstream and not modelled here.
 
 mod api;
 mod caches;

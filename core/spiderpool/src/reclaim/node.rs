@@ -1,16 +1,16 @@
-//! Whether the node of a pod is one on which reclaim may act (G §3).
+//! The node states in which reclaim may act on a pod (G §3).
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 
 use super::settings::ReclaimSettings;
 
-/// What is known of a node.
+/// The known state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
     /// Its condition `Ready` is `True`.
     Ready {
-        /// Since when, if it says that (`lastTransitionTime`).
+        /// The time of the last transition (`lastTransitionTime`), if stated.
         since: Option<Timestamp>,
     },
     /// The condition is something else, or absent.
@@ -34,7 +34,7 @@ impl NodeState {
         matches!(self, Self::Ready { .. })
     }
 
-    /// Whether pods of the node that end give up their addresses (`nodeOK`); `None` = that cannot be told.
+    /// Whether ending pods of the node give up their addresses (`nodeOK`); `None` = unknown.
     pub fn permits(self, settings: &ReclaimSettings) -> Option<bool> {
         match self {
             Self::Ready { .. } => Some(settings.terminating && settings.on_ready_node),

@@ -12,77 +12,77 @@ use super::row::Row;
 use super::view::RecordView;
 use kube_machinery::api::ObjectKey;
 
-/// Looks on and changes nothing. Called between two steps: it must neither wait nor call back.
+/// Observes and changes nothing. Called between two steps: it must neither wait nor call back.
 pub trait Observer: Clone + Send + Sync + 'static {
-    /// A step was just done, or is about to be.
+    /// Called when a step was just done or is about to be.
     fn observe(&self, step: Step<'_>);
 }
 
-/// Nobody looks on.
+/// The observer that ignores everything.
 impl Observer for () {
     fn observe(&self, _: Step<'_>) {}
 }
 
-/// Why a scan begins.
+/// The cause of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScanCause {
-    /// The process has started, or somebody else asked for it.
+    /// The process has started, or a caller asked for it.
     Asked,
     /// Leadership was gained; with `no-scan-on-takeover` there is no such scan.
     Takeover,
-    /// What did not fit into the database, or failed too often, is due.
+    /// An entry that did not fit into the database, or failed too often, is due.
     Missed,
     /// The interval is over.
     Interval,
 }
 
-/// On what a decision was made.
+/// The source of the state for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sight {
-    /// What the caches show.
+    /// The state in the caches.
     Cached,
-    /// What the API server said just now.
+    /// The API server, just now.
     Confirmed,
 }
 
-/// Which part of reclaim releases, and on what account.
+/// The part of reclaim that releases, with its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Releaser {
-    /// A scan, on account of a record.
+    /// A scan, because of a record.
     Scan,
     /// An executor: a deadline has passed.
     Trace,
-    /// A scan, on account of an endpoint that no record leads to, or that is marked.
+    /// A scan, because of an endpoint that no record leads to, or that is marked.
     Sweep,
 }
 
-/// Why an entry is no longer in the database.
+/// The reason why an entry is no longer in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dropped {
-    /// Its release went well, or found nothing to release.
+    /// Its release succeeded, or found nothing to release.
     Done,
-    /// There is nothing to do any more, or others have to.
+    /// There is nothing to do any more, or another part has to do it.
     Moot,
     /// It failed too often.
     GivenUp,
-    /// Leadership was lost: who leads next learns of the pod by events and scans of its own.
+    /// Leadership was lost: the next leader learns of the pod by its own events and scans.
     NotLeading,
 }
 
-/// What a scan came to.
+/// The counts of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScanCounts {
-    /// Pools that were looked into.
+    /// Pools that were scanned.
     pub pools: u64,
     /// Records that were judged.
     pub records: u64,
-    /// Records that stay, by the caches or by the API server after all.
+    /// Records that stay, by the caches or, in the end, by the API server.
     pub kept: u64,
-    /// Records that were found to go.
+    /// Records that were judged to be released.
     pub released: u64,
     /// Records of pods that are to be traced.
     pub tracked: u64,
-    /// Endpoints that were found to go although no record led to them, or that were marked already.
+    /// Endpoints that were judged to be released although no record led to them, or that were marked already.
     pub swept: u64,
     /// Records, and endpoints without one, whose release or the reads before it failed.
     pub failed: u64,
@@ -90,62 +90,62 @@ pub struct ScanCounts {
     pub incomplete: bool,
 }
 
-/// One step, and what it is about. Durations are by the monotonic clock of the process, deadlines on its wall clock.
+/// One step, with the objects it concerns. Durations are by the monotonic clock of the process, deadlines on its wall clock.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// It was noticed that this replica leads.
+    /// This replica noticed that it leads.
     LeadershipGained {
-        /// How often this process has gained leadership, this time included.
+        /// The number of times that this process has gained leadership, including this one.
         term: u64,
     },
-    /// It was noticed that it does not any more.
+    /// This replica noticed that it no longer leads.
     LeadershipLost {
-        /// As when it was gained.
+        /// The term that ended.
         term: u64,
     },
     /// An event of a pod was judged.
     EventJudged {
-        /// The change of the pod, as the informer told it.
+        /// The change of the pod, as the informer reported it.
         event: &'a Event<'a>,
-        /// What it means, once all questions are answered.
+        /// Its meaning, once all questions are answered.
         meaning: &'a Meaning,
     },
     /// A pod is traced from now on.
     EntryMade {
-        /// The entry: until when, and why.
+        /// The entry, with deadline and reason.
         entry: &'a PodEntry,
-        /// Whose place it took.
+        /// The entry that it replaced.
         replaced: Option<&'a PodEntry>,
     },
-    /// There was no room for it.
+    /// There was no room for an entry.
     DatabaseFull {
-        /// What did not fit.
+        /// The entry that did not fit.
         entry: &'a PodEntry,
     },
-    /// Its deadline has passed, and it waits for an executor.
+    /// The deadline of an entry has passed, and it waits for an executor.
     EntryFired {
         /// The entry, which stays in the database meanwhile unless the row is TD-4.
         entry: &'a PodEntry,
         /// TD-3, or TD-4 of a pod without addresses (G §3.2).
         row: Row,
     },
-    /// Its deadline has passed, and it is held back.
+    /// The deadline of an entry has passed, and it is held back.
     EntryHeld {
         /// The entry that waits for another turn.
         entry: &'a PodEntry,
         /// TD-2 or TD-5 of the trace worker, or the row on which an executor left it.
         row: Row,
     },
-    /// It found no room on its way to the executors.
+    /// An entry found no room in the channel to the executors.
     ChannelFull {
         /// The entry; as long as it is in the database, the next turn of the trace worker tries again.
         entry: &'a PodEntry,
     },
-    /// It is traced no more.
+    /// An entry is no longer traced.
     EntryDropped {
         /// The entry, as it was in the database.
         entry: &'a PodEntry,
-        /// Why nobody traces it any more.
+        /// The reason why it was dropped.
         why: Dropped,
     },
     /// An executor has judged an entry.
@@ -155,44 +155,44 @@ pub enum Step<'a> {
         /// XD-1 to XD-4 upstream; the row of the record's table in the hardened form.
         row: Row,
     },
-    /// A scan begins; said before anything is listed, whether or not this replica leads.
+    /// A scan begins; reported before anything is listed, whether or not this replica leads.
     ScanBegun {
-        /// What the scan was begun for.
+        /// The cause of the scan.
         cause: ScanCause,
         /// Whether this replica leads.
         leading: bool,
     },
-    /// A record was judged, or an endpoint as if it were one. Not said of records of which a glance shows that they stay.
+    /// A record was judged, or an endpoint in the same way. Not reported for records that a quick check shows to stay.
     RecordJudged {
-        /// The pool; absent if this is about the endpoint alone.
+        /// The pool; absent if only the endpoint was judged.
         pool: Option<&'a str>,
         /// The record, with its pod and its endpoint as they were seen.
         record: &'a RecordView<'a>,
-        /// What is to be done.
+        /// The verdict on it.
         verdict: &'a Verdict,
-        /// Whether the caches or the API server showed it so.
+        /// The source of the state: the caches or the API server.
         sight: Sight,
-        /// By which row the caches let it go, where the API server says that it stays.
+        /// The row by which the caches would release it, if the API server says that it stays.
         overrules: Option<Row>,
     },
-    /// A scan ended; its releases have ended, too.
+    /// A scan ended, and so have its releases.
     ScanEnded {
-        /// What it came to.
+        /// The counts of the scan.
         counts: &'a ScanCounts,
-        /// How long it took.
+        /// The duration of the scan.
         took: Duration,
     },
-    /// A release begins; said before its first write.
+    /// A release begins; reported before its first write.
     ReleaseBegun {
-        /// Which part of reclaim decided it.
+        /// The part of reclaim that decided it.
         by: Releaser,
-        /// Under which name the records are.
+        /// The name that the records are under.
         key: &'a ObjectKey,
         /// The records: pool, address, UID.
         what: &'a [Target],
-        /// Whether the endpoint goes, too.
+        /// Whether the endpoint is removed, too.
         endpoint: bool,
-        /// The row on which it was decided.
+        /// The row by which it was decided.
         row: Row,
     },
     /// The endpoint was marked: it is terminating now, or gone.
@@ -206,9 +206,9 @@ pub enum Step<'a> {
         pool: &'a str,
         /// The UID that the records had to have.
         uid: &'a str,
-        /// The addresses that were asked for.
+        /// The addresses to be removed.
         ips: &'a [IpAddr],
-        /// How many of them had such a record.
+        /// The number of those that had such a record.
         removed: usize,
     },
     /// The endpoint has lost its finalizer.
@@ -216,18 +216,18 @@ pub enum Step<'a> {
         /// Namespace and name of the endpoint.
         key: &'a ObjectKey,
     },
-    /// A release ended, well or not.
+    /// A release ended, successfully or not.
     ReleaseEnded {
-        /// As at its begin.
+        /// The part of reclaim, as in [`ReleaseBegun`](Self::ReleaseBegun).
         by: Releaser,
-        /// As at its begin.
+        /// The name, as in [`ReleaseBegun`](Self::ReleaseBegun).
         key: &'a ObjectKey,
-        /// Whether all of it was carried out; what was written before an error stays.
+        /// The outcome; writes before an error stay.
         result: Result<(), &'a ReclaimError>,
     },
 }
 
-/// One record that is to go.
+/// A record to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// The name of the pool that has the record.

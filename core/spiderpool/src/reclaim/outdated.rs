@@ -3,7 +3,7 @@
 use crate::{SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
-/// Whether no record of a pool has this endpoint's name; records that cannot be read say nothing.
+/// Whether no record of a pool has this endpoint's name; false for unreadable records.
 pub(super) fn is_outdated(endpoint: &ObjectKey, pool: &SpiderIPPool) -> bool {
     let Some(status) = &pool.status else { return true };
     let Ok(records) = status.allocated_ips.parse() else { return false };

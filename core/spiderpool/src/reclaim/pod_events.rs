@@ -1,4 +1,4 @@
-//! The informer whose events are traced: it lives only while this replica leads (G §1.1).
+//! The informer for traced events, which lives only while this replica leads (G §1.1).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification};
 use kube_machinery::race::{Either, race};
 
-/// An event that could not be judged, as it is judged again: without what was before it.
+/// An event that could not be judged, in the form in which it is judged again: without the state before it.
 #[derive(Clone, Debug)]
 enum Again {
     Added(Arc<Pod>),
@@ -44,13 +44,13 @@ fn uid(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap_or_default()
 }
 
-/// Whether judging the same again may end otherwise.
+/// Whether the same event may be judged differently later.
 fn may_pass(row: Row) -> bool {
     !matches!(row, Row::TerminatingNoGrace | Row::EndedNoFinish | Row::EndedNoGrace)
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Has an informer whenever this replica leads, and a scan at the beginning of each term; never ends.
+    /// Runs an informer while this replica leads, and a scan at the beginning of each term; never ends.
     pub(super) async fn pod_events(&self, leadership: &Leadership, signal: &mpsc::Sender<ScanCause>) {
         let policy = &self.config.policy.reclaim;
         let polls = policy.leader_flag_polled;
@@ -70,7 +70,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             };
             let work = async {
                 let handle = self.handle(leadership, &informer);
-                // Upstream's signal waits for room; events are handled beside it.
+                // Upstream's signal waits for room; events are handled concurrently.
                 race(handle, async {
                     work.await;
                     std::future::pending::<()>().await;
@@ -86,7 +86,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Handles events one after the other. Those that could not be judged come back after each gap of the trace worker.
+    /// Handles events one after the other. Those that could not be judged are judged again after each gap of the trace worker.
     async fn handle(&self, leadership: &Leadership, informer: &Informer<Pod, V>) {
         let retries = !self.config.policy.reclaim.event_lost_on_error;
         let gap = self.config.settings.trace_gap;
@@ -125,7 +125,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 Notification::DeletedFinalStateUnknown { object, .. } => Event::Tombstone(object),
             };
             let pod = event.pod();
-            // What waits to be judged again is judged on the latest state instead.
+            // An event that waits to be judged again is judged on the latest state instead.
             if again.contains_key(uid(pod)) {
                 let latest = Again::of(&notification);
                 self.note(leadership, latest, &mut again).await;

@@ -1,4 +1,4 @@
-//! What the state of a pod says about its right to its addresses: stage 2 of the table of a record, with rule G (G §3.3).
+//! The effect of a pod's state on its entitlement to its addresses: stage 2 of the table of a record, with rule G (G §3.3).
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -15,7 +15,7 @@ use crate::ipam::uid_of;
 use kube_machinery::api::ObjectKey;
 use kube_machinery::controller_of;
 
-/// Why a decision is not made now.
+/// The reason why no decision is made now.
 pub(super) enum Stop {
     Ask(Question),
     Crash(Row),
@@ -31,7 +31,7 @@ pub(super) fn has_ips(pod: &Pod) -> bool {
     pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
 }
 
-/// Whoever may keep the addresses of a pod that is there.
+/// The possible keeper of the addresses of an existing pod.
 pub(super) struct Owner<'a, 'b> {
     pub(super) pod: &'a Pod,
     pub(super) keeper: Keeper,
@@ -48,13 +48,13 @@ impl Owner<'_, '_> {
         } else {
             (self.keeper, key_of(self.pod, self.keeper))
         };
-        // Its pod may be found under another name only.
+        // Its pod may only be found under another name.
         let uid = self.pod.metadata.uid.as_deref().filter(|uid| *uid == self.record.uid);
         answers.ask(keeper, &key, uid.filter(|_| !self.it.policy.reclaim.vm_pod_sought_by_record))
     }
 
-    /// Whether a StatefulSet keeps the place of a pod that is nobody's now, and was given its addresses as one of the set's: its endpoint
-    /// says so, as it does to a DEL (A §7.1), and to a scan once the pod is gone (S-4).
+    /// Asks whether a StatefulSet keeps the place of an orphan that got its addresses as one of the set's pods: its endpoint shows that, as
+    /// it does for a DEL (A §7.1), and for a scan once the pod is gone (S-4).
     fn ask_for_orphan(&self, answers: &mut Answers<'_>) -> Result<Answer, Question> {
         let Seen::There(endpoint) = self.record.endpoint else { return Ok(Answer::Invalid) };
         let is_own = self.pod.metadata.uid.as_deref() == Some(uid_of(endpoint));
@@ -67,9 +67,9 @@ impl Owner<'_, '_> {
     }
 }
 
-/// What the state of a pod says.
+/// The effect of a pod's state.
 pub(super) struct State {
-    /// Its right to its addresses has ended.
+    /// Whether its entitlement to its addresses has ended.
     pub(super) ends: bool,
     pub(super) track: bool,
     pub(super) row: Row,
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-/// Stage 2; `Err` = the record is left alone altogether.
+/// Stage 2; `Err` = the record is left alone.
 pub(super) fn state(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
     let state = match state_of_pod(owner, answers)? {
         Ok(state) if state.ends && owner.keeper == Keeper::Nobody => state,
@@ -143,7 +143,7 @@ fn state_of_ended(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Resul
         return if policy.terminal_pods_not_scanned { ended_not_scanned(owner, answers) } else { Ok(Ok(after_the_end(owner))) };
     }
     Ok(match owner.ask(answers)? {
-        // Upstream then finds out that nothing is to be traced, mostly.
+        // Upstream then finds that nothing is to be traced, mostly.
         Answer::Valid if policy.static_by_first_owner => Ok(State::traced(Row::EndedKept, None)),
         Answer::Valid => Ok(State::lives(Row::EndedKept)),
         Answer::Invalid => Ok(State::ended(Row::EndedNotKept)),
@@ -151,7 +151,7 @@ fn state_of_ended(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Resul
     })
 }
 
-/// The end of a pod without an owner that keeps its addresses (D §0: both paths).
+/// The state at the end of a pod without an owner that keeps its addresses (D §0: both paths).
 fn after_the_end(owner: &Owner<'_, '_>) -> State {
     let (pod, it) = (owner.pod, owner.it);
     let stop = Term::of_ended(pod, it.settings, it.policy).ok().map(|term| term.stop).or(owner.record.due);
@@ -161,9 +161,9 @@ fn after_the_end(owner: &Owner<'_, '_>) -> State {
     }
 }
 
-/// What the node says about a pod whose time is over.
+/// The effect of the node on a pod whose time is over.
 fn by_node(owner: &Owner<'_, '_>, over: Row, stop: Timestamp) -> State {
-    // What was traced had its node judged when that began.
+    // A traced pod had its node judged when tracing began.
     let judged = owner.it.policy.reclaim.node_judged_once && owner.record.due.is_some();
     let permits = if judged { Some(true) } else { owner.it.node_of(owner.pod).permits(owner.it.settings) };
     let state = match permits {
@@ -174,10 +174,10 @@ fn by_node(owner: &Owner<'_, '_>, over: Row, stop: Timestamp) -> State {
     State { at: Some(stop), ..state }
 }
 
-/// Until when a terminating pod is left its addresses whose node became ready again; `None` = it was ready all the time, or is not.
+/// The deadline of a terminating pod whose node became ready again; `None` = it was ready all the time, or is not.
 ///
-/// Its kubelet learns only now that the pod is to end. It is treated like one that was asked to when the node came back: a grace for the
-/// containers, and one more.
+/// Its kubelet learns only now that the pod has to end. The pod is treated as if it had been asked to end when the node came back: one
+/// grace period for the containers, and one more.
 fn back_too_late(owner: &Owner<'_, '_>, term: &Term) -> Option<Timestamp> {
     let it = owner.it;
     if it.policy.reclaim.returned_node_frees_at_once {

@@ -15,12 +15,12 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::leader::ElectionConfig;
 
-/// What reclaim is told.
+/// The configuration of reclaim.
 #[derive(Clone, Debug)]
 pub struct ReclaimConfig {
-    /// What it reads from its environment, and what is fixed in upstream's code (G §2).
+    /// The settings from its environment, and the constants of upstream's code (G §2).
     pub settings: ReclaimSettings,
-    /// What is done differently.
+    /// The deviations from the hardened form.
     pub policy: Policy,
 }
 
@@ -40,7 +40,7 @@ impl ReclaimConfig {
 /// Reclaim in one replica of the controller.
 pub struct Reclaim<C, V, K, O = ()> {
     pub(super) client: C,
-    /// For the informer whose events are traced.
+    /// The client for the informer whose events are traced.
     pub(super) raw: C,
     pub(super) env: V,
     pub(super) caches: K,
@@ -57,7 +57,7 @@ impl<C, V, K, O> fmt::Debug for Reclaim<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// A replica that has just started and remembers nothing.
+    /// A replica that has just started, with empty memory.
     pub fn new(client: C, env: V, caches: K, observer: O, config: ReclaimConfig) -> Self {
         let database = Arc::new(Mutex::new(Database::new(config.settings.database, &config.policy)));
         let limiter = Limiter::new(config.settings.queue_length, config.policy.limiter_overtakes);
@@ -65,19 +65,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Self { client, raw, env, caches, observer, config: Arc::new(config), database, limiter }
     }
 
-    /// The same with another client for the informer of pods whose events are traced; upstream's has a rate limit of its own.
+    /// The same replica with another client for the informer of pods whose events are traced; upstream's has its own rate limit.
     #[must_use]
     pub fn with_raw_client(self, raw: C) -> Self {
         Self { raw, ..self }
     }
 
-    /// The same with what `wrap` makes of its caches.
+    /// The same replica with `wrap(caches)` as its caches.
     pub fn with_caches<W>(self, wrap: impl FnOnce(K) -> W) -> Reclaim<C, V, W, O> {
         let Self { client, raw, env, caches, observer, config, database, limiter } = self;
         Reclaim { client, raw, env, caches: wrap(caches), observer, config, database, limiter }
     }
 
-    /// What it was told.
+    /// The configuration of reclaim.
     pub fn config(&self) -> &ReclaimConfig {
         &self.config
     }

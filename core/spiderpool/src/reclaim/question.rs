@@ -1,4 +1,4 @@
-//! What a decision has to know that only the API server can tell, and whom a pod belongs to.
+//! State for a decision that only the API server has, and the owners of pods.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use kube_machinery::api::ObjectKey;
 use kube_machinery::controller_of;
 use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 
-/// A read that a decision needs before it can be made: whether the addresses under a name are kept for the next pod of it (G §5).
+/// A read that a decision depends on: whether the addresses under a name are kept for the next pod of it (G §5).
 ///
-/// Decisions are functions of what was answered so far: whoever makes one asks, adds the answer and decides again.
+/// Decisions are functions of the answers so far: the caller asks the question, adds the answer and decides again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Who is asked: a StatefulSet or a VM.
+    /// The kind of object to be read: a StatefulSet or a VM.
     pub keeper: Keeper,
     /// The name of the pod, or of the VM.
     pub key: ObjectKey,
-    /// The UID of a pod of the VM that is known to be there: its own state says whether it may still answer. Without one the VM instance
-    /// speaks for its pods, as long as it is there; then they speak for themselves.
+    /// The UID of a pod of the VM that is known to exist: its own state shows whether it may still answer. Without one the VM instance
+    /// decides for its pods, as long as it exists; then they decide for themselves.
     pub pod: Option<String>,
 }
 
-/// The owners of pods, for whoever has them at hand.
+/// The owners of pods, from another source than the API server.
 pub trait Owners {
     /// The StatefulSet of this name; `None` = there is none.
     fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
@@ -38,7 +38,7 @@ pub trait Owners {
 }
 
 impl Question {
-    /// What the API server would answer if it held these owners (G §5).
+    /// The answer that the API server would give if it held these owners (G §5).
     pub fn answered_by(&self, owners: &impl Owners, policy: &Policy) -> Answer {
         let kept = match self.keeper {
             Keeper::Nobody => false,
@@ -62,17 +62,17 @@ impl Question {
     pub(super) fn may_be_in_use(&self, instance: Option<&VirtualMachineInstance>, policy: &Policy) -> bool {
         let Some(instance) = instance.filter(|_| !policy.reclaim.ending_vm_frees) else { return false };
         let Some(pod) = &self.pod else {
-            // Its finalizer holds an instance until its pods are gone.
+            // The finalizer holds an instance until its pods are gone.
             return true;
         };
         let active = instance.status.as_ref().map(|status| &status.active_pods);
         active.is_some_and(|active| active.keys().any(|other| other != pod))
     }
 
-    /// Whether this pod of the VM may answer on the addresses, where it is another one than the pod in question.
+    /// Whether this pod of the VM may answer on the addresses and is not the pod in question.
     ///
-    /// The pods themselves are looked at, too: an instance counts a pod among its active ones when its controller comes to write that, and
-    /// the pod may be answered long before.
+    /// The pods themselves are read, too: an instance lists a pod as active only once its controller writes that, and the pod may be
+    /// answered long before.
     pub(super) fn is_used_by(&self, pod: &Pod) -> bool {
         pod.metadata.uid != self.pod && may_run(pod)
     }
@@ -83,9 +83,9 @@ impl Question {
 pub enum Answer {
     /// The addresses are kept.
     Valid,
-    /// The addresses are kept for nobody: no owner of the name wants them.
+    /// The addresses are not kept: no owner of the name wants them.
     Invalid,
-    /// It could not be read.
+    /// The owner could not be read.
     Failed,
 }
 
@@ -103,14 +103,14 @@ impl<'a> Answers<'a> {
     /// The next answer.
     ///
     /// # Errors
-    /// There is none yet: this is to be asked. What needs no read is answered at once.
+    /// There is none yet: this question has to be asked. A question that needs no read is answered at once.
     pub(super) fn ask(&mut self, keeper: Keeper, key: &ObjectKey, pod: Option<&str>) -> Result<Answer, Question> {
         match keeper {
             Keeper::Nobody => return Ok(Answer::Invalid),
             Keeper::StatefulSet if parent_and_ordinal(key.name()).is_none_or(|(parent, _)| parent.is_empty()) => {
                 return Ok(Answer::Invalid);
             }
-            // Whoever owns pods has a namespace and a name.
+            // An owner of pods always has a namespace and a name.
             _ if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() => return Ok(Answer::Invalid),
             Keeper::StatefulSet | Keeper::Vm => {}
         }
@@ -122,12 +122,12 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// What keeps the addresses of a pod, by its controller (`static`, G §3).
+/// The keeper of a pod's addresses, by its controller (`static`, G §3).
 pub(super) fn keeper_of(pod: &Pod, kept: Kept) -> Keeper {
     controller_of(&pod.metadata).map_or(Keeper::Nobody, |owner| Keeper::of_kind(&owner.api_version, &owner.kind, kept))
 }
 
-/// Under which name the endpoint and the records of a pod are: its own, or that of its VM.
+/// The name of the endpoint and the records of a pod: the pod's own, or that of its VM.
 pub(super) fn key_of(pod: &Pod, keeper: Keeper) -> ObjectKey {
     match (keeper, controller_of(&pod.metadata)) {
         (Keeper::Vm, Some(owner)) => ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or_default(), &owner.name),

@@ -1,4 +1,4 @@
-//! What becomes of one record of a pool, and of the endpoint of its pod: the table of a scan as one function (G §3.3).
+//! The fate of one record of a pool, and of the endpoint of its pod: the table of a scan as one function (G §3.3).
 //!
 //! ```text
 //!   pod there? ──no──► endpoint there? ──► its owner          stage 1
@@ -7,8 +7,8 @@
 //!   UID of the record against that of the pod                 stage 3
 //!   UID of the endpoint against that of the pod               stage 4
 //! ```
-//! A scan asks it with what its caches show, and the hardened form once more with what the API server says. What is true of a record
-//! is true of an endpoint that no record leads to: then the record's UID is that of the endpoint.
+//! A scan calls it with the state of its caches, and the hardened form again with that of the API server. The rules for a record also apply
+//! to an endpoint that no record leads to: then the record's UID is that of the endpoint.
 
 use std::net::IpAddr;
 
@@ -23,20 +23,20 @@ use super::view::{RecordView, Seen, key_of_record};
 use crate::ipam::{goes_with_pod, is_terminating, uid_of};
 use crate::{Keeper, SpiderEndpoint};
 
-/// What becomes of a record and of its endpoint.
+/// The fate of a record and of its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the record goes.
+    /// Whether the record is removed.
     pub release: bool,
-    /// Whether the endpoint goes.
+    /// Whether the endpoint is removed.
     pub endpoint: bool,
-    /// Whether the pod is to be traced, by the replica that leads.
+    /// Whether the leader should trace the pod.
     pub track: bool,
-    /// Why, about the record.
+    /// The deciding row for the record.
     pub row: Row,
-    /// Why, about the endpoint, if that was asked.
+    /// The deciding row for the endpoint, if that was judged.
     pub endpoint_row: Option<Row>,
-    /// When the pod's right to the record ends, where that is a matter of time.
+    /// The time when the pod's entitlement to the record ends, if time matters.
     pub at: Option<Timestamp>,
 }
 
@@ -58,15 +58,15 @@ impl Verdict {
 /// A decision about a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// This has to be asked first.
+    /// This question has to be answered first.
     Ask(Question),
-    /// Nothing more has to be asked: this is to be done.
+    /// No question is open: this is the verdict.
     Done(Verdict),
     /// Upstream's process crashes: `nil-fields-crash` is on.
     Crash(Row),
 }
 
-/// Decides about a record, with the `answers` to what was asked before.
+/// Decides about a record, with the `answers` to earlier questions.
 pub fn judge_record(record: &RecordView<'_>, circumstances: &Circumstances<'_>, answers: &[Answer]) -> Judgement {
     let mut answers = Answers::new(answers);
     match judge(record, circumstances, &mut answers) {
@@ -76,13 +76,13 @@ pub fn judge_record(record: &RecordView<'_>, circumstances: &Circumstances<'_>, 
     }
 }
 
-/// Whether a pod says that it answers on an address.
+/// Whether a pod's status names an address.
 fn answers_on(pod: &Pod, ip: IpAddr) -> bool {
     let ips = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
     ips.into_iter().flatten().any(|shown| shown.ip.parse::<IpAddr>().is_ok_and(|shown| shown == ip))
 }
 
-/// Whether the pod that has the name says that it answers on one of these addresses.
+/// Whether the status of the pod that has the name contains one of these addresses.
 fn is_in_use(pod: &Pod, ips: impl IntoIterator<Item = IpAddr>, it: &Circumstances<'_>) -> bool {
     !it.policy.reclaim.address_in_use_freed && ips.into_iter().any(|ip| answers_on(pod, ip))
 }
@@ -122,7 +122,7 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
     Ok(verdict.unwrap_or_else(|row| Verdict { track: state.track, ..Verdict::keep(row) }))
 }
 
-/// Whether a pod only has the name of one whose place in a StatefulSet or a VM the record and the endpoint are about.
+/// Whether a pod merely shares the name of the one whose place in a StatefulSet or a VM the record and the endpoint belong to.
 fn is_namesake(pod: &Pod, keeper: Keeper, record: &RecordView<'_>, it: &Circumstances<'_>) -> bool {
     let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
     if it.policy.reclaim.namesake_frees || record.uid == pod_uid {
@@ -133,7 +133,7 @@ fn is_namesake(pod: &Pod, keeper: Keeper, record: &RecordView<'_>, it: &Circumst
     has_place && (keeper == Keeper::Nobody || key_of(pod, keeper).as_str() != record.key)
 }
 
-/// Stage 3: what is to be done about the record. An error is a row by which everything stays.
+/// Stage 3: the action on the record. An error is a row by which everything stays.
 fn of_record(owner: &mut Owner<'_, '_>, state: &State, answers: &mut Answers<'_>) -> Result<Result<Verdict, Row>, Stop> {
     let Owner { pod, keeper, record, it } = *owner;
     let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
@@ -165,7 +165,7 @@ fn of_record(owner: &mut Owner<'_, '_>, state: &State, answers: &mut Answers<'_>
     Ok(Ok(verdict))
 }
 
-/// Stage 4: what is to be done about the endpoint besides. An error is a row by which everything stays.
+/// Stage 4: the action on the endpoint besides. An error is a row by which everything stays.
 fn of_endpoint(
     owner: &mut Owner<'_, '_>,
     state: &State,
@@ -205,7 +205,7 @@ fn of_endpoint(
     Ok(Ok(verdict))
 }
 
-/// The same where the pod that has the name now is nobody's: the endpoint may have been that of one whose place is kept.
+/// Stage 4 if the pod that has the name now is an orphan: the endpoint may have been that of a pod whose place is kept.
 fn of_namesakes_endpoint(
     endpoint: &SpiderEndpoint,
     record: &RecordView<'_>,
@@ -223,14 +223,14 @@ fn of_namesakes_endpoint(
     })
 }
 
-/// Whether an endpoint is of a pod that had no place of a StatefulSet or VM, by all it says, and goes with that pod: whatever has the name
-/// now, no ADD takes its addresses over.
+/// Whether an endpoint belongs to a pod without a place in a StatefulSet or VM, by all its data, and is deleted with that pod: whatever pod
+/// has the name now, no ADD takes its addresses over.
 fn was_nobodys(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> bool {
     let is_the_pods = || goes_with_pod(endpoint) && Keeper::of_endpoint(endpoint, it.settings.kept()) == Keeper::Nobody;
     !it.policy.reclaim.orphans_record_kept && is_the_pods()
 }
 
-/// Whether the endpoint of the pod is there and does not name the address; nobody asks but `half-written-endpoint-frees`.
+/// Whether the pod's endpoint exists and does not name the address; only `half-written-endpoint-frees` uses this.
 fn is_half_written(record: &RecordView<'_>, pod_uid: &str, it: &Circumstances<'_>) -> bool {
     if !it.policy.reclaim.half_written_endpoint_frees {
         return false;
@@ -239,8 +239,8 @@ fn is_half_written(record: &RecordView<'_>, pod_uid: &str, it: &Circumstances<'_
     uid_of(endpoint) == pod_uid && !addresses(endpoint).any(|named| named == ip)
 }
 
-/// Whether the place of a StatefulSet's pod that is gone keeps nothing of this record: its auto pool is being deleted, and the next pod
-/// gives up what it finds there (A §8.6). The set's next pool may have to wait for these very addresses, and its pods for the first of
+/// Whether the place of a StatefulSet's deleted pod keeps nothing of this record: its auto pool is being deleted, and the next pod gives up
+/// the addresses that it finds there (A §8.6). The set's next pool may have to wait for these very addresses, and its pods for the first of
 /// them.
 fn is_no_place(record: &RecordView<'_>, keeper: Keeper, it: &Circumstances<'_>) -> bool {
     record.pool_ends && keeper == Keeper::StatefulSet && !it.policy.reclaim.ending_pool_keeps_places
@@ -258,8 +258,8 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
         Seen::Nothing => return without_pod_and_endpoint(record, it, answers),
     };
     let keeper = keeper_of_endpoint(endpoint, it);
-    // The mark is the point of no return (D §1.3.1), where it comes first. Not for a VM that is there: its pods have other names and UIDs,
-    // and the one that answers need not be the one that took the endpoint over last.
+    // The mark is the point of no return (D §1.3.1) if it comes first. Not for an existing VM: its pods have other names and UIDs, and the
+    // one that answers may not be the one that took the endpoint over last.
     let is_marked = is_terminating(endpoint) && uid_of(endpoint) == record.uid;
     if is_marked && keeper != Keeper::Vm && !it.policy.reclaim.records_before_endpoint {
         return Ok(Verdict::release(Row::MarkedForRelease, true));
@@ -271,14 +271,14 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
     };
     Ok(match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"), None)? {
         Answer::Invalid => Verdict::release(gone, true),
-        // What the endpoint names beside this address may be kept.
+        // Other addresses of the endpoint may be kept.
         Answer::Valid | Answer::Failed if is_no_place(record, keeper, it) => Verdict::release(Row::PlaceInEndingPool, false),
         Answer::Valid => Verdict::keep(keeps),
         Answer::Failed => Verdict::keep(unreadable),
     })
 }
 
-/// The same without an endpoint: whatever keeps places under this name is asked.
+/// Stage 1 without pod and endpoint: reads any owner that keeps places under this name.
 fn without_pod_and_endpoint(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
     let key = key_of_record(record.key).expect("it is a key");
     let kept = it.settings.kept();

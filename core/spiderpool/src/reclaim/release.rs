@@ -4,8 +4,8 @@
 //!   hardened:  mark the endpoint ──► records, pool by pool ──► finalizer of the endpoint
 //!   upstream:  records ──► mark (of a StatefulSet's or VM's pod) ──► finalizer
 //! ```
-//! Every record goes by address and UID, so that repeating a release, or doing it twice at once, is doing it once. In the hardened form
-//! the mark and the finalizer carry the resourceVersion of the copy that was judged.
+//! Every record is removed by address and UID, so that a repeated release, or two concurrent ones, have the effect of one. In the hardened
+//! form the mark and the finalizer carry the resourceVersion of the copy that was judged.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,10 +25,10 @@ use kube_machinery::api::{ApiError, DeleteOptions, ObjectKey, Preconditions};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// How often the finalizer of a marked endpoint is tried, in whatever state the endpoint is by then.
+/// The number of attempts to remove the finalizer of a marked endpoint, at whatever version the endpoint is by then.
 const LETTING_GO: u32 = 5;
 
-/// Whether the next write may be made: those who act as leader stop when they are not any more.
+/// Permission for the next write: parts that act as leader stop when they no longer lead.
 pub(super) trait Permission: Sync {
     fn may_write(&self) -> bool;
 }
@@ -45,13 +45,13 @@ pub(super) fn permitted(allowed: &dyn Permission) -> Result<(), ReclaimError> {
     if allowed.may_write() { Ok(()) } else { Err(ReclaimError::NotLeading) }
 }
 
-/// A release as it was decided.
+/// A release as decided.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) by: Releaser,
     pub(super) key: ObjectKey,
     pub(super) what: Vec<Target>,
-    /// The endpoint that goes, in the state that was judged.
+    /// The endpoint to be removed, at the version that was judged.
     pub(super) endpoint: Option<Arc<SpiderEndpoint>>,
     pub(super) row: Row,
 }
@@ -66,7 +66,7 @@ fn by_pool_and_uid(what: &[Target]) -> BTreeMap<(Arc<str>, Arc<str>), Vec<IpAddr
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Takes away the records of `uid` on these addresses of a pool; how many there were (G X5).
+    /// Removes the records of `uid` on these addresses of a pool; returns their number (G X5).
     pub(super) async fn remove_records(&self, name: &str, uid: &str, ips: &[IpAddr], allowed: &dyn Permission) -> Result<usize, PoolError> {
         let key = ObjectKey::cluster(name);
         let mut sleeps = self.config.settings.retry.sleeps(|| self.env.random_unit());
@@ -92,10 +92,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// The records of a release, all pools side by side; what no pool has any more is no failure.
+    /// Removes the records of a release, all pools concurrently; a record that is gone already is no failure.
     pub(super) async fn remove_all(&self, by: Releaser, what: &[Target], allowed: &dyn Permission) -> Result<(), ReclaimError> {
         let grouped = by_pool_and_uid(what);
-        // A scan takes no turns, here as upstream.
+        // A scan waits for no tickets, here as upstream.
         if by != Releaser::Trace || what.is_empty() {
             return self.remove_grouped(&grouped, allowed).await;
         }
@@ -132,7 +132,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         join_all(removals.collect()).await.into_iter().collect()
     }
 
-    /// Marks an endpoint: deletes it in the very state that was judged. `None` = it is gone (G X7).
+    /// Marks an endpoint: deletes it at the very version that was judged. `None` = it is gone (G X7).
     pub(super) async fn mark(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         let meta = &endpoint.metadata;
         let exact = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
@@ -146,10 +146,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(marked)
     }
 
-    /// Patches the finalizer away (G X8).
+    /// Removes the finalizer by a patch (G X8).
     ///
     /// # Errors
-    /// Also NotFound: upstream takes that for a failure.
+    /// Also NotFound, which upstream treats as a failure.
     pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<(), ApiError> {
         let patch = patch_off(&endpoint.metadata, !self.config.policy.reclaim.finalizer_patch_by_name);
         let key = ObjectKey::of(endpoint);
@@ -158,7 +158,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(())
     }
 
-    /// Carries out a release, of a scan or of an executor.
+    /// Carries out a release of a scan or an executor.
     pub(super) async fn carry_out(&self, order: &Order, allowed: &dyn Permission) -> Result<(), ReclaimError> {
         let Order { by, key, what, endpoint, row } = order;
         self.observer.observe(Step::ReleaseBegun { by: *by, key, what, endpoint: endpoint.is_some(), row: *row });
@@ -193,7 +193,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         if is_terminating(endpoint) { Ok(Some(endpoint.clone())) } else { self.mark(endpoint).await }
     }
 
-    /// Removes the finalizer of a marked endpoint in whatever state it is by now, as long as it is the same one, of the same pod.
+    /// Removes the finalizer of a marked endpoint at whatever version it is by now, as long as it is the same one, of the same pod.
     pub(super) async fn finish(&self, marked: Arc<SpiderEndpoint>, allowed: &dyn Permission) -> Result<(), ApiError> {
         let (mut current, mut tries) = (marked, 0);
         while has_finalizer(&current) && allowed.may_write() {

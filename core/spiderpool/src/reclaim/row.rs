@@ -1,4 +1,4 @@
-//! The rows of the decision tables of G §3: why something is done or left.
+//! The rows of the decision tables of G §3: the reasons for actions and for their absence.
 
 /// Makes [`Row`] from a table of name, public code and sentence.
 macro_rules! rows {
@@ -10,17 +10,17 @@ macro_rules! rows {
         }
 
         impl Row {
-            /// Every row, in the order of the tables, and then those that came later.
+            /// Every row, in the order of the tables, followed by those added later.
             pub const ALL: &'static [Row] = &[$(Row::$name),*];
 
-            /// The public name: that of the reference where it has one.
+            /// The public name: that of the reference if it has one.
             pub fn code(self) -> &'static str {
                 match self {
                     $(Self::$name => $code,)*
                 }
             }
 
-            /// What it means, as a fragment of a sentence.
+            /// Its meaning, as a fragment of a sentence.
             pub fn sentence(self) -> &'static str {
                 match self {
                     $(Self::$name => $sentence,)*
@@ -124,7 +124,7 @@ rows! {
     EndpointOfAnother "XD-3" "the endpoint is that of another pod";
     EndpointMatches "XD-4" "the endpoint is that of the pod";
 
-    // Rows enter digests by their number: one that is new comes last.
+    // The number of a row goes into digests: a new row comes last.
     NoAddress "S-0a" "the record is under a key that is no address, and holds none";
 }
 

@@ -1,4 +1,4 @@
-//! What reclaim does all the time: events of pods, scans, traces and their executors, side by side (G §1.4, §1.5).
+//! The permanent tasks of reclaim: events of pods, scans, traces and their executors, all concurrent (G §1.4, §1.5).
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Runs, and never ends by itself. Dropping it ends everything; what it has sent may still take effect.
+    /// Runs, and never ends by itself. Dropping the future ends everything; a request that was sent may still take effect.
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
+    /// If upstream's process crashes ([`Env::crash`]), with the deviation that causes it.
     pub async fn run(&self, leadership: Leadership) {
         if !self.config.settings.enabled && !self.config.policy.reclaim.reclaims_while_switched_off {
             return std::future::pending().await;
@@ -47,14 +47,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     async fn trace_loop(&self, leadership: &Leadership, fired: &mpsc::Sender<Fired>, signal: &mpsc::Sender<ScanCause>) {
         loop {
             if self.trace(leadership, fired).await {
-                // One that is queued already does as well.
+                // A queued signal is sufficient.
                 let _ = signal.try_send(ScanCause::Missed);
             }
             self.env.sleep(self.config.settings.trace_gap).await;
         }
     }
 
-    /// Scans at signals and at the interval, which begins anew after each scan (G §1.5); never ends.
+    /// Scans at signals and at the interval, which restarts after each scan (G §1.5); never ends.
     async fn scan_loop(&self, leadership: &Leadership, signals: &mut mpsc::Receiver<ScanCause>) {
         let ReclaimSettings { interval, signal_gap, .. } = self.config.settings;
         let mut next = self.env.monotonic() + interval;
@@ -62,7 +62,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             let pause = self.env.sleep(next.saturating_sub(self.env.monotonic()));
             let counts = match race(pause, signals.recv()).await {
                 Either::Left(()) => {
-                    // A signal that waits has its scan with this turn.
+                    // A waiting signal gets its scan in this turn.
                     if let Ok(cause) = signals.try_recv() {
                         self.scan(leadership, cause).await
                     } else if leadership.is_leading() || !self.config.policy.reclaim.standbys_scan_once {
@@ -81,8 +81,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// How long to wait after a scan. One that failed in a part is not left alone for a whole interval: it may have been the one that was
-    /// to make up for what tracing gave up.
+    /// The delay after a scan. A partly failed scan is repeated before a whole interval has passed: it may have been meant to make up for a
+    /// pod that tracing gave up.
     fn until_the_next(&self, counts: &ScanCounts) -> Duration {
         let ReclaimSettings { interval, trace_gap, max_retries, .. } = self.config.settings;
         let failed = counts.failed > 0 || counts.incomplete;

@@ -1,4 +1,4 @@
-//! The scan of all records, and of the endpoints that none leads to (G §1.5, §3.3, §3.5).
+//! The scan of all records, and of the endpoints that no record leads to (G §1.5, §3.3, §3.5).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,24 +24,24 @@ use kube_machinery::informer::Digest;
 /// A pod by the name of its records and its UID.
 type Whose = (ObjectKey, Arc<str>);
 
-/// One scan under way.
+/// One scan in progress.
 pub(super) struct Scan<'a> {
     pub(super) leadership: &'a Leadership,
     counts: Mutex<ScanCounts>,
-    /// The endpoints that a record led to, by the hash of their key: two of the same hash are as good as impossible, and the price would
-    /// be an orphan that stays.
+    /// The endpoints that a record led to, by the hash of their key: a collision is next to impossible, and its price would be an orphan
+    /// that stays.
     led: Mutex<FxHashSet<u64>>,
 }
 
-/// Records that are not simply kept on what the caches show.
+/// Records that are not simply kept by the state of the caches.
 #[derive(Default)]
 struct Suspected {
     records: Vec<(Arc<str>, IpAddr)>,
-    /// By which row the caches let the first of them go that they do.
+    /// The row by which the caches would release the first of them that they would release.
     cached: Option<Row>,
 }
 
-/// What a walk came across.
+/// The findings of a walk.
 #[derive(Default)]
 struct Found {
     suspects: BTreeMap<Whose, Suspected>,
@@ -61,7 +61,7 @@ impl Scan<'_> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Looks at all records once, and releases what leaked. As leader it has pods traced whose time is not over.
+    /// Scans all records once, and releases those that leaked. The leader also has pods traced whose time is not over.
     pub async fn scan(&self, leadership: &Leadership, cause: ScanCause) -> ScanCounts {
         let since = self.env.monotonic();
         self.observer.observe(Step::ScanBegun { cause, leading: leadership.is_leading() });
@@ -75,7 +75,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
 
     async fn scan_all(&self, scan: &Scan<'_>) {
         let policy = &self.config.policy.reclaim;
-        // With a census it turns out after the walk whether anything is to be swept at all.
+        // With a census it is known after the walk whether anything has to be swept.
         let (keeps_orphans, cleans) = (policy.orphan_endpoint_kept, self.config.settings.clean_outdated_endpoints);
         let census = self.caches.endpoint_census().filter(|_| !(keeps_orphans && cleans));
         let ends = |failed: bool| {
@@ -107,14 +107,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 return;
             }
             let endpoints = if census.is_some() { self.caches.endpoints() } else { endpoints };
-            // Without the pools nothing is known of what records lead to; what is marked is known to go.
+            // Without the pools it is unknown which endpoints records lead to; a marked endpoint is known to be removed.
             self.sweep(scan, &endpoints.unwrap_or_default(), all_known.then_some(&led)).await;
         } else if cleans {
             self.sweep_outdated(scan, &endpoints.unwrap_or_default(), &led).await;
         }
     }
 
-    /// The hardened walk: all at one moment, then what is suspect, pod by pod.
+    /// The hardened walk: all records at one moment, then the suspected ones, pod by pod.
     async fn walk(&self, scan: &Scan<'_>, pools: &[&Arc<SpiderIPPool>]) {
         let mut found = Found::default();
         pools.iter().for_each(|pool| self.look_into(scan, pool, &mut found));
@@ -142,7 +142,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Judges the records of a pool on what the caches show now. Of most a glance is enough.
+    /// Judges the records of a pool on the current caches. A quick check is enough for most.
     fn look_into(&self, scan: &Scan<'_>, pool: &SpiderIPPool, found: &mut Found) {
         let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { return };
         let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
@@ -151,7 +151,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         for (ip, record) in records.iter() {
             found.counts.records += 1;
             if ip.address().is_none() {
-                // A release names an address, so that nobody ever takes this record away.
+                // A release names an address, so nothing ever removes this record.
                 found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
                 found.counts.kept += 1;
                 let facts = self.cached_facts(&record.pod, &record.pod_uid);
@@ -172,7 +172,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             }
             let mut cached = None;
             let verdict = match self.under(leading, None, |it| judge_record(&view, it, &[])) {
-                // The pod is gone, and it is only the cache that does not say what its endpoint is: the API server does.
+                // The pod is gone, and only the cache does not show the endpoint's state: the API server has it.
                 Judgement::Done(verdict) if verdict.row == Row::EndpointUnreadable => None,
                 Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
                 Judgement::Done(verdict) => {
@@ -202,32 +202,32 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Whether a glance is enough: pod and endpoint have the UID of the record, and both live.
+    /// Whether a quick check is enough: pod and endpoint have the UID of the record, and both are alive.
     pub(super) fn is_plain(&self, record: &PoolIPAllocation) -> bool {
         !self.config.policy.reclaim.half_written_endpoint_frees && self.caches.is_plain(&record.pod, &record.pod_uid)
     }
 
-    /// Has a pod traced that a scan came across.
+    /// Starts tracing a pod that a scan found.
     pub(super) async fn track(&self, leadership: &Leadership, facts: &Facts) {
         let Some(pod) = facts.pod.clone().there() else { return };
         let known = {
             let uid = pod.metadata.uid.as_deref().unwrap_or_default();
             self.database.lock().unwrap().of(ObjectKey::of(&*pod).as_str(), uid).is_some()
         };
-        // What is known of it already has the earlier deadline.
+        // The known entry has the earlier deadline.
         if known && !self.config.policy.reclaim.database_keyed_by_name {
             return;
         }
         let _ = self.take_event(leadership, &Event::Added(&pod)).await;
     }
 
-    /// Judges an event of a pod, and has the pod traced if that is what it means.
+    /// Judges an event of a pod, and has the pod traced if the event requires it.
     ///
     /// # Errors
     /// It could not be judged: the row.
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
+    /// If upstream's process crashes ([`Env::crash`]), with the deviation that causes it.
     pub async fn take_event(&self, leadership: &Leadership, event: &Event<'_>) -> Result<(), Row> {
         let mut answers = Vec::new();
         let meaning = loop {
@@ -246,7 +246,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(())
     }
 
-    /// The hardened sweep: marked endpoints, and those that no record leads to, as far as that is known.
+    /// The hardened sweep: marked endpoints, and those that no record leads to, if that is known.
     async fn sweep(&self, scan: &Scan<'_>, endpoints: &[Arc<SpiderEndpoint>], led: Option<&FxHashSet<u64>>) {
         let leading = scan.leadership.is_leading();
         for endpoint in endpoints {

@@ -1,4 +1,4 @@
-//! What reclaim is told (G §2).
+//! The settings of reclaim (G §2).
 
 use std::time::Duration;
 
@@ -10,49 +10,50 @@ use crate::select::BadSetting;
 use crate::validity::Kept;
 use kube_machinery::retry::Backoff;
 
-/// The settings of reclaim, of the election that it depends on, and what is fixed in upstream's code. Names are those of G §2.1 and §2.2.
+/// The settings of reclaim and of the election that it depends on, and the constants of upstream's code. Names are those of G §2.1 and
+/// §2.2.
 ///
-/// Upstream reads whole seconds and takes any number. Here a pause of nothing is [`LEAST_PAUSE`](Self::LEAST_PAUSE) long, so that a loop
-/// that never rests still lets time pass; a negative number where upstream panics is refused.
+/// Upstream reads whole seconds and accepts any number. Here a pause of 0 lasts [`LEAST_PAUSE`](Self::LEAST_PAUSE), so that a loop without
+/// rest still lets time pass; a negative number on which upstream panics is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReclaimSettings {
     /// `SPIDERPOOL_GC_IP_ENABLED`: whether anything runs at all. Default yes.
     pub enabled: bool,
-    /// `SPIDERPOOL_GC_TERMINATING_POD_IP_ENABLED`: the one switch of older versions, master of the two that follow. Upstream does not
-    /// read it any more (DC-3). Default yes.
+    /// `SPIDERPOOL_GC_TERMINATING_POD_IP_ENABLED`: the only switch of older versions, which overrides the two that follow. Upstream no
+    /// longer reads it (DC-3). Default yes.
     pub terminating: bool,
-    /// `SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_READY_NODE_ENABLED`: whether a Terminating, Succeeded or Failed pod that is still there
-    /// gives up its addresses on a node that is ready. Default yes.
+    /// `SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_READY_NODE_ENABLED`: whether an existing Terminating, Succeeded or Failed pod gives up
+    /// its addresses on a node that is ready. Default yes.
     pub on_ready_node: bool,
     /// `SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_NOT_READY_NODE_ENABLED`: the same on a node that is not ready. Default yes.
     pub on_not_ready_node: bool,
-    /// `SPIDERPOOL_GC_ENABLE_STATELESS_RUNNING_POD_ON_EMPTY_POD_STATUS_IPS`: whether a scan takes a running pod's addresses if its status
-    /// names none. Default no.
+    /// `SPIDERPOOL_GC_ENABLE_STATELESS_RUNNING_POD_ON_EMPTY_POD_STATUS_IPS`: whether a scan releases a running pod's addresses if its
+    /// status names none. Default no.
     pub running_without_ips: bool,
-    /// `SPIDERPOOL_GC_IP_WORKER_NUM`: executors. Default 3; with 0 nothing that was traced is released.
+    /// `SPIDERPOOL_GC_IP_WORKER_NUM`: the number of executors. Default 3; with 0 no traced pod is released.
     pub workers: usize,
-    /// `SPIDERPOOL_GC_CHANNEL_BUFFER`: how many entries wait for an executor. Default 5000; 0 counts as 1.
+    /// `SPIDERPOOL_GC_CHANNEL_BUFFER`: the number of entries that may wait for an executor. Default 5000; 0 counts as 1.
     pub channel: usize,
-    /// `SPIDERPOOL_GC_MAX_PODENTRY_DB_CAP`: how many pods are traced at once. Default 100 000; with 0 none is.
+    /// `SPIDERPOOL_GC_MAX_PODENTRY_DB_CAP`: the maximum number of traced pods. Default 100 000; with 0 none is traced.
     pub database: usize,
-    /// `SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION`: from the end of a scan to the next. Default 600 s.
+    /// `SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION`: the time from the end of a scan to the next. Default 600 s.
     pub interval: Duration,
-    /// `SPIDERPOOL_GC_TRACE_POD_GAP_DURATION`: between two looks at what is traced. Default 5 s.
+    /// `SPIDERPOOL_GC_TRACE_POD_GAP_DURATION`: the time between two passes of the trace worker. Default 5 s.
     pub trace_gap: Duration,
-    /// `SPIDERPOOL_GC_SIGNAL_TIMEOUT_DURATION`: how long an entry waits for room in the channel. Default 3 s.
+    /// `SPIDERPOOL_GC_SIGNAL_TIMEOUT_DURATION`: the time that an entry waits for room in the channel. Default 3 s.
     pub signal_timeout: Duration,
-    /// `SPIDERPOOL_GC_HTTP_REQUEST_TIME_GAP`: the pause after a scan that somebody asked for. Default 1 s.
+    /// `SPIDERPOOL_GC_HTTP_REQUEST_TIME_GAP`: the pause after a requested scan. Default 1 s.
     pub signal_gap: Duration,
-    /// `SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY`: added to every deadline; a negative one shortens the grace. Default 0 s.
+    /// `SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY`: added to every deadline; a negative value shortens the grace period. Default 0 s.
     pub grace_delay: SignedDuration,
-    /// `SPIDERPOOL_GC_PODENTRY_MAX_RETRIES`: how often a release that was traced is tried again. Default 5.
+    /// `SPIDERPOOL_GC_PODENTRY_MAX_RETRIES`: the number of retries of a traced pod's release. Default 5.
     pub max_retries: u32,
     /// `enableStatefulSet`: pods of StatefulSets keep their addresses. Default yes.
     pub enable_stateful_set: bool,
     /// `enableKubevirtStaticIP`: VMs keep their addresses. Default yes.
     pub enable_kubevirt_static_ip: bool,
-    /// `enableCleanOutdatedEndpoint`: endpoints that no record leads to are swept away as upstream does it (G C8). The hardened form
-    /// always does, in a way that is safe. Default no.
+    /// `enableCleanOutdatedEndpoint`: endpoints that no record leads to are swept as upstream does it (G C8). The hardened form always
+    /// sweeps them, in a safe way. Default no.
     pub clean_outdated_endpoints: bool,
     /// `SPIDERPOOL_LEADER_DURATION`. Default 15 s.
     pub lease_duration: Duration,
@@ -60,25 +61,25 @@ pub struct ReclaimSettings {
     pub renew_deadline: Duration,
     /// `SPIDERPOOL_LEADER_RETRY_PERIOD`. Default 2 s.
     pub retry_period: Duration,
-    /// `SPIDERPOOL_LEADER_RETRY_GAP`: before running for leader again, and between two looks at who leads. Default 1 s.
+    /// `SPIDERPOOL_LEADER_RETRY_GAP`: the pause before standing for election again, and between two checks of who leads. Default 1 s.
     pub leader_poll: Duration,
-    /// How writes of pools are tried again after a conflict. Default [`AgentSettings::RETRY`].
+    /// The retry policy for writes of pools after a conflict. Default [`AgentSettings::RETRY`].
     pub retry: Backoff,
-    /// How long to wait for one answer of the API server. Default 5 s; upstream for ever.
+    /// The timeout for one answer of the API server. Default 5 s; upstream has none.
     pub request_timeout: Option<Duration>,
-    /// How long to wait for the answer to a list of an informer, and for a watch to open. Default 60 s, when the API server itself gives up
+    /// The timeout for the answer to an informer's list, and for a watch to open. Default 60 s, when the API server itself gives up
     /// (`--request-timeout`, K §2.11); upstream waits as long as the connection lasts.
     pub list_timeout: Option<Duration>,
-    /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: how many releases may wait for pools; with 0 all are refused. Default 1000, which is fixed in
-    /// upstream's code (`MaxQueueSize`).
+    /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: the number of releases that may wait for pools; with 0 all are refused. Default 1000, a
+    /// constant in upstream's code (`MaxQueueSize`).
     pub queue_length: usize,
 }
 
 impl ReclaimSettings {
-    /// The shortest pause between two turns of a loop, taken where a setting says 0 or less.
+    /// The shortest pause between two turns of a loop, used where a setting says 0 or less.
     pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
-    /// The names of all settings that have one.
+    /// The names of all settings that can be set by name.
     pub const NAMES: [&'static str; 22] = [
         "SPIDERPOOL_GC_IP_ENABLED",
         "SPIDERPOOL_GC_TERMINATING_POD_IP_ENABLED",
@@ -135,10 +136,10 @@ impl ReclaimSettings {
         }
     }
 
-    /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name.
+    /// Sets one of [`NAMES`](Self::NAMES) from text. Returns whether there is a setting of this name.
     ///
     /// # Errors
-    /// The value is none for this setting.
+    /// The value is invalid for this setting.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool, BadSetting> {
         let bad = |wanted| BadSetting { name: name.to_owned(), value: value.to_owned(), wanted };
         let truth = || crate::select::truth(value).ok_or_else(|| bad("true or false"));
@@ -173,7 +174,7 @@ impl ReclaimSettings {
         Ok(true)
     }
 
-    /// Whose addresses outlive the pod.
+    /// The kinds of pods whose addresses outlive them.
     pub(super) fn kept(&self) -> Kept {
         Kept { stateful_sets: self.enable_stateful_set, vms: self.enable_kubevirt_static_ip }
     }

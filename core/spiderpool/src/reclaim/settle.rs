@@ -1,4 +1,4 @@
-//! From a suspicion to a release: what the caches made suspect is judged on what the API server says (D §1.3.3).
+//! From a suspicion to a release: a suspect found in the caches is judged on the API server's state (D §1.3.3).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,48 +24,48 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::kubevirt::{PodsOf, VirtualMachineInstance};
 
-/// How often a release is decided anew because the endpoint changed between the decision and the mark.
+/// The maximum number of decisions about one release; it is decided again if the endpoint changed between decision and mark.
 const ATTEMPTS: u32 = 3;
 
-/// A pod whose right to its addresses seems to have ended.
+/// A pod whose entitlement to its addresses seems to have ended.
 #[derive(Clone, Debug)]
 pub(super) struct Suspect {
     pub(super) by: Releaser,
-    /// Under which name its records and its endpoint are.
+    /// The name of its records and its endpoint.
     pub(super) key: ObjectKey,
     pub(super) uid: Arc<str>,
-    /// Records that made it one; without any record this is about its endpoint.
+    /// The records that made it a suspect; if empty, only its endpoint did.
     pub(super) records: Vec<(Arc<str>, IpAddr)>,
-    /// By which row the caches let its records go, if they say so by themselves.
+    /// The row by which the caches would release its records, if they decide that alone.
     pub(super) cached: Option<Row>,
-    /// A deadline that is known from tracing.
+    /// The deadline, if it is known from tracing.
     pub(super) due: Option<Timestamp>,
-    /// Whether everything that is recorded for the UID goes at once, or these records only.
+    /// Whether all records of the UID are removed at once, or only these.
     pub(super) whole: bool,
-    /// Whether events told how the pod vanished, and that its containers have ended by now, whatever the cache shows.
+    /// Whether events showed how the pod vanished, and that its containers have ended by now, whatever the cache shows.
     pub(super) over: bool,
 }
 
-/// A record that a suspect has.
+/// A record of a suspect.
 #[derive(Clone, Debug)]
 struct Recorded {
     pool: Arc<str>,
     ip: IpAddr,
-    /// Whether its pool was an auto pool that is being deleted when it was read, as [`RecordView::pool_ends`] says.
+    /// Whether its pool was an auto pool in deletion when it was read, as [`RecordView::pool_ends`] says.
     pool_ends: bool,
 }
 
-/// What a decision looks at.
+/// The input of a decision.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) pod: Seen<Arc<Pod>>,
     pub(super) endpoint: Seen<Arc<SpiderEndpoint>>,
-    /// Its node as the API server has it; `None` = as the cache has it.
+    /// The node as the API server has it; `None` = as the cache has it.
     pub(super) node: Option<NodeState>,
-    /// The UIDs of pods that the API server has no more, while the cache shows them with containers that run: how they went is not known
-    /// yet. Beside the pod that is asked about it may be the one that has the endpoint by now.
+    /// The UIDs of pods that the API server no longer has, while the cache shows them with running containers: how they ended is not known
+    /// yet. Besides the pod in question it may be the one that has the endpoint by now.
     pub(super) vanished: Vec<Arc<str>>,
-    /// The UID of a pod of which events told how it went, and that nothing of it runs any more.
+    /// The UID of a pod of which events showed how it ended, and that nothing of it runs any more.
     pub(super) over: Option<Arc<str>>,
 }
 
@@ -90,12 +90,12 @@ fn cloned<T: Clone>(read: Result<Option<T>, ApiError>) -> Seen<T> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Calls `decide` with what a decision is made under right now.
+    /// Calls `decide` with the current context of a decision.
     pub(super) fn under<T>(&self, leading: bool, facts: Option<&Facts>, decide: impl FnOnce(&Circumstances<'_>) -> T) -> T {
         let now = self.env.wall();
         let of_node = |name: &str| facts.and_then(|facts| facts.node).unwrap_or_else(|| cached_node(&self.caches, name));
         let has_vanished = |uid: &str| facts.is_some_and(|facts| facts.vanished.iter().any(|of| **of == *uid));
-        // What events and what the cache told are bounds, both of them: the earlier one holds.
+        // The information from events and from the cache are both bounds: the earlier one holds.
         let is_over = |uid: &str| facts.is_some_and(|facts| facts.over.as_deref() == Some(uid));
         let runs_until = |uid: &str| {
             let by_cache = || self.caches.runs_until(uid).or_else(|| has_vanished(uid).then_some(now));
@@ -105,17 +105,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         decide(&Circumstances { now, leading, settings, policy, node: &of_node, runs_until: &runs_until })
     }
 
-    /// What the caches show.
+    /// The facts that the caches show.
     pub(super) fn cached_facts(&self, key: &str, uid: &str) -> Facts {
-        // In the order in which upstream reads.
+        // The order in which upstream reads.
         let endpoint = cloned(self.caches.endpoint(key));
         let pod = cached_pod(&self.caches, key, uid, &self.config.settings, &self.config.policy);
         Facts { pod: cloned(pod), endpoint, node: None, vanished: Vec::new(), over: None }
     }
 
-    /// What the API server says: pod, endpoint and, if it may matter, node.
+    /// The facts from the API server: pod, endpoint and, if it may matter, node.
     async fn confirmed_facts(&self, key: &ObjectKey, uid: &str) -> Result<Facts, ReclaimError> {
-        // Nothing is called so, and a GET without a name would be a LIST.
+        // No object has an empty name, and a GET without a name would be a LIST.
         if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() {
             return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None, vanished: Vec::new(), over: None });
         }
@@ -151,7 +151,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         shown.is_ok_and(|pod| pod.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid) && may_run(&pod)))
     }
 
-    /// The pod of a VM, which has another name than its records and its endpoint, as the API server has it.
+    /// The pod of a VM, whose name differs from that of its records and its endpoint, as the API server has it.
     async fn pod_of_vm(&self, key: &ObjectKey, uid: &str, endpoint: &SpiderEndpoint) -> Result<Option<Arc<Pod>>, ReclaimError> {
         let is_of_vm = self.under(false, None, |it| keeper_of_endpoint(endpoint, it)) == Keeper::Vm;
         if !is_of_vm || self.config.policy.reclaim.vm_pod_sought_by_record {
@@ -162,7 +162,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         if let Some(known) = self.caches.pod_of_vm(uid).map_err(failed)? {
             return Ok(self.get::<Pod>(&ObjectKey::of(&*known)).await.map_err(failed)?.filter(has_uid));
         }
-        // What the cache does not show may be gone, or not be there yet.
+        // A pod that the cache does not show may be gone, or not be shown yet.
         let instance = self.get::<VirtualMachineInstance>(key).await;
         let instance = instance.map_err(|error| ReclaimError::Reading { what: "VirtualMachineInstance", error })?;
         Ok(self.list(PodsOf::new(key, instance.as_deref())).await.map_err(failed)?.into_iter().find(has_uid))
@@ -179,10 +179,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(node.map_or(NodeState::Gone, |node| NodeState::of(&node)))
     }
 
-    /// Decides about one record, asking whatever has to be asked.
+    /// Decides about one record, and asks all questions that arise.
     ///
     /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
+    /// If upstream's process crashes ([`Env::crash`]), with the deviation that causes it.
     pub(super) async fn judge(&self, facts: &Facts, record: &RecordView<'_>, leading: bool) -> Verdict {
         let mut answers = Vec::new();
         loop {
@@ -194,7 +194,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// What the caches show to be recorded for a UID.
+    /// The records for a UID in the caches.
     pub(super) fn strays(&self, key: &ObjectKey, uid: &str) -> Vec<(Arc<str>, IpAddr)> {
         let mut found = Vec::new();
         for pool in self.caches.pools().unwrap_or_default() {
@@ -205,7 +205,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         found
     }
 
-    /// Which of these records the API server has as well.
+    /// The records of these that the API server has as well.
     async fn confirmed_records(&self, key: &ObjectKey, uid: &str, known: &[(Arc<str>, IpAddr)]) -> Result<Vec<Recorded>, ReclaimError> {
         let mut confirmed = Vec::new();
         let mut read: Option<(Arc<str>, Option<Arc<SpiderIPPool>>)> = None;
@@ -223,10 +223,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(confirmed)
     }
 
-    /// Judges a suspect, and releases what is found to go. `None` = nothing is.
+    /// Judges a suspect, and releases what the verdict removes. `None` = nothing.
     ///
     /// # Errors
-    /// Something could not be read, or not be written: another time.
+    /// Something could not be read or written: retry later.
     pub(super) async fn settle(&self, suspect: &Suspect, leading: bool, allowed: &dyn Permission) -> Result<Verdict, ReclaimError> {
         let mut attempts = 0;
         loop {
@@ -240,7 +240,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// What a suspect is judged on: what the API server says, or the caches (`scan-trusts-cached-pod`).
+    /// Reads the facts on which a suspect is judged: from the API server, or from the caches (`scan-trusts-cached-pod`).
     async fn look_again(&self, suspect: &Suspect) -> Result<(Vec<Recorded>, Facts, Sight), ReclaimError> {
         let Suspect { by, key, uid, .. } = suspect;
         let mut known = suspect.records.clone();
@@ -282,7 +282,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 decisive = Some(verdict);
             }
         }
-        // Its owner was asked for each record, and is there again: all go with the endpoint, or none.
+        // The owner was read for each record, and exists again: all records are removed with the endpoint, or none.
         if let Some(kept) = kept.filter(|_| suspect.whole && endpoint_goes) {
             return Ok((kept, None));
         }
@@ -307,7 +307,7 @@ fn is_named(endpoint: &SpiderEndpoint, ip: IpAddr) -> bool {
     entries_of(endpoint).iter().any(|(_, named)| *named == ip)
 }
 
-/// The key as a record has it: one without a namespace has no slash.
+/// The key in the form of a record: one without a namespace has no slash.
 pub(super) fn without_bare_slash(key: &ObjectKey) -> &str {
     key.as_str().strip_prefix('/').unwrap_or(key.as_str())
 }

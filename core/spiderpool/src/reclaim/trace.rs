@@ -18,29 +18,29 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
-/// What the trace worker does with an entry whose deadline has passed.
+/// The action of the trace worker on an entry whose deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Firing {
-    /// It goes to an executor.
+    /// Send it to an executor.
     Enqueue(Row),
-    /// The same, and is forgotten at once.
+    /// Send it to an executor, and remove it at once.
     DropAndEnqueue(Row),
-    /// It stays in the database, and is looked at again at the next turn.
+    /// Keep it in the database, and check it again in the next turn.
     Hold(Row),
 }
 
-/// What an executor made of an entry.
+/// The outcome of an executor's work on an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Executed {
     /// Released, or there was nothing to release.
     Done(Row),
     /// There is nothing to do any more.
     Moot(Row),
-    /// It is not time yet.
+    /// The time has not come yet.
     Held(Row),
 }
 
-/// What the row of a record's table means for a pod whose deadline has passed and that keeps its addresses.
+/// The outcome of a row of a record's table for a pod whose deadline has passed and that keeps its addresses.
 fn without_release(row: Row) -> Executed {
     match row {
         Row::GraceOverOff
@@ -65,7 +65,7 @@ fn without_release(row: Row) -> Executed {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Takes an entry into the database.
+    /// Adds an entry to the database.
     pub(super) fn enter(&self, entry: PodEntry) {
         let applied = self.database.lock().unwrap().apply(entry.clone());
         match applied {
@@ -83,7 +83,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Forgets what was traced in a term that is over.
+    /// Removes all entries of a term that is over.
     pub(super) fn forget_all(&self) {
         let dropped = self.database.lock().unwrap().clear();
         for entry in &dropped {
@@ -91,7 +91,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// TD-2 to TD-5, on what the caches show.
+    /// TD-2 to TD-5, on the state of the caches.
     fn fire(&self, entry: &PodEntry) -> Firing {
         let policy = &self.config.policy.reclaim;
         let Ok(pod) = self.caches.pod(entry.pod.as_str()) else { return Firing::Hold(Row::TracePodUnreadable) };
@@ -102,7 +102,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
         let is_same = pod.metadata.uid.as_deref() == Some(&*entry.uid);
         if !policy.node_judged_once && is_same && !entry.node.is_empty() {
-            // The executor asks the API server; there is no need to bother it as long as the cache says no.
+            // The executor reads the API server; this is avoided as long as the cache shows that it may not act.
             let state = cached_node(&self.caches, &entry.node);
             if state.permits(&self.config.settings) != Some(true) {
                 return Firing::Hold(Row::TraceNodeOff);
@@ -111,7 +111,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Firing::Enqueue(Row::TraceDue)
     }
 
-    /// One pass of the trace worker over the database (G T1 to T5); whether a scan is due for what it could not hold.
+    /// One pass of the trace worker over the database (G T1 to T5); returns whether a scan is due for entries that did not fit.
     pub(super) async fn trace(&self, leadership: &Leadership, channel: &mpsc::Sender<Fired>) -> bool {
         let policy = &self.config.policy.reclaim;
         let due = self.database.lock().unwrap().due(self.env.wall());
@@ -145,7 +145,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         !policy.full_database_drops_newest && self.database.lock().unwrap().take_missed(self.env.wall())
     }
 
-    /// One executor, for ever.
+    /// Runs one executor for ever.
     pub(super) async fn executor(&self, leadership: &Leadership, channel: &tokio::sync::Mutex<mpsc::Receiver<Fired>>) {
         loop {
             let fired = channel.lock().await.recv().await;
@@ -198,12 +198,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             return self.release_unconfirmed(entry, endpoint, allowed).await.map(Executed::Done);
         }
         let (key, uid) = (entry.key.clone(), entry.uid.clone());
-        // A DEL that did its work leaves nothing to ask the API server about. What a cache does not show yet is left to a scan.
+        // A DEL that did its work leaves nothing to read from the API server. What a cache does not show yet is left to a scan.
         let cached = self.caches.endpoint(key.as_str());
         if cached.is_ok_and(|endpoint| endpoint.is_none_or(|endpoint| uid_of(&endpoint) != &*uid)) && self.strays(&key, &uid).is_empty() {
             return Ok(Executed::Moot(Row::NoEndpoint));
         }
-        // The pod is looked at with its endpoint, unless that has another name.
+        // The pod is read with its endpoint, unless that has another name.
         if key != entry.pod {
             let pod = self.get::<Pod>(&entry.pod).await.map_err(|error| ReclaimError::Reading { what: "Pod", error })?;
             if let Some(pod) = pod.filter(|pod| pod.metadata.uid.as_deref() == Some(&*entry.uid))
@@ -212,14 +212,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 return Ok(executed);
             }
         }
-        // The events that are traced and the cache come by watches of their own: how a pod went the cache can learn late, or never.
+        // The traced events and the cache come by separate watches: the cache can learn late, or never, how a pod ended.
         let (due, over) = (Some(entry.term.stop), entry.tracing == Tracing::Deleted);
         let suspect = Suspect { by: Releaser::Trace, records: vec![], cached: None, key, uid, due, whole: true, over };
         let verdict = self.settle(&suspect, true, allowed).await?;
         Ok(if verdict.keeps_all() { without_release(verdict.row) } else { Executed::Done(verdict.row) })
     }
 
-    /// What a pod that is still there says when its deadline has passed; `None` = go on.
+    /// The outcome for a pod that still exists when its deadline has passed; `None` = go on.
     async fn still_there(&self, entry: &PodEntry, pod: &Pod) -> Result<Option<Executed>, ReclaimError> {
         let (settings, policy) = (&self.config.settings, &self.config.policy);
         let stop = if ended(pod).is_some() {

@@ -1,5 +1,5 @@
-//! Upstream's way to walk all records, one by one, and to act: on what was read before, by name, records first; and its sweep of outdated
-//! endpoints (G §3.5, §4.2).
+//! Upstream's way to walk all records, one by one, and to act: on state that was read before, by name, records first; and its sweep of
+//! outdated endpoints (G §3.5, §4.2).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,23 +28,23 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::informer::Digest;
 
-/// Whatever the settings say.
+/// The kinds of kept pods with all settings on.
 const ANY: Kept = Kept { stateful_sets: true, vms: true };
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Looks at the flag of the leader now and then, until it says so (`leader-flag-polled`).
+    /// Polls the leader flag until it has this value (`leader-flag-polled`).
     pub(super) async fn poll_until(&self, leadership: &Leadership, leading: bool) {
         while leadership.is_leading() != leading {
             self.env.sleep(self.config.settings.leader_poll).await;
         }
     }
 
-    /// Whether a scan leaves out a pool: it has no IP version yet (`pools-without-version-skipped`).
+    /// Whether a scan skips a pool: it has no IP version yet (`pools-without-version-skipped`).
     pub(super) fn skips(&self, pool: &SpiderIPPool) -> bool {
         self.config.policy.reclaim.pools_without_version_skipped && !matches!(pool.spec.ip_version, Some(4 | 6))
     }
 
-    /// The walk of both families, side by side (`families-race-on-endpoint`).
+    /// Walks both families concurrently (`families-race-on-endpoint`).
     pub(super) async fn walk_families(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
         let (of_v6, others) = pools.into_iter().partition::<Vec<_>, _>(|pool| pool.spec.ip_version == Some(6));
         join_all(vec![self.walk_one_by_one(scan, others), self.walk_one_by_one(scan, of_v6)]).await;
@@ -55,7 +55,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         for pool in pools {
             let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
             let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
-            // Persistent: this copies a few pointers.
+            // The map is persistent: this copies a few pointers.
             let records = records.clone();
             for (ip, record) in records.iter() {
                 if self.is_plain(record) {
@@ -69,7 +69,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// Judges a record on what the caches show now, and acts.
+    /// Judges a record on the current caches, and acts.
     async fn look_at(&self, scan: &Scan<'_>, pool: &Arc<str>, ip: &RecordKey, record: &PoolIPAllocation) {
         let Some(key) = key_of_record(&record.pod) else { return };
         let facts = self.cached_facts(&record.pod, &record.pod_uid);
@@ -111,7 +111,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         });
     }
 
-    /// Stage 5 of a record: acts on what was judged, whatever has changed since.
+    /// Stage 5 of a record: acts on the verdict, whatever has changed since.
     pub(super) async fn act(&self, suspect: &Suspect, verdict: &Verdict) -> Result<(), ReclaimError> {
         let failed = |error| ReclaimError::Endpoint { endpoint: suspect.key.clone(), error };
         let target = |(pool, ip): &(Arc<str>, _)| Target { pool: pool.clone(), ip: *ip, uid: suspect.uid.clone() };
@@ -121,7 +121,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         self.carry_out(&order, &|| true).await
     }
 
-    /// G C8: of the endpoints that no record led to, those go of which one pool has no record (`orphan-endpoint-kept`).
+    /// G C8: of the endpoints that no record led to, those are removed of which one pool has no record (`orphan-endpoint-kept`).
     pub(super) async fn sweep_outdated(&self, scan: &Scan<'_>, endpoints: &[Arc<SpiderEndpoint>], led: &FxHashSet<u64>) {
         let mut counts = ScanCounts::default();
         for endpoint in endpoints {
@@ -156,7 +156,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
         let Some(endpoint) = endpoint else { return removed };
         permitted(allowed)?;
-        // Executors leave it to Kubernetes to delete the endpoint of a pod that nothing keeps a place for.
+        // Executors leave it to Kubernetes to delete the endpoint of a pod whose place nobody keeps.
         let deletes = *by != Releaser::Trace || Keeper::of_endpoint(endpoint, ANY) != Keeper::Nobody;
         let marked = if deletes { self.marked(endpoint).await.map_err(failed)? } else { Some(endpoint.clone()) };
         if let Some(marked) = marked {
@@ -165,7 +165,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         removed
     }
 
-    /// Works without tickets that were not granted, and gives them back all the same (`ticket-released-ungranted`).
+    /// Works without tickets that were not granted, and returns them nevertheless (`ticket-released-ungranted`).
     pub(super) async fn remove_without_tickets(
         &self,
         pools: &[Arc<str>],
@@ -177,7 +177,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         result
     }
 
-    /// What is left of the preconditions of a mark: nothing with `finalizer-patch-by-name`, the UID with `endpoint-uid-precondition-only`.
+    /// The remaining preconditions of a mark: none with `finalizer-patch-by-name`, the UID with `endpoint-uid-precondition-only`.
     pub(super) fn loosened(&self, exact: Preconditions) -> Preconditions {
         let policy = &self.config.policy.reclaim;
         if policy.finalizer_patch_by_name {
@@ -189,7 +189,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    /// The endpoint that goes: the one that was judged, or what is under its name by now, whosever it is (`scan-trusts-cached-endpoint`).
+    /// The endpoint to be removed: the one that was judged, or the current one of the name, whatever pod's it is
+    /// (`scan-trusts-cached-endpoint`).
     pub(super) async fn endpoint_to_go(
         &self,
         key: &ObjectKey,
@@ -203,8 +204,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })
     }
 
-    /// The endpoint of a traced pod, as the cache shows it, without which nothing is released (`trace-needs-endpoint`); the row that says
-    /// so.
+    /// The endpoint of a traced pod, as the cache shows it, without which nothing is released (`trace-needs-endpoint`); otherwise the row
+    /// that decides so.
     pub(super) fn endpoint_of(&self, entry: &PodEntry) -> Result<Result<Arc<SpiderEndpoint>, Row>, ReclaimError> {
         let failed = |error| ReclaimError::Endpoint { endpoint: entry.pod.clone(), error };
         Ok(match self.caches.endpoint(entry.pod.as_str()).map_err(failed)? {
@@ -214,7 +215,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         })
     }
 
-    /// XD-4: takes what the endpoint names, without a further look at anything.
+    /// XD-4: releases the addresses that the endpoint names, without any further check.
     pub(super) async fn release_unconfirmed(
         &self,
         entry: &PodEntry,

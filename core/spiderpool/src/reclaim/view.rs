@@ -1,4 +1,4 @@
-//! What a decision about a record looks at: the record, and its pod and endpoint as they are seen.
+//! The input of a decision about a record: the record, and its pod and endpoint as they are seen.
 
 use std::net::IpAddr;
 
@@ -12,16 +12,16 @@ use kube_machinery::api::{ApiError, ObjectKey};
 /// An object as a decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Seen<T> {
-    /// It is there, in this state.
+    /// It exists, in this state.
     There(T),
-    /// There is none, or the cache shows none.
+    /// It does not exist, or the cache does not show it.
     Nothing,
     /// It could not be read.
     Unreadable,
 }
 
 impl<T> Seen<T> {
-    /// The same with another form of the object.
+    /// The same result with another form of the object.
     pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Seen<U> {
         match self {
             Self::There(object) => Seen::There(map(object)),
@@ -30,7 +30,7 @@ impl<T> Seen<T> {
         }
     }
 
-    /// The object, if it is there.
+    /// The object, if it exists.
     pub fn there(self) -> Option<T> {
         match self {
             Self::There(object) => Some(object),
@@ -48,14 +48,14 @@ pub(super) fn seen<T>(read: &Result<Option<T>, ApiError>) -> Seen<&T> {
     }
 }
 
-/// One record, and what is seen of its pod.
+/// One record, and the state of its pod.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordView<'a> {
-    /// Under which name it is: `namespace/name` of the pod, or of its VM.
+    /// The name of the record: `namespace/name` of the pod, or of its VM.
     pub key: &'a str,
     /// The UID of the pod.
     pub uid: &'a str,
-    /// The address; absent if this is about the endpoint alone.
+    /// The address; absent if only the endpoint is judged.
     pub ip: Option<IpAddr>,
     /// The pod of that name.
     pub pod: Seen<&'a Pod>,
@@ -63,16 +63,16 @@ pub struct RecordView<'a> {
     pub endpoint: Seen<&'a SpiderEndpoint>,
     /// Whether its pool is an auto pool that is being deleted ([`is_ending`]).
     pub pool_ends: bool,
-    /// A deadline that is known from tracing, for a pod that does not say itself when it has ended.
+    /// The deadline from tracing, if it is known, for a pod whose own state does not show when it has ended.
     pub due: Option<Timestamp>,
 }
 
-/// Whether a pool is an auto pool that is being deleted: no pod is given an address of it any more (A §8.6).
+/// Whether a pool is an auto pool in deletion: no pod gets an address of it any more (A §8.6).
 pub(super) fn is_ending(pool: &SpiderIPPool) -> bool {
     pool.metadata.deletion_timestamp.is_some() && is_auto_pool(pool)
 }
 
-/// The key of a record as that of an object; one without a namespace is in none. `None` = it is no key.
+/// The key of a record as that of an object; one without a namespace is cluster-scoped. `None` = it is no key.
 pub(super) fn key_of_record(text: &str) -> Option<ObjectKey> {
     match text.split_once('/') {
         Some((_, name)) if name.contains('/') => None,

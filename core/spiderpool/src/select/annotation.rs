@@ -1,4 +1,4 @@
-//! What the annotations of pods and namespaces say (A §1.5).
+//! The annotations of pods and namespaces (A §1.5).
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
@@ -41,10 +41,10 @@ impl PoolItem {
     }
 }
 
-/// An item of `subnets`, or the annotation `subnet`: of each list only the first element counts.
+/// An item of `subnets`, or the annotation `subnet`: only the first element of each list counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubnetItem {
-    /// The NIC that it is for; it counts in `subnets` only.
+    /// The NIC that it is for; used in `subnets` only.
     pub interface: String,
     /// The subnet of the IPv4 address.
     pub ipv4: Option<String>,
@@ -68,7 +68,7 @@ impl SubnetItem {
     }
 }
 
-/// What the subnet annotations of a pod say.
+/// The content of a pod's subnet annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubnetWish {
     /// The items of `subnets`, or the one of `subnet`.
@@ -77,7 +77,7 @@ pub struct SubnetWish {
     pub by_interface: bool,
     /// The size, if given.
     pub size: Option<PoolIpNumber>,
-    /// Whether the pool goes with its workload.
+    /// Whether the pool is deleted with its workload.
     pub reclaim: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn of_pod<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Reads `ippools`.
+/// Parses `ippools`.
 ///
 /// # Errors
 /// [`SelectError::MalformedAnnotation`].
@@ -94,12 +94,12 @@ pub fn ippools(text: &str) -> Result<Vec<PoolItem>, SelectError> {
     items(text, PoolItem::read).map_err(malformed(names::ANNOTATION_IPPOOLS))
 }
 
-/// Reads `ippool`.
+/// Parses `ippool`.
 ///
 /// # Errors
 /// [`SelectError::MalformedAnnotation`].
 pub fn ippool(text: &str) -> Result<PoolItem, SelectError> {
-    // It is for whatever NIC asks: what else an item of `ippools` has is an unknown key here, whatever its value (A §14.10).
+    // It is for any NIC: the other keys of an item of `ippools` are unknown here, whatever their values (A §14.10).
     let read = |members: &mut Members| Ok(PoolItem { ipv4: members.texts("ipv4")?, ipv6: members.texts("ipv6")?, ..PoolItem::default() });
     item(text, read).map_err(malformed(names::ANNOTATION_IPPOOL))
 }
@@ -111,7 +111,7 @@ pub fn is_nameless(pod: &Pod) -> bool {
         .is_some_and(|items| items.iter().any(|item| item.interface.is_empty()))
 }
 
-/// Reads `routes`; absent is no route.
+/// Parses `routes`; no annotation means no route.
 ///
 /// # Errors
 /// [`SelectError::MalformedRoutes`], [`SelectError::InvalidRoute`].
@@ -125,16 +125,16 @@ pub fn routes(pod: &Pod, policy: &Policy) -> Result<Vec<Route>, SelectError> {
     }
 }
 
-/// What a namespace says about its default pools of a family, and under which key.
+/// The default pools of a family that a namespace names, and the key that names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceWish {
     /// Names and patterns, in the order of the annotation; empty = the namespace asks for nothing.
     pub pools: Vec<String>,
-    /// The outdated key, if it is there; it is read only without the other one.
+    /// The outdated key, if it is present; it is read only without the other one.
     pub outdated: Option<&'static str>,
 }
 
-/// Reads the annotation of a namespace for a family.
+/// Parses the annotation of a namespace for a family.
 ///
 /// # Errors
 /// [`SelectError::MalformedAnnotation`].
@@ -157,12 +157,12 @@ pub fn of_namespace(namespace: &Namespace, family: IpVersion, with_outdated: boo
     Ok(NamespaceWish { pools, outdated })
 }
 
-/// Whether the pod has a subnet annotation, whatever it says.
+/// Whether the pod has a subnet annotation, whatever its content.
 pub fn has_subnet(pod: &Pod) -> bool {
     of_pod(pod, names::ANNOTATION_SUBNETS).or_else(|| of_pod(pod, names::ANNOTATION_SUBNET)).is_some()
 }
 
-/// Reads `subnets`, else `subnet`, with the size and the fate of the pool; nothing if there is neither.
+/// Parses `subnets`, else `subnet`, with the size and the reclaim flag of the pool; `None` if there is neither.
 ///
 /// # Errors
 /// [`SelectError::MalformedAnnotation`], [`SelectError::SubnetInvalid`], [`SelectError::SubnetBadIpNumber`],
@@ -178,7 +178,7 @@ pub fn subnet(pod: &Pod) -> Result<Option<SubnetWish>, SelectError> {
     let size = match of_pod(pod, names::ANNOTATION_IPPOOL_IP_NUMBER) {
         None => None,
         Some(text) => {
-            // That only what follows the `+` counts is odd, but no defect that the hardened form repairs (A §14.8).
+            // It is odd, but no defect that the hardened form repairs, that only the text after the `+` counts (A §14.8).
             let size = PoolIpNumber::parse(text, &Policy::upstream()).ok().filter(|size| size.number >= 0);
             Some(size.ok_or_else(|| SelectError::SubnetBadIpNumber { text: text.to_owned() })?)
         }
@@ -187,7 +187,7 @@ pub fn subnet(pod: &Pod) -> Result<Option<SubnetWish>, SelectError> {
         None => true,
         Some(text) => go_bool(text).ok_or_else(|| SelectError::SubnetBadReclaim { text: text.to_owned() })?,
     };
-    // What the items say comes last: a bad number or fate of the pool is told before that.
+    // The items are checked last: a bad number or reclaim flag of the pool is reported before that.
     let items = check_subnets(items, annotation)?;
     Ok(Some(SubnetWish { items, by_interface: annotation == names::ANNOTATION_SUBNETS, size, reclaim }))
 }
@@ -215,7 +215,7 @@ fn check_subnets(items: Vec<SubnetItem>, annotation: &'static str) -> Result<Vec
     Ok(items)
 }
 
-/// A bool as Go's ParseBool takes it.
+/// Parses a bool as Go's ParseBool does.
 pub(crate) fn go_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

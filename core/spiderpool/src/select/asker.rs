@@ -1,16 +1,16 @@
-//! Who asks for an address.
+//! The requester of an address.
 
 use crate::Policy;
 
-/// Who asks for an address, and under which limits.
+/// The requester of an address, with the limits of the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
     /// The UID of the pod.
     pub pod_uid: &'a str,
-    /// The NIC, which the record must name; one that names none is of any NIC.
+    /// The NIC, which the record must name; a record that names none is of any NIC.
     pub nic: &'a str,
-    /// The most records of a pool.
+    /// The maximum number of records of a pool.
     pub max_records: u64,
-    /// The form of Spiderpool.
+    /// The deviations of Spiderpool.
     pub policy: &'a Policy,
 }

@@ -19,27 +19,27 @@ use crate::{Policy, SpiderIPPool, names};
 pub struct AutoPool {
     /// The pool, as the cache shows it.
     pub pool: Arc<SpiderIPPool>,
-    /// Whether it has the size that it is to have. If not, it is used if nobody can wait any longer.
+    /// Whether it has its desired size. If not, it is used once waiting is no longer possible.
     pub settled: bool,
 }
 
-/// A pod's subnet, as asked for by its annotation for one NIC.
+/// The subnet that a pod's annotation asks for on one NIC.
 #[derive(Clone, Debug)]
 pub struct SubnetRequest {
     /// The subnet of the IPv4 address.
     pub ipv4: Option<String>,
     /// The subnet of the IPv6 address.
     pub ipv6: Option<String>,
-    /// The number of addresses that the pool is to have.
+    /// The desired number of addresses of the pool.
     pub size: u64,
-    /// What the annotation says of that number, if it is there.
+    /// The number as the annotation states it, if it is present.
     pub given: Option<PoolIpNumber>,
-    /// Whether the pool goes with its workload.
+    /// Whether the pool is deleted with its workload.
     pub reclaim: bool,
 }
 
 impl SubnetRequest {
-    /// Reads the annotations of a pod, which has at least one of them. An annotation for other NICs asks for nothing.
+    /// Parses the annotations of a pod, which has at least one of them. An annotation for other NICs asks for nothing.
     ///
     /// # Errors
     /// Those of [`annotation::subnet`], [`SelectError::SubnetOrphanPod`], [`SelectError::SubnetNeedsFixedNumber`].
@@ -59,7 +59,7 @@ impl SubnetRequest {
             (None, None) => return Err(SelectError::SubnetNeedsFixedNumber { kind: controller.kind.clone() }),
         };
         request.reclaim = asked.reclaim;
-        // The item of `subnet` is for whatever NIC asks.
+        // The item of `subnet` is for any NIC.
         if let Some(item) = asked.items.into_iter().find(|item| !asked.by_interface || item.interface == nic) {
             (request.ipv4, request.ipv6) = (item.ipv4, item.ipv6);
         }
@@ -74,11 +74,10 @@ impl SubnetRequest {
         }
     }
 
-    /// Finds the pool of a family; nothing if no subnet is asked for.
+    /// Finds the pool of a family; `None` if no subnet is asked for.
     ///
-    /// Of a third-party controller the pool must be as it should be, because nobody else makes it so: the one who asks has to
-    /// reconcile it and to come again. Who has `made` it what it should be takes it as it is: the pods of another node may ask for another
-    /// number and have changed it since.
+    /// The pool of a third-party controller must be as desired, because nobody else reconciles it: the caller has to do so and retry. A
+    /// caller that has `made` it accepts it as it is: the pods of another node may ask for another number and have changed it since.
     ///
     /// # Errors
     /// [`SelectError::SubnetNoAutoPool`], [`SelectError::SubnetManyAutoPools`], [`SelectError::SubnetReconcileFailed`].
@@ -98,7 +97,7 @@ impl SubnetRequest {
         let same_uid = |pool: &SpiderIPPool| is(pool, names::LABEL_OWNER_APPLICATION_UID, &controller.uid);
         if third_party {
             pools.retain(|pool| same_uid(pool) || !is(pool, names::LABEL_IPPOOL_RECLAIM, "true"));
-            // Its own before one that a namesake has left.
+            // The workload's own pool precedes one that another workload of the name has left.
             pools.sort_by_key(|pool| !policy.namesake_pool_first && !same_uid(pool));
             pools.truncate(1);
         } else {
@@ -125,7 +124,7 @@ impl SubnetRequest {
     }
 }
 
-/// The auto pools that a workload of this name has for a NIC, whichever the UID of the workload was; by name.
+/// The auto pools of a workload of this name for a NIC, whatever the UID of the workload; sorted by name.
 pub fn pools_of<C: Cluster + ?Sized>(
     cluster: &C,
     controller: &TopController,
@@ -162,8 +161,8 @@ pub fn is_auto_pool(pool: &SpiderIPPool) -> bool {
 
 /// Whether an auto pool was made for this workload, by its five special labels (A §3 rule 8).
 ///
-/// A version without a slash counts as the group, as in upstream's code, so the pools of controllers of the core group match
-/// nobody (A §14.12).
+/// A version without a slash counts as the group, as in upstream's code, so the pools of controllers of the core group match no workload (A
+/// §14.12).
 pub(super) fn is_made_for(pool: &SpiderIPPool, controller: &TopController) -> bool {
     let (group, version) = controller.api_version.split_once('/').unwrap_or((&controller.api_version, ""));
     let labels = pool.spec.pod_affinity.as_ref().and_then(|affinity| affinity.match_labels.as_ref());

@@ -1,4 +1,4 @@
-//! Which pools a pod is meant to draw from: the tiers (A §2).
+//! The pools that a pod should draw from: the tiers (A §2).
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use kube_machinery::FxHashMap;
 /// A pool that was named.
 #[derive(Clone, Debug)]
 pub(super) enum Named {
-    /// One that is known.
+    /// A pool that is already looked up.
     Pool(Arc<SpiderIPPool>),
-    /// A name that nobody has looked up yet.
+    /// A name that is not looked up yet.
     Name(String),
 }
 
@@ -39,28 +39,28 @@ pub(super) struct NicCandidates {
     pub(super) families: Vec<FamilyCandidates>,
 }
 
-/// The pools that were named for one NIC and family: something was named, but maybe only patterns without a match.
+/// The pools that were named for one NIC and family: something was named, but possibly only patterns without a match.
 #[derive(Clone, Debug)]
 pub(super) struct FamilyCandidates {
     pub(super) family: IpVersion,
     pub(super) pools: Vec<Named>,
-    /// Whether a pool may be there twice.
+    /// Whether a pool may be listed twice.
     pub(super) may_repeat: bool,
 }
 
-/// What the tiers say.
+/// The result of the tiers.
 #[derive(Clone, Debug)]
 pub(super) struct Candidates {
-    /// The tier that fired, also if it failed.
+    /// The tier that fired, even if it failed.
     pub(super) tier: Tier,
     pub(super) nics: Vec<NicCandidates>,
     /// Outdated keys that were read.
     pub(super) outdated: Vec<&'static str>,
-    /// Whether an auto pool has not its size.
+    /// Whether an auto pool does not have its size.
     pub(super) unsettled: bool,
 }
 
-/// Asks the tiers in turn. The first that fires is used alone, even if it fails.
+/// Evaluates the tiers in order. The first that fires is used alone, even if it fails.
 pub(super) struct Tiers<'a, C: ?Sized> {
     cluster: &'a C,
     request: &'a Request<'a>,
@@ -130,7 +130,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
     }
 
     fn ippools(&mut self, mut items: Vec<PoolItem>) -> Result<(), SelectError> {
-        // Patterns come first: a bad one is reported rather than what is wrong with interfaces.
+        // Patterns come first: a bad one is reported before an error about interfaces.
         let mut nics = Vec::new();
         for item in &mut items {
             let families = self.families(std::mem::take(&mut item.ipv4), std::mem::take(&mut item.ipv6))?;
@@ -212,8 +212,8 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         Ok(families)
     }
 
-    /// Replaces patterns by the pools they match, by name. A pool that a pattern names once more is named once; a name that
-    /// is written twice stays twice.
+    /// Replaces patterns by the pools they match, by name. A pool that a pattern names again is listed once; a name that is written twice
+    /// stays twice.
     fn expand(&mut self, family: IpVersion, elements: Vec<String>) -> Result<Vec<Named>, SelectError> {
         if !elements.iter().any(|element| is_wildcard(element)) {
             return Ok(elements.into_iter().map(Named::Name).collect());
@@ -223,7 +223,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
             return matching(cluster, family, pattern);
         }
         let known = self.by_family[slot(family)].get_or_insert_with(|| pools_of_family(cluster, family));
-        // Whether a pattern named the pool.
+        // Maps each name to whether a pattern named the pool.
         let mut seen: FxHashMap<String, bool> = FxHashMap::default();
         let keep_all = self.request.policy.wildcard_duplicates_fail;
         let mut pools = Vec::new();
@@ -258,7 +258,7 @@ fn pools_of_family<C: Cluster + ?Sized>(cluster: &C, family: IpVersion) -> Vec<A
     pools
 }
 
-/// The pools of a family that one pattern matches, by name. What does not match is not even kept for a moment.
+/// The pools of a family that one pattern matches, by name. Pools that do not match are never collected.
 fn matching<C: Cluster + ?Sized>(cluster: &C, family: IpVersion, pattern: &str) -> Result<Vec<Named>, SelectError> {
     let (mut pools, mut bad) = (Vec::new(), false);
     cluster.for_each_pool(&mut |pool| {

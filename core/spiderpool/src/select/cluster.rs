@@ -1,4 +1,4 @@
-//! The objects that a decision looks at, as whoever decides knows them.
+//! The objects that a decision reads, as the deciding process knows them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use crate::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::FxHashMap;
 use kube_machinery::api::Object;
 
-/// What is known of the cluster. All of it may be behind; what is absent here may exist.
+/// The known state of the cluster. All of it may be outdated; an object that is absent here may exist.
 ///
-/// Nothing is read twice to see whether it changed: one decision looks at one state.
+/// Nothing is read twice to check for changes: one decision works on one state.
 pub trait Cluster {
-    /// The namespace of this name; `None` = it is not known.
+    /// The namespace of this name; `None` = not known.
     fn namespace(&self, name: &str) -> Option<Arc<Namespace>>;
-    /// The node of this name; `None` = it is not known.
+    /// The node of this name; `None` = not known.
     fn node(&self, name: &str) -> Option<Arc<Node>>;
-    /// The pool of this name, terminating or not; `None` = it is not known.
+    /// The pool of this name, terminating or not; `None` = not known.
     fn pool(&self, name: &str) -> Option<Arc<SpiderIPPool>>;
     /// Every pool, in any order.
     fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>));
     /// Every reserved IP object, in any order.
     fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>));
-    /// The subnet of this name, terminating or not; `None` = it is not known.
+    /// The subnet of this name, terminating or not; `None` = not known.
     fn subnet(&self, name: &str) -> Option<Arc<SpiderSubnet>>;
-    /// The ReplicaSet of this name, whatever its UID; `None` = it is not known.
+    /// The ReplicaSet of this name, whatever its UID; `None` = not known.
     fn replica_set(&self, namespace: &str, name: &str) -> Option<Arc<ReplicaSet>>;
-    /// The Deployment of this name, whatever its UID; `None` = it is not known.
+    /// The Deployment of this name, whatever its UID; `None` = not known.
     fn deployment(&self, namespace: &str, name: &str) -> Option<Arc<Deployment>>;
-    /// The StatefulSet of this name, whatever its UID; `None` = it is not known.
+    /// The StatefulSet of this name, whatever its UID; `None` = not known.
     fn stateful_set(&self, namespace: &str, name: &str) -> Option<Arc<StatefulSet>>;
-    /// The DaemonSet of this name, whatever its UID; `None` = it is not known.
+    /// The DaemonSet of this name, whatever its UID; `None` = not known.
     fn daemon_set(&self, namespace: &str, name: &str) -> Option<Arc<DaemonSet>>;
-    /// The Job of this name, whatever its UID; `None` = it is not known.
+    /// The Job of this name, whatever its UID; `None` = not known.
     fn job(&self, namespace: &str, name: &str) -> Option<Arc<Job>>;
-    /// The CronJob of this name, whatever its UID; `None` = it is not known.
+    /// The CronJob of this name, whatever its UID; `None` = not known.
     fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>>;
 
-    /// What is known already about the addresses of pools. Without one, every decision reads the ranges of all candidates.
+    /// The cached facts about the addresses of pools. Without a memo, every decision reads the ranges of all candidates.
     fn capacity_memo(&self) -> Option<&CapacityMemo> {
         None
     }
 
-    /// The pools marked as default, in any order. Whoever has an index answers faster than this.
+    /// The pools marked as default, in any order. An implementation with an index is faster than this.
     fn for_each_default_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
         self.for_each_pool(&mut |pool| {
             if pool.spec.default {
@@ -56,16 +56,16 @@ pub trait Cluster {
     }
 }
 
-/// A cluster in memory, from manifests for instance.
+/// A cluster in memory, for example from manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// The namespaces, whose labels and annotations count (A §2.1, §3).
+    /// The namespaces, whose labels and annotations are used (A §2.1, §3).
     pub namespaces: Kept<Namespace>,
-    /// The nodes, whose labels `nodeAffinity` selects by.
+    /// The nodes, whose labels `nodeAffinity` matches.
     pub nodes: Kept<Node>,
     /// The pools, with their records.
     pub pools: Kept<SpiderIPPool>,
-    /// The reserved IP objects, whose addresses no pool gives away.
+    /// The reserved IP objects, whose addresses no pool allocates.
     pub reserved_ips: Kept<SpiderReservedIP>,
     /// The subnets, which auto pools are made from.
     pub subnets: Kept<SpiderSubnet>,
@@ -81,7 +81,7 @@ pub struct Objects {
     pub jobs: Kept<Job>,
     /// The CronJobs at the top of chains of owners.
     pub cron_jobs: Kept<CronJob>,
-    /// What is known already about the addresses of pools.
+    /// The cached facts about the addresses of pools.
     pub memo: CapacityMemo,
 }
 
@@ -89,7 +89,7 @@ pub struct Objects {
 #[derive(Clone, Debug)]
 pub struct Kept<K> {
     ordered: BTreeMap<String, BTreeMap<String, Arc<K>>>,
-    /// The same, for look-ups: a decision may name a thousand pools.
+    /// The same objects, hashed for look-ups: a decision may name a thousand pools.
     index: FxHashMap<String, FxHashMap<String, Arc<K>>>,
 }
 
@@ -100,7 +100,7 @@ impl<K> Default for Kept<K> {
 }
 
 impl<K: Object> Kept<K> {
-    /// Adds an object; the one that had its name is returned.
+    /// Adds an object and returns the one that had its name.
     pub fn insert(&mut self, object: K) -> Option<Arc<K>> {
         let meta = object.meta();
         let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());

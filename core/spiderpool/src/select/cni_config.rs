@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::ranges::IpVersion;
 
-/// A network configuration, as far as address management looks at it.
+/// A network configuration, restricted to the parts that address management reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct NetworkConfig {
@@ -15,7 +15,7 @@ pub struct NetworkConfig {
     pub ipam: IpamConfig,
 }
 
-/// The part of a network configuration that is for address management.
+/// The part of a network configuration for address management.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct IpamConfig {

@@ -1,10 +1,10 @@
-//! Why no pool was selected.
+//! The reasons why no pool was selected.
 
 use super::reason::Reason;
 use crate::names;
 use crate::ranges::IpVersion;
 
-/// Why an ADD ends before an address is asked for. Nothing was written.
+/// The reason why an ADD ends before it asks a pool for an address. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
     /// The pod is not alive (A §7.2).
@@ -18,26 +18,26 @@ pub enum SelectError {
         /// The name of the owner, in the namespace of the pod.
         name: String,
     },
-    /// The annotation `routes` is not what it should be as JSON.
+    /// The annotation `routes` is not valid JSON of the expected form.
     #[error("wrong input, invalid format of Pod annotation ipam.spidernet.io/routes: {why}")]
     MalformedRoutes {
-        /// What the decoder says.
+        /// The message of the decoder.
         why: String,
     },
-    /// A route in the annotation `routes` is none.
+    /// A route in the annotation `routes` is invalid.
     #[error("wrong input, invalid route in Pod annotation ipam.spidernet.io/routes: dst {dst:?}, gw {gw:?}")]
     InvalidRoute {
-        /// The destination as written: a CIDR if it is right.
+        /// The destination as written; valid = a CIDR.
         dst: String,
-        /// The gateway as written: an address of the same family if it is right.
+        /// The gateway as written; valid = an address of the same family.
         gw: String,
     },
-    /// An annotation that names pools or subnets is not what it should be as JSON.
+    /// An annotation that names pools or subnets is not valid JSON of the expected form.
     #[error("wrong input, invalid format of annotation {annotation}: {why}")]
     MalformedAnnotation {
         /// The key of the annotation, of the pod or of its namespace.
         annotation: &'static str,
-        /// What the decoder says.
+        /// The message of the decoder.
         why: String,
     },
     /// `ippools` without an item.
@@ -52,13 +52,13 @@ pub enum SelectError {
         /// The interface that two items name.
         interface: String,
     },
-    /// `ippools` without the NIC that is asked for.
+    /// `ippools` without the NIC of the request.
     #[error("wrong input, Pod annotation ipam.spidernet.io/ippools: interface {interface} must be specified")]
     InterfaceNotListed {
         /// The NIC of the ADD.
         interface: String,
     },
-    /// A pattern that is none.
+    /// A pattern that is invalid.
     #[error("wrong input, {pattern:?} is no pattern for names of pools")]
     BadWildcard {
         /// The pattern, as written.
@@ -73,8 +73,8 @@ pub enum SelectError {
     /// No tier names a pool.
     #[error("no IPPool available: no pool selection rules of any type are specified")]
     NoPool,
-    /// The tier that fired leaves a NIC, or a family that it names patterns for, without any pool. The hardened form
-    /// only: upstream goes on and answers without an address.
+    /// The tier that fired leaves a NIC, or a family that it names patterns for, without any pool. Hardened form only: upstream continues
+    /// and answers without an address.
     #[error("no IPPool available: {}", without_candidate(nic, what))]
     NoCandidate {
         /// The name of the NIC; in nameless mode its index.
@@ -87,7 +87,7 @@ pub enum SelectError {
     DuplicatePool {
         /// The family that it is named for.
         family: IpVersion,
-        /// The name that occurs twice, written or behind a pattern.
+        /// The name that occurs twice, written or by a pattern.
         pool: String,
     },
     /// A pool does not exist.
@@ -105,18 +105,18 @@ pub enum SelectError {
         nic: String,
         /// The first family of that NIC without a pool.
         family: IpVersion,
-        /// The pools and their reasons.
+        /// The pools with the reasons.
         reasons: Rejections,
     },
-    /// A subnet annotation while auto pools are switched off.
+    /// A subnet annotation while auto pools are disabled.
     #[error("the subnet annotation is invalid while Auto-Pool is disabled")]
     SubnetAutoPoolDisabled,
-    /// A subnet annotation that makes no sense (A §2.2).
+    /// An invalid subnet annotation (A §2.2).
     #[error("invalid annotation {annotation}: {why}")]
     SubnetInvalid {
         /// The key of the annotation: `subnets` or `subnet` of the pod.
         annotation: &'static str,
-        /// What is wrong with its items, for people.
+        /// The problem with its items, human-readable.
         why: &'static str,
     },
     /// `ippool-ip-number` is no number.
@@ -131,16 +131,16 @@ pub enum SelectError {
         /// The value of the annotation, as written.
         text: String,
     },
-    /// A subnet annotation on a pod that nothing controls.
+    /// A subnet annotation on a pod without a controller.
     #[error("a pod without a controller cannot use the subnet annotation")]
     SubnetOrphanPod,
-    /// The number of pods is not known for this kind of controller, so the annotation must give the size.
+    /// The number of pods is unknown for this kind of controller, so the annotation must give the size.
     #[error("{kind} needs a number in annotation ipam.spidernet.io/ippool-ip-number")]
     SubnetNeedsFixedNumber {
         /// The kind of the controller.
         kind: String,
     },
-    /// The auto pool is not there (yet).
+    /// The auto pool does not exist (yet).
     #[error("no {family} auto-created IPPool of subnet {subnet} matches")]
     SubnetNoAutoPool {
         /// The name of the subnet, as the annotation says.
@@ -156,7 +156,7 @@ pub enum SelectError {
         /// The family that several pools are of.
         family: IpVersion,
     },
-    /// A third-party controller's auto pool is not as it should be, and whoever asks has to make it so first (A §8.4).
+    /// A third-party controller's auto pool is not as desired, and the caller has to reconcile it first (A §8.4).
     #[error("the {family} auto-created IPPool of subnet {subnet} is not ready")]
     SubnetReconcileFailed {
         /// The name of the subnet, as the annotation says.
@@ -167,7 +167,7 @@ pub enum SelectError {
 }
 
 impl SelectError {
-    /// The annotation, of the pod or its namespace, that is wrong; absent if it is not one.
+    /// The invalid annotation of the pod or its namespace; `None` if the error is another one.
     pub fn annotation(&self) -> Option<&'static str> {
         match self {
             Self::MalformedAnnotation { annotation, .. } | Self::SubnetInvalid { annotation, .. } => Some(annotation),
@@ -213,7 +213,7 @@ impl SelectError {
     }
 }
 
-/// What is left without any pool.
+/// Names the NIC or family that is left without any pool.
 fn without_candidate(nic: &str, what: &str) -> String {
     match what {
         "no family" => format!("no family of interface {nic} has a candidate"),
@@ -221,12 +221,12 @@ fn without_candidate(nic: &str, what: &str) -> String {
     }
 }
 
-/// A name as it can be seen: an empty one, too.
+/// A visible form of a name, even of an empty one.
 fn called(name: &str) -> &str {
     if name.is_empty() { "\"\"" } else { name }
 }
 
-/// Rejected pools and why, as a list for people.
+/// Rejected pools with the reasons, as a human-readable list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejections(pub Vec<(String, Reason)>);
 

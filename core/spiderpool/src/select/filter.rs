@@ -1,4 +1,4 @@
-//! Which of the named pools can serve (A §3).
+//! The rules that decide which of the named pools can serve (A §3).
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ranges::{Cidr, IpSet, IpVersion, RangeError, Shortage};
 use crate::{IPPoolSpec, PoolIPAllocations, SpiderIPPool};
 use kube_machinery::label_selector::selects;
 
-/// The rules, for one pod. What a rule needs is looked up when the first pool has that rule.
+/// The rules, for one pod. The input of a rule is looked up when the first pool has that rule.
 pub(super) struct Filter<'a, C: ?Sized> {
     cluster: &'a C,
     request: &'a Request<'a>,
@@ -28,11 +28,11 @@ pub(super) struct Filter<'a, C: ?Sized> {
     reserved: [OnceCell<Reserved>; 2],
     /// The hash of the pod's UID, for the memo.
     owner: u64,
-    /// What is known already, from the first pool on that is asked for addresses.
+    /// The cached facts, from the first pool on whose addresses are checked.
     memo: OnceCell<Option<RefCell<Open<'a>>>>,
 }
 
-/// The reservations of a family, and under which number a memo knows the circumstances with them.
+/// The reservations of a family, and the number of the memo's circumstances with them.
 struct Reserved {
     set: Result<IpSet, RangeError>,
     circumstances: u64,
@@ -65,7 +65,7 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
         self.capacity_rule(pool, family, nic)
     }
 
-    /// The same without the rule that asks for a free address.
+    /// The verdict without the rule about a free address.
     pub(super) fn permits(&self, pool: &SpiderIPPool, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
         if pool.metadata.deletion_timestamp.is_some() {
             return Err(Reason::Terminating);
@@ -129,7 +129,7 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
                     let (namespace, name) = entry.split_once('/').unwrap_or((&settings.agent_namespace, entry));
                     namespace == network.namespace && name == network.name
                 };
-                // The network is the user's choice: that of the host does not matter any more.
+                // The network is the user's choice: that of the host no longer matters.
                 return names.iter().any(is_network).then_some(()).ok_or(Reason::MultusName);
             }
         }
@@ -168,7 +168,7 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
 }
 
 impl<'a> Request<'a> {
-    /// Who asks a pool for an address, for a NIC of this request.
+    /// The requester of an address from a pool, for a NIC of this request.
     pub fn asker(&self, nic: &'a str) -> Asker<'a> {
         let Request { pod, settings, policy, .. } = *self;
         let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A list that says something.
+/// A list, unless it is absent or empty.
 fn listed(list: &Option<Vec<String>>) -> Option<&[String]> {
     list.as_deref().filter(|list| !list.is_empty())
 }

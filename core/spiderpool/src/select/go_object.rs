@@ -1,5 +1,5 @@
-//! JSON as Go's decoder fills structures with it (A §14.10): keys match without regard to case, unknown keys are ignored,
-//! `null` is nothing, of equal keys the last counts, and a value of another type is an error wherever it stands.
+//! JSON as Go's decoder fills structures with it (A §14.10): keys match case-insensitively, unknown keys are ignored, `null` is nothing,
+//! the last of equal keys counts, and a value of another type is an error wherever it occurs.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members(Vec<(String, Member)>);
 
-/// The value of a member. Lists of texts, some of which name all pools of a cluster, are read as such at once.
+/// The value of a member. Lists of texts, some of which name all pools of a cluster, are parsed as such at once.
 #[derive(Clone, Debug)]
 enum Member {
     Texts(Vec<String>),
@@ -25,7 +25,7 @@ impl Members {
         self.last(key, |value| value.as_str().map(str::to_owned), "a string")
     }
 
-    /// Takes the texts of a member out; none if there is no such member.
+    /// Takes the texts of a member out; empty if there is no such member.
     pub(super) fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for (_, member) in self.0.iter_mut().filter(|(name, member)| is_given(name, key, member)) {
@@ -37,7 +37,7 @@ impl Members {
         Ok(found)
     }
 
-    /// The truth of a member; false if there is none.
+    /// The boolean value of a member; false if there is none.
     pub(super) fn truth(&self, key: &str) -> Result<bool, String> {
         self.last(key, Value::as_bool, "true or false")
     }
@@ -57,7 +57,7 @@ fn is_given(name: &str, key: &str, member: &Member) -> bool {
     name.eq_ignore_ascii_case(key) && !matches!(member, Member::Other(Value::Null))
 }
 
-/// As JSON.
+/// Formats the member as JSON.
 impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,7 +67,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// Takes a list of texts out, in which `null` is the empty text. Anything else stays as it is.
+/// Takes a list of texts out, in which `null` is the empty text. Any other value is left unchanged.
 pub(super) fn texts_of(value: &mut Value) -> Option<Vec<String>> {
     let list = value.as_array_mut()?;
     if !list.iter().all(|text| text.is_null() || text.is_string()) {

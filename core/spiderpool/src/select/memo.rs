@@ -1,7 +1,7 @@
-//! What a process has found out about the addresses of pools, so that it need not read their texts again.
+//! A process's cached facts about the addresses of pools, so that it need not parse their texts again.
 //!
-//! Objects are shared and never change: the same object under the same circumstances has the same answer. The memo keeps one
-//! answer for each name of a pool, for the object that it last saw there. It changes no answer, only what it costs.
+//! Objects are shared and never change: the same object under the same circumstances has the same answer. The memo keeps one answer per
+//! pool name, for the object that it last saw under it. It changes no answer, only the cost.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use crate::ranges::{IpSet, IpVersion, RangeError, Shortage};
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::FxHashMap;
 
-/// As many pools are remembered; then all are forgotten, for most of them are gone.
+/// The maximum number of remembered pools; beyond it all are forgotten, because most of them are gone.
 const POOLS_MAX: usize = 1 << 16;
 
-/// Which pools have addresses left. Private to a process: nobody else's work is faster for it. A clone knows nothing.
+/// The pools that have addresses left. Private to a process: it saves no work for others. A clone is empty.
 #[derive(Debug, Default)]
 pub struct CapacityMemo(Mutex<Known>);
 
@@ -30,13 +30,13 @@ impl Clone for CapacityMemo {
 #[derive(Debug, Default)]
 struct Known {
     circumstances: [Option<Circumstances>; 2],
-    /// By the hash of the name: entries are told by their objects, and two names of one hash forget each other.
+    /// Entries by the hash of the name: they are identified by their objects, and two names with one hash evict each other.
     pools: FxHashMap<u64, Entry>,
     /// The number of the latest circumstances.
     latest: u64,
 }
 
-/// All that an answer depends on, besides the pool.
+/// Everything that an answer depends on, besides the pool.
 #[derive(Clone, Debug, PartialEq)]
 struct Circumstances {
     reserved: Result<IpSet, RangeError>,
@@ -50,27 +50,27 @@ struct Entry {
     pool: Arc<SpiderIPPool>,
     circumstances: u64,
     shortage: Option<Shortage>,
-    /// Whose records the pool holds, if it has a shortage: then it only serves who has one. `None` = its records have to be asked.
+    /// The owners of the pool's records, if it has a shortage: then it serves only those. `None` = its records have to be read.
     owners: Option<PodFilter>,
 }
 
-/// Records that are sketched; of more the filter costs too much for one look at each version of a pool.
+/// The maximum number of records in a filter; beyond it the filter costs too much for one check per version of a pool.
 const SKETCHED_MAX: usize = 1 << 12;
 
-/// The memo, in the hands of one decision: it asks about many pools, and nobody else decides meanwhile.
+/// The memo, locked for one decision: it checks many pools, and nobody else decides meanwhile.
 #[derive(Debug)]
 pub(super) struct Open<'a>(MutexGuard<'a, Known>);
 
 impl CapacityMemo {
-    /// Opens it. Whoever has it open must not open it once more.
+    /// Locks the memo, which must not be locked already by the same caller.
     pub(super) fn open(&self) -> Open<'_> {
-        // What is in it is true even if a reader panicked.
+        // The content stays valid even if a reader panicked.
         Open(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Open<'_> {
-    /// The number of these circumstances; the same one as long as they are the same.
+    /// The number of these circumstances; it changes only when they do.
     pub(super) fn circumstances(&mut self, family: IpVersion, reserved: &Result<IpSet, RangeError>, asker: &Asker<'_>) -> u64 {
         let known = &mut *self.0;
         let slot = usize::from(family == IpVersion::V6);
@@ -85,8 +85,8 @@ impl Open<'_> {
         number
     }
 
-    /// Why the pool has no address for somebody who has none of it yet, and whether the asker may be one who has; asks `find` if that is
-    /// not known.
+    /// The reason why the pool has no address for a requester without one, and whether the requester may already have one; calls `find` if
+    /// the reason is unknown.
     pub(super) fn shortage(
         &mut self,
         pool: &Arc<SpiderIPPool>,

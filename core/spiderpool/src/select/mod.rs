@@ -1,4 +1,4 @@
-//! Which pools a pod draws from, in which order, and why not from others (A §2 to §4).
+//! Selection of the pools a pod draws from and of their order, with a reason for each rejected pool (A §2 to §4).
 //!
 //! ```text
 //!  annotations, CNI configuration, defaults        pools                              pools
@@ -6,9 +6,9 @@
 //!      tiers ──► names ──► families that are on ──► look-up ──► rules, one reason each ──► ranks ──► order
 //! ```
 //!
-//! A decision is a pure function of the objects as they are known ([`Cluster`]) and of the [`Request`]: nothing is read
-//! twice, nothing is written, nothing waits. Whoever allocates runs it (A §5.2 step A8), and so does whoever explains.
-//! The hardened form and upstream part where [`Policy`] says so.
+//! A decision is a pure function of the known objects ([`Cluster`]) and of the [`Request`]: nothing is read twice, nothing is written,
+//! nothing waits. Allocation runs it (A §5.2 step A8), and so does every explanation. [`Policy`] holds the differences between the hardened
+//! form and upstream.
 
 pub mod annotation;
 mod asker;
@@ -57,10 +57,10 @@ pub use settings::{BadSetting, Settings};
 pub use tier::Tier;
 pub use top_controller::{TopController, Workload, is_alive};
 
-/// Who asks for pools.
+/// A request for pools.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The pod, as whoever decides knows it; its annotations say what it wants.
+    /// The pod, as the deciding process knows it; its annotations state its wishes.
     pub pod: &'a Pod,
     /// The node that the pod runs on.
     pub node: &'a str,
@@ -72,10 +72,10 @@ pub struct Request<'a> {
     pub master: &'a [IpAddr],
     /// The settings of the cluster.
     pub settings: &'a Settings,
-    /// The form of Spiderpool.
+    /// The deviations of Spiderpool.
     pub policy: &'a Policy,
-    /// Whether the one who asks has just made the pools of a third-party workload what they are to be. Then one that somebody else has
-    /// given another size since serves all the same.
+    /// Whether the caller has just reconciled the pools of a third-party workload. Then a pool that another agent has resized since still
+    /// serves.
     pub made: bool,
 }
 

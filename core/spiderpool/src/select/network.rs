@@ -1,4 +1,4 @@
-//! To which Multus network a NIC is attached (A §3 rule 9, §14.13).
+//! The Multus network that a NIC is attached to (A §3 rule 9, §14.13).
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -18,7 +18,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// The network of a NIC, in nameless mode of the NIC with this index; none if it cannot be told.
+    /// The network of a NIC, in nameless mode of the NIC with this index; `None` if it cannot be determined.
     pub(super) fn of_nic(pod: &Pod, nic: &str, nameless: bool, settings: &Settings) -> Option<Self> {
         let index = if nameless { nic.parse().ok() } else { None };
         if nic == FIRST_NIC || index == Some(0) {
@@ -38,7 +38,7 @@ impl Network {
 }
 
 /// The interfaces of a pod in the order in which Multus sets them up: the first one, then one for each element of the networks annotation,
-/// `net1`, `net2` and so on by position unless the element names its interface (A §2.4). `None` = the annotation cannot be read: the pod
+/// `net1`, `net2` and so on by position unless the element names its interface (A §2.4). `None` = the annotation cannot be parsed: the pod
 /// gets no network at all.
 pub fn nics(pod: &Pod) -> Option<Vec<String>> {
     let mut nics = vec![FIRST_NIC.to_owned()];
@@ -49,8 +49,8 @@ pub fn nics(pod: &Pod) -> Option<Vec<String>> {
     Some(nics)
 }
 
-/// `namespace/name` of the Multus network that a NIC is attached to, in nameless mode the NIC with this index; none if it cannot
-/// be told.
+/// `namespace/name` of the Multus network that a NIC is attached to, in nameless mode the NIC with this index; `None` if it cannot be
+/// determined.
 pub fn network_of_nic(pod: &Pod, nic: &str, nameless: bool, settings: &Settings) -> Option<String> {
     Network::of_nic(pod, nic, nameless, settings).map(|network| format!("{}/{}", network.namespace, network.name))
 }
@@ -61,7 +61,7 @@ struct Element {
     interface: Option<String>,
 }
 
-/// Reads a list of networks; one bad element makes all bad.
+/// Parses a list of networks; one bad element makes the whole list invalid.
 fn elements(text: &str, default_namespace: &str) -> Option<Vec<Element>> {
     let in_default = |namespace: &str| if namespace.is_empty() { default_namespace } else { namespace }.to_owned();
     if text.contains(['[', '{', '"']) {
@@ -86,7 +86,7 @@ fn elements(text: &str, default_namespace: &str) -> Option<Vec<Element>> {
     text.split(',').map(read).collect()
 }
 
-/// An element written as an object, if its addresses are addresses.
+/// Parses an element written as an object, if its addresses are valid.
 fn read_object(mut members: Members, in_default: impl Fn(&str) -> String) -> Option<Element> {
     let ips = members.texts("ips").ok()?;
     let text = |key| members.text(key).ok();
@@ -97,12 +97,12 @@ fn read_object(mut members: Members, in_default: impl Fn(&str) -> String) -> Opt
     if !(is_fine(text("mac")?) && is_fine(text("infiniband-guid")?) && ips.iter().all(is_ip)) {
         return None;
     }
-    // The second key is the one of old versions of Multus.
+    // The second key is that of old versions of Multus.
     let interface = [text("interface")?, text("interfaceRequest")?].into_iter().find(|interface| !interface.is_empty());
     Some(Element { network: Network { namespace: in_default(&text("namespace")?), name: text("name")? }, interface })
 }
 
-/// Six, eight or twenty bytes in hexadecimal, with one separator throughout.
+/// Whether a text is six, eight or twenty bytes in hexadecimal, with one separator throughout.
 fn is_mac(text: &str) -> bool {
     let bytes = |separator: char, digits: usize| {
         let groups: Vec<_> = text.split(separator).collect();
@@ -112,12 +112,12 @@ fn is_mac(text: &str) -> bool {
     bytes(':', 2) || bytes('-', 2) || bytes('.', 4)
 }
 
-/// What a kernel takes as the name of an interface, or nothing.
+/// Whether a text is empty or a valid interface name for the kernel.
 fn is_interface(text: &str) -> bool {
     text.len() <= 15 && !text.contains([' ', '\t', '\n', '\u{b}', '\u{c}', '\r', '/'])
 }
 
-/// Lower-case letters, digits and dashes, no dash at either end.
+/// Whether a text consists of one or more lower-case letters, digits and dashes, without a dash at either end.
 fn is_dns_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-') && !text.is_empty()

@@ -1,4 +1,4 @@
-//! Which address a pool would give to a NIC, on the state as it is known (A §5.4).
+//! The address that a pool would allocate to a NIC, by the known state (A §5.4).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use super::cluster::Cluster;
 use crate::ranges::{Cidr, IpSet, IpVersion, PoolAddresses, RangeError, Shortage, parse_range, reserved_ips};
 use crate::{Policy, PoolIPAllocations, SpiderIPPool};
 
-/// The address that a pool gives.
+/// The address that a pool allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextFreeIp {
-    /// The address, of which the pool holds no record of somebody else.
+    /// The address, for which the pool holds no other pod's record.
     pub ip: IpAddr,
     /// The length of the prefix of the pool's subnet.
     pub prefix: u8,
-    /// Whether the pool holds a record of it for this pod (and NIC) already.
+    /// Whether the pool already holds a record of it for this pod (and NIC).
     pub recorded: bool,
 }
 
@@ -25,13 +25,13 @@ impl fmt::Display for NextFreeIp {
     }
 }
 
-/// Why a pool gives no address.
+/// The reason why a pool allocates no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// No address is free.
     #[error("all IP addresses used out")]
     UsedOut(Shortage),
-    /// The pool has as many records as it may have.
+    /// The pool has its maximum number of records.
     #[error("all IP addresses used out: the pool has {0} records, and may not have more")]
     MaxRecords(u64),
     /// A range of the pool or of a reservation, or the CIDR, cannot be read.
@@ -43,7 +43,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// The public name, in kebab-case; it tells the variant alone.
+    /// The public name, in kebab-case; it identifies only the variant.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UsedOut(_) => "used-out",
@@ -69,10 +69,10 @@ pub fn reserved<C: Cluster + ?Sized>(cluster: &C, family: IpVersion, policy: &Po
 }
 
 impl Asker<'_> {
-    /// The address that `pool` gives: the one that is recorded for this pod and NIC, else the first free one.
+    /// The address that `pool` allocates: the one that is recorded for this pod and NIC, else the first free one.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn next_free_ip(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Result<NextFreeIp, Unavailable> {
         // Upstream reads reservations before anything else (A §14.15).
         let reserved = reserved.as_ref().map_err(Clone::clone)?;
@@ -99,8 +99,8 @@ impl Asker<'_> {
         if count >= self.max_records { Err(Unavailable::MaxRecords(count)) } else { Ok(ip) }
     }
 
-    /// Why the pool has no address for somebody who [has none of it yet](Self::is_recorded); nothing if it has one. What cannot
-    /// be read is no shortage.
+    /// The reason why the pool has no address for a requester that [has none of it yet](Self::is_recorded); `None` if it has one. An
+    /// unreadable pool is no shortage.
     pub(super) fn shortage(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Option<Shortage> {
         if self.has_plenty(pool, reserved) {
             return None;
@@ -125,7 +125,7 @@ impl Asker<'_> {
         records.is_some_and(|records| self.own(records).is_some())
     }
 
-    /// Whether the first range holds a free address. Almost every pool has plenty, and that is seen without reading all of it.
+    /// Whether the first range holds a free address. Almost every pool has plenty, so the rest of it is not read.
     fn has_plenty(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> bool {
         let (Ok(reserved), Some(version), [first, ..]) = (reserved, pool.spec.ip_version, pool.spec.ips.as_deref().unwrap_or_default())
         else {
@@ -151,7 +151,7 @@ impl Asker<'_> {
         records.is_some_and(|records| self.own(records).is_some())
     }
 
-    /// The address that is recorded for this pod and NIC. Upstream asks only for the pod (`one-record-per-pod`).
+    /// The address that is recorded for this pod and NIC. Upstream matches only the pod (`one-record-per-pod`).
     fn own(&self, records: &PoolIPAllocations) -> Option<IpAddr> {
         let of_nic = |interface: &Option<String>| interface.as_deref().is_none_or(|interface| interface == self.nic);
         let own = records.of_pod_uid(self.pod_uid).find(|(_, record)| self.policy.one_record_per_pod || of_nic(&record.interface));

@@ -1,18 +1,18 @@
-//! Whose records a pool holds, roughly.
+//! An approximate set of the pods whose records a pool holds.
 
 use crate::PoolIPAllocations;
 
-/// Tells of most pods that a pool holds no record of them, at the cost of looking at one word; of some it cannot tell.
+/// Tells for most pods, by reading one word, that a pool holds no record of them; for some the answer is uncertain.
 ///
 /// A Bloom filter that keeps all bits of an owner in one word: the words of a thousand pools are a fraction of their records, and stay in
 /// the processor's caches between two decisions.
 #[derive(Clone, Debug)]
 pub(super) struct PodFilter {
-    /// As many as a power of two.
+    /// The words, a power of two in number.
     words: Box<[u64]>,
 }
 
-/// About so many owners share a word: of a hundred pods without a record one or two look as if they had one.
+/// The average number of owners per word: of a hundred pods without a record one or two look as if they had one.
 const OWNERS_A_WORD: usize = 4;
 
 impl PodFilter {
@@ -35,7 +35,7 @@ impl PodFilter {
 
     /// The word of an owner, and its bits there.
     fn place(&self, hash: u64) -> (usize, u64) {
-        // Low bits of the hash are not all its own.
+        // The low bits of the hash are not independent.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bits = [58, 52, 46].iter().fold(0, |bits, shift| bits | 1 << (mixed >> shift & 63));
         ((mixed >> 8) as usize & (self.words.len() - 1), bits)

@@ -1,19 +1,19 @@
-//! In which order pools are tried (A §4).
+//! The order in which pools are tried (A §4).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::{IPPoolSpec, Policy, SpiderIPPool};
 
-/// How special a pool is; the more special ones are tried first.
+/// The specificity of a pool; more specific ones are tried first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(u8);
 
-/// The rules that make a pool special, the weightiest first, as the fields of its spec.
+/// The rules that make a pool specific, in order of weight, as the fields of its spec.
 pub const RULES: [&str; 6] = ["podAffinity", "nodeName", "nodeAffinity", "namespaceName", "namespaceAffinity", "multusName"];
 
 impl Rank {
-    /// Those of [`RULES`] that the pool has.
+    /// The [`RULES`] that the pool has.
     pub fn rules(self) -> impl Iterator<Item = &'static str> {
         (0..).zip(RULES).filter_map(move |(at, rule)| (self.0 >> (RULES.len() - 1 - at) & 1 == 1).then_some(rule))
     }
@@ -33,9 +33,9 @@ impl Rank {
     }
 }
 
-/// Puts pools of equal rank together, the most special ones first; inside a rank the order stays as it is.
+/// Groups pools of equal rank, the most specific ones first; the order inside a rank is preserved.
 pub fn by_rank(pools: impl IntoIterator<Item = Arc<SpiderIPPool>>) -> Vec<Vec<Arc<SpiderIPPool>>> {
-    // Of the ranks that there could be a cluster has a few.
+    // A cluster has only a few of the possible ranks.
     let mut ranks: Vec<(Rank, Vec<Arc<SpiderIPPool>>)> = Vec::new();
     for pool in pools {
         let rank = Rank::of(&pool.spec);
@@ -48,8 +48,8 @@ pub fn by_rank(pools: impl IntoIterator<Item = Arc<SpiderIPPool>>) -> Vec<Vec<Ar
     ranks.into_iter().map(|(_, equals)| equals).collect()
 }
 
-/// The order in which pools are tried. `below` draws a number below its argument, which is at least 1: upstream loses the
-/// order inside a rank (`ties-in-any-order`), and the hardened form draws nothing.
+/// The order in which pools are tried. `below` draws a number below its argument, which is at least 1: upstream loses the order inside a
+/// rank (`ties-in-any-order`), and the hardened form draws nothing.
 pub fn tries(order: &[Vec<Arc<SpiderIPPool>>], policy: &Policy, mut below: impl FnMut(usize) -> usize) -> Vec<Arc<SpiderIPPool>> {
     let mut tries = Vec::new();
     for equals in order {

@@ -1,4 +1,4 @@
-//! Why a pool that was named cannot serve (A §3).
+//! The reasons why a named pool cannot serve (A §3).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum Reason {
     Missing,
     /// The pool is being deleted.
     Terminating,
-    /// The pool has `spec.disable: true`, and gives no address.
+    /// The pool has `spec.disable: true`, and allocates no address.
     Disabled,
     /// The pool is of the other family, or of none.
     IpVersion,
@@ -23,7 +23,7 @@ pub enum Reason {
     NamespaceAffinity,
     /// `spec.podAffinity` does not select the pod, or is invalid; an auto pool of another workload.
     PodAffinity,
-    /// It cannot be told which Multus network the NIC is attached to.
+    /// The Multus network of the NIC cannot be determined.
     MultusNetwork,
     /// The Multus network of the NIC is not in `spec.multusName`.
     MultusName,
@@ -33,7 +33,7 @@ pub enum Reason {
     Excluded,
     /// All other addresses are reserved.
     Reserved,
-    /// No address is free, or the pool has as many records as it may have.
+    /// No address is free, or the pool has its maximum number of records.
     Exhausted,
 }
 
@@ -78,7 +78,7 @@ impl Reason {
         }
     }
 
-    /// A sentence for people.
+    /// A human-readable sentence that states the reason.
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Missing => "no such pool",

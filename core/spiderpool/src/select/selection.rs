@@ -1,4 +1,4 @@
-//! The answer: per NIC and family the pools that were named, what is wrong with some, and the order of the others.
+//! The result of a selection: for each NIC and family the named pools, the reasons against some, and the order of the others.
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -19,22 +19,22 @@ use super::{Request, is_nameless};
 use crate::ranges::IpVersion;
 use crate::{Route, SpiderIPPool};
 
-/// Which pools a pod draws from.
+/// The pools that a pod draws from.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// The tier that fired, also if it failed.
+    /// The tier that fired, even if it failed.
     pub tier: Tier,
     /// Whether the NICs are known by index (A §2.4).
     pub nameless: bool,
     /// The routes that the pod wants.
     pub routes: Vec<Route>,
-    /// The NICs that get addresses, in the order of the annotation. As far as the decision went if there is an error.
+    /// The NICs that get addresses, in the order of the annotation. Incomplete if there is an error.
     pub nics: Vec<NicSelection>,
-    /// Outdated annotations that were read; a user should be told.
+    /// Outdated annotations that were read; a user should be warned.
     pub outdated: Vec<&'static str>,
-    /// Whether an auto pool has not the size that it is to have: whoever can wait should ask again (A §2.2).
+    /// Whether an auto pool does not have its desired size: a caller that can wait should retry (A §2.2).
     pub unsettled: bool,
-    /// Why there is no answer.
+    /// The reason why there is no result.
     pub error: Option<SelectError>,
 }
 
@@ -45,18 +45,18 @@ pub struct NicSelection {
     pub nic: String,
     /// Whether the gateway is left out.
     pub clean_gateway: bool,
-    /// The families that are on and for which pools were named.
+    /// The enabled families for which pools were named.
     pub families: Vec<FamilySelection>,
 }
 
 /// The pools of one NIC and family.
 #[derive(Clone, Debug)]
 pub struct FamilySelection {
-    /// The family of these pools, which is on in the settings.
+    /// The family of these pools, which is enabled in the settings.
     pub family: IpVersion,
-    /// The pools that were named, in the order of the user; pools behind a pattern, and default pools, by name.
+    /// The named pools, in the order of the user; pools that a pattern matches, and default pools, by name.
     pub candidates: Vec<Candidate>,
-    /// The pools that can serve by rank, the most special ones first; equal ones in the order of the candidates.
+    /// The pools that can serve by rank, the most specific ones first; equal ones in the order of the candidates.
     pub order: Vec<Vec<Arc<SpiderIPPool>>>,
 }
 
@@ -64,29 +64,29 @@ pub struct FamilySelection {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     named: Named,
-    /// Why it cannot serve; absent, too, if the decision did not come to the rules.
+    /// The reason why it cannot serve; also absent if the rules were not reached.
     pub rejected: Option<Reason>,
 }
 
 impl Candidate {
-    /// The name as it was named, or of the pool behind a pattern.
+    /// The name as written, or of the pool that a pattern matches.
     pub fn name(&self) -> &str {
         self.named.name()
     }
 }
 
 impl FamilySelection {
-    /// The pools that cannot serve, and why.
+    /// The pools that cannot serve, with the reasons.
     pub fn rejected(&self) -> impl Iterator<Item = (&str, Reason)> {
         self.candidates.iter().filter_map(|candidate| Some((candidate.name(), candidate.rejected?)))
     }
 }
 
 impl Selection {
-    /// The selection, if it is one.
+    /// The selection, if it succeeded.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no result.
     pub fn into_result(self) -> Result<Self, SelectError> {
         match self.error {
             Some(error) => Err(error),
@@ -99,8 +99,7 @@ impl Selection {
     }
 }
 
-/// Decides for a pod of which nothing is known but the object: is it alive, what does it belong to, which pools (A §5.2, steps
-/// A1, A2 and A8).
+/// Decides for a pod of which only the object is known: whether it is alive, its top controller, its pools (A §5.2, steps A1, A2 and A8).
 pub fn select<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>) -> Selection {
     let selection = if is_alive(request.pod) {
         match TopController::of(cluster, request.pod) {
@@ -113,8 +112,8 @@ pub fn select<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>) -> Select
     Selection { nameless: is_nameless(request.pod), ..selection }
 }
 
-/// The pools that the tiers name for each NIC and family, without look-up and rules: what a recorded address must be from to
-/// be kept (A §6.3). `gate` leaves out families that are off.
+/// The pools that the tiers name for each NIC and family, without look-up and rules: a recorded address must be from one of them to be kept
+/// (A §6.3). `gate` leaves out disabled families.
 ///
 /// # Errors
 /// The tier that fired failed.
@@ -137,17 +136,17 @@ pub fn named_pools<C: Cluster + ?Sized>(
     Ok(named)
 }
 
-/// Which pools an address that a pod has already may be from.
+/// The pools from which an existing address of a pod may be.
 #[derive(Clone, Debug, Default)]
 pub struct PermittedPools {
-    /// Whether the tier speaks about all NICs of the pod; else only about that of the request.
+    /// Whether the tier covers all NICs of the pod; otherwise only that of the request.
     pub all_nics: bool,
     /// The pools, by NIC (in nameless mode its index) and family.
     pub pools: Vec<(String, IpVersion, BTreeSet<String>)>,
 }
 
-/// The pools that the tiers name for each NIC and family and that pass every rule but that of capacity: what a recorded address
-/// must be from to be used again. What is named and not known is not permitted.
+/// The pools that the tiers name for each NIC and family and that pass every rule but that of capacity: a recorded address must be from one
+/// of them to be reused. A named pool that is unknown is not permitted.
 ///
 /// # Errors
 /// The tier that fired failed.
@@ -230,13 +229,13 @@ pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, contr
     selection
 }
 
-/// Looks up what was named, where a pool may be there twice if `may_repeat` says so of the family. All that is missing is marked; the first
-/// thing that is wrong is the error.
+/// Looks up the named pools; a pool may be listed twice if `may_repeat` says so of the family. All missing pools are marked; the first
+/// problem is the error.
 fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], may_repeat: &[bool]) -> Result<(), SelectError> {
     let mut error = None;
     for (selected, may_repeat) in nics.iter_mut().flat_map(|nic| &mut nic.families).zip(may_repeat) {
         let (family, candidates) = (selected.family, &mut selected.candidates);
-        // Names are only compared if two of them have one hash: a second look at each of many pools costs more than their rules.
+        // Names are only compared if two of them have the same hash: a second look at each of many pools costs more than their rules.
         let mut hashes = FxHashSet::with_capacity_and_hasher(if *may_repeat { candidates.len() } else { 0 }, Default::default());
         let (mut repeats, mut misses) = (false, false);
         for candidate in candidates.iter_mut() {
@@ -266,7 +265,7 @@ fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], may_repe
     error.map_or(Ok(()), Err)
 }
 
-/// Applies the rules and puts in order what is left; the first NIC and family for which nothing is left is the error.
+/// Applies the rules and orders the remaining pools; the first NIC and family without any pool is the error.
 fn sift<C: Cluster + ?Sized>(
     cluster: &C,
     request: &Request<'_>,
@@ -280,7 +279,7 @@ fn sift<C: Cluster + ?Sized>(
         let nic = Nic::new(&selection.nic, nameless);
         for selected in &mut selection.families {
             let serving = selected.candidates.iter_mut().filter_map(|candidate| {
-                // Whatever is missing was an error before.
+                // A missing pool was already reported as an error.
                 let Named::Pool(pool) = &candidate.named else { return None };
                 candidate.rejected = filter.verdict(pool, selected.family, &nic).err();
                 candidate.rejected.is_none().then(|| Arc::clone(pool))

@@ -1,11 +1,11 @@
 //! Names of settings that selection does not use (A §10; `spiderpool-conf` as the chart writes it).
 //!
-//! A settings file is written for a whole cluster, so a name that matters elsewhere is no mistake in it. Only the type of its
-//! value is looked at here.
+//! A settings file is written for a whole cluster, so a name that matters elsewhere is no mistake in it. Only the type of its value is
+//! checked here.
 
 use super::annotation::go_bool;
 
-/// What the value of a setting is.
+/// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingType {
     /// True or false, as Go reads it.
@@ -19,7 +19,7 @@ pub enum SettingType {
 }
 
 impl SettingType {
-    /// What a value of this type is, for messages.
+    /// The description of a value of this type, for messages.
     pub fn wanted(self) -> &'static str {
         match self {
             Self::Truth => "true or false",
@@ -87,7 +87,7 @@ pub const ELSEWHERE: &[(&str, SettingType)] = &[
     ("SPIDERPOOL_GC_ENABLE_STATELESS_RUNNING_POD_ON_EMPTY_POD_STATUS_IPS", Truth),
 ];
 
-/// The type of a setting that is used elsewhere; nothing if there is none of this name.
+/// The type of a setting that is used elsewhere; `None` if there is none of this name.
 pub fn type_elsewhere(name: &str) -> Option<SettingType> {
     ELSEWHERE.iter().find(|(known, _)| *known == name).map(|(_, of)| *of)
 }

@@ -1,25 +1,25 @@
-//! The cluster's settings, as far as selection looks at them (A §10).
+//! The cluster's settings that selection uses (A §10).
 
 use super::annotation::go_bool;
 use super::setting_names::type_elsewhere;
 use crate::ranges::IpVersion;
 
-/// Settings under the names of the ConfigMap `spiderpool-conf` or of the environment; the default is that of A §10.
+/// Settings under the names of the ConfigMap `spiderpool-conf` or of the environment; the defaults are those of A §10.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `enableIPv4`: IPv4 pools are candidates.
     pub enable_ipv4: bool,
     /// `enableIPv6`: IPv6 pools are candidates.
     pub enable_ipv6: bool,
-    /// `enableSpiderSubnet`: the subnet annotation is looked at.
+    /// `enableSpiderSubnet`: the subnet annotation is evaluated.
     pub enable_spider_subnet: bool,
     /// `enableAutoPoolForApplication`: the subnet annotation is allowed.
     pub enable_auto_pool_for_application: bool,
-    /// `agentNamespace`: the namespace of Spiderpool, which networks without one are in.
+    /// `agentNamespace`: the namespace of Spiderpool, used for networks without one.
     pub agent_namespace: String,
     /// `MULTUS_CLUSTER_NETWORK`: the network of the first NIC of pods that name none.
     pub multus_cluster_network: Option<String>,
-    /// `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`: the most records of a pool.
+    /// `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`: the maximum number of records of a pool.
     pub max_allocated_ips: u64,
 }
 
@@ -37,15 +37,15 @@ impl Default for Settings {
     }
 }
 
-/// A setting has no such value.
+/// An invalid value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is {wanted}, not {value:?}")]
 pub struct BadSetting {
     /// The name of the setting, as in the ConfigMap or the environment.
     pub name: String,
-    /// The value as written, which the setting cannot have.
+    /// The invalid value, as written.
     pub value: String,
-    /// What it would be.
+    /// The description of a valid value.
     pub wanted: &'static str,
 }
 
@@ -61,11 +61,11 @@ impl Settings {
         "SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS",
     ];
 
-    /// Sets one of [`NAMES`](Self::NAMES) from text, or looks at the value of one that is
-    /// [used elsewhere](super::ELSEWHERE); whether there is a setting of this name.
+    /// Sets one of [`NAMES`](Self::NAMES) from text, or checks the value of one that is [used elsewhere](super::ELSEWHERE). Returns whether
+    /// there is a setting of this name.
     ///
     /// # Errors
-    /// The value is none for this setting.
+    /// The value is invalid for this setting.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool, BadSetting> {
         let bad = |wanted| BadSetting { name: name.to_owned(), value: value.to_owned(), wanted };
         let truth = || go_bool(value).ok_or_else(|| bad("true or false"));
@@ -87,7 +87,7 @@ impl Settings {
         Ok(true)
     }
 
-    /// Whether addresses of a family are given.
+    /// Whether addresses of a family are allocated.
     pub fn enables(&self, family: IpVersion) -> bool {
         match family {
             IpVersion::V4 => self.enable_ipv4,

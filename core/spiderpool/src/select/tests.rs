@@ -1,4 +1,4 @@
-//! What recorded answers of upstream's code cannot show.
+//! Tests of behaviour that recorded answers of upstream's code cannot show.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A cluster with a pod `ns/pod`, and what is asked for it.
+/// A cluster with a pod `ns/pod`, and the request for it.
 struct World {
     objects: Objects,
     pod: Pod,

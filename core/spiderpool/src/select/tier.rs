@@ -1,8 +1,8 @@
-//! The six rules that say which pools a pod is meant to draw from (A §2.1).
+//! The six rules that determine the pools a pod should draw from (A §2.1).
 
 use std::fmt;
 
-/// Which rule named the pools. The first whose trigger fires is used alone.
+/// The rule that named the pools. The first whose trigger fires is used alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// The annotations `subnets` or `subnet` of the pod.
@@ -23,7 +23,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The rules in the order in which they are asked.
+    /// The rules in the order in which they are evaluated.
     pub const ALL: [Self; 6] = [Self::Subnet, Self::PodIPPools, Self::PodIPPool, Self::Namespace, Self::CniConfig, Self::ClusterDefault];
 
     /// The public name, in kebab-case, as [`Display`](fmt::Display) writes it.

@@ -1,4 +1,4 @@
-//! What a pod belongs to in the end (A §6.1).
+//! The top controller of a pod (A §6.1).
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ const APPS: &str = "apps/v1";
 const BATCH: &str = "batch/v1";
 const CORE: &str = "v1";
 
-/// The controller at the top of a pod's chain of owners; of an orphan the pod itself.
+/// The controller at the top of a pod's chain of owners; for an orphan the pod itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopController {
-    /// As in the object or in the reference to it: `apps/v1`, `batch/v1`, `v1` of an orphan, or any other.
+    /// The API version in the object or in the reference to it: `apps/v1`, `batch/v1`, `v1` of an orphan, or any other.
     pub api_version: String,
     /// Its kind; `Pod` of an orphan.
     pub kind: String,
@@ -27,9 +27,9 @@ pub struct TopController {
     pub namespace: String,
     /// Its name, as in `metadata.name`.
     pub name: String,
-    /// Its UID: that of the object as it is known, or of a third party that in the reference.
+    /// Its UID: that of the known object, or for a third party that in the reference.
     pub uid: String,
-    /// What is known of it.
+    /// The known object, by kind.
     pub workload: Workload,
 }
 
@@ -50,12 +50,12 @@ pub enum Workload {
     Job(Arc<Job>),
     /// A CronJob, which controls the pod through a Job.
     CronJob(Arc<CronJob>),
-    /// A controller of any other kind; only the reference to it was looked at.
+    /// A controller of any other kind; only the reference to it was read.
     ThirdParty,
 }
 
 impl Workload {
-    /// The number of pods that it is to have, as far as that is known (A §8.3).
+    /// The desired number of pods, if it is known (A §8.3).
     pub fn pods(&self) -> Option<u64> {
         let count = match self {
             Self::Orphan => 1,
@@ -84,7 +84,8 @@ impl TopController {
         Self::follow(cluster, pod, &|_, _| true)
     }
 
-    /// The same by their UIDs: a namesake that a cache still shows, or already, is another one, with other pools.
+    /// Follows the owners of a pod by their UIDs: another object of the same name that a cache shows still, or already, is not the owner,
+    /// and has other pools.
     ///
     /// # Errors
     /// [`SelectError::MissingOwner`]: one of them is not known.
@@ -92,7 +93,7 @@ impl TopController {
         Self::follow(cluster, pod, &|reference, meta| meta.uid.as_ref() == Some(&reference.uid))
     }
 
-    /// `is`: whether an object of the name in a reference is the one that is meant.
+    /// Follows the owners of a pod. `is`: whether an object of the name in a reference is the one that the reference means.
     fn follow<C: Cluster + ?Sized>(cluster: &C, pod: &Pod, is: &dyn Fn(&OwnerReference, &ObjectMeta) -> bool) -> Result<Self, SelectError> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let Some(owner) = controller_of(&pod.metadata) else {

@@ -8,7 +8,7 @@ use crate::ranges::IpVersion;
 use crate::select::{TopController, Workload};
 use kube_machinery::api::ObjectKey;
 
-/// A workload, whichever incarnation: what a pre-allocation names.
+/// A workload by name, whichever incarnation; a pre-allocation names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplicationName {
     /// Its API version, such as `apps/v1`.
@@ -22,8 +22,8 @@ pub struct ApplicationName {
 }
 
 impl ApplicationName {
-    /// Reads the field `application` of a pre-allocation: `apps_v1_Deployment_default_web`, or four parts for the core group (A §1.3).
-    /// None: it has other parts.
+    /// Parses the field `application` of a pre-allocation: `apps_v1_Deployment_default_web`, or four parts for the core group (A §1.3).
+    /// `None` if the parts differ.
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('_').collect();
         let (group_version, [kind, namespace, name]) = match parts[..] {
@@ -35,8 +35,8 @@ impl ApplicationName {
         Some(Self { api_version, kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
-    /// Whether a [key](Self::key) is that of a workload of this namespace and name, whatever its kind. It takes apart the end of the
-    /// text only: names have no underscores.
+    /// Whether a [key](Self::key) is that of a workload of this namespace and name, whatever its kind. Only the end of the text is split:
+    /// names have no underscores.
     pub(super) fn is_key_of(key: &str, workload: &ObjectKey) -> bool {
         let mut parts = key.rsplit('_');
         parts.next() == Some(workload.name()) && parts.next() == workload.namespace()
@@ -59,17 +59,17 @@ impl fmt::Display for ApplicationName {
     }
 }
 
-/// A workload, this incarnation.
+/// One incarnation of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Application {
-    /// What it is called.
+    /// The API version, kind, namespace and name.
     pub name: ApplicationName,
-    /// The UID, which tells this incarnation from others of the name.
+    /// The UID, which distinguishes this incarnation from others of the same name.
     pub uid: String,
 }
 
 impl Application {
-    /// What a pod belongs to in the end; nothing for an orphan.
+    /// The top controller of a pod; `None` for an orphan.
     pub fn of(controller: &TopController) -> Option<Self> {
         if controller.workload == Workload::Orphan {
             return None;
@@ -78,7 +78,7 @@ impl Application {
         Some(Self { name: ApplicationName { api_version, kind, namespace, name }, uid })
     }
 
-    /// The name of its pool for a NIC and a family (A §8.2).
+    /// The name of the workload's pool for a NIC and a family (A §8.2).
     pub fn pool_name(&self, nic: &str, family: IpVersion, policy: &Policy) -> String {
         auto_pool_name(&self.name.name, nic, &self.uid, family, policy)
     }

@@ -1,4 +1,4 @@
-//! Spiderpool's controller for subnets: makes the pools of built-in workloads, keeps subnets, and takes pools down that nobody needs (A
+//! Spiderpool's controller for subnets: makes the pools of built-in workloads, maintains subnets, and deletes pools that nobody needs (A
 //! §8.5 to 8.7).
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //!   auto pools            ───► queue of pools     ──► reclaim ──► delete
 //!   third-party kinds     ───► queue of workloads ──► delete; watched from the first pool on, as agents make theirs
 //! ```
-//! Only the leader works, one worker a queue. Nothing is done on the word of a cache alone that could take an address from anybody: before
-//! a subnet's status is written or a pool deleted, what it depends on is read once more.
+//! Only the leader works, with one worker per queue. Nothing that could take an address from a pod is done on cached state alone: before a
+//! subnet's status is written or a pool deleted, the objects that the decision depends on are read again.
 
 mod fates;
 mod third_party;
@@ -34,23 +34,23 @@ use kube_machinery::race::race;
 use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
-/// A workload that is to be looked at: one incarnation, so that repeated changes are one item.
+/// The queue item for a workload: one incarnation, so that repeated changes are one item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct AppKey {
-    /// None: a third-party kind. Nobody caches it, and it is queued when it has ended.
+    /// `None` = a third-party kind. Such a workload is not cached, and is queued when it has ended.
     kind: Option<Kind>,
     key: ObjectKey,
     uid: Arc<str>,
 }
 
 impl AppKey {
-    /// A workload of a kind that is cached.
+    /// The item for a workload of a cached kind.
     fn of<K: AppKind>(kind: Kind, object: &K) -> Self {
         Self { kind: Some(kind), key: ObjectKey::of(object), uid: Arc::from(object.meta().uid.clone().unwrap_or_default()) }
     }
 }
 
-/// What waits for the three workers.
+/// The queues of the three workers.
 #[derive(Clone, Debug)]
 struct Queues<V: Env> {
     apps: WorkQueue<AppKey, V>,
@@ -68,7 +68,7 @@ pub struct SubnetController<C, V, O = (), T = ()> {
 }
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
-    /// A replica that has not begun yet. Of `select` it looks at which families and features are on.
+    /// A replica that has not started yet. Of `select` it uses the switches of families and features.
     pub fn new(client: C, env: V, observer: O, third_party: T, settings: ControllerSettings, select: Settings) -> Self {
         let policy = settings.policy;
         let client = TimeLimited::new(client, settings.request_timeout);
@@ -76,14 +76,13 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Self { auto_pools, third_party, settings, select }
     }
 
-    /// Takes addresses from the lowest on, or from a random one on. Default: as upstream does with `subnet-shrinks-lowest`, else at random.
+    /// Takes the lowest addresses first, or starts at a random one. Default: lowest first with `subnet-shrinks-lowest`, else random.
     pub fn lowest_first(mut self, lowest_first: bool) -> Self {
         self.auto_pools.lowest_first = lowest_first;
         self
     }
 
-    /// Runs. It ends when leadership is lost: then the process is to exit and to be started anew. Without an election it
-    /// never ends.
+    /// Runs until leadership is lost; the process should then exit and be restarted. Without an election it never ends.
     ///
     /// # Errors
     /// The election is configured in a way that cannot work.
@@ -97,7 +96,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Ok(end.expect_err("nobody shuts the queues down"))
     }
 
-    /// Works whenever `leadership` says so, as one part of a process that has an election of its own. It never ends.
+    /// Works whenever `leadership` says so, as one part of a process that has its own election. Never ends.
     pub async fn serve(&self, leadership: &Leadership) {
         loop {
             let term = leadership.gained().await;
@@ -105,10 +104,10 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
     }
 
-    /// Works as the leader until it is dropped; it never ends by itself.
+    /// Works as the leader until the future is dropped; never ends by itself.
     ///
-    /// Each time it begins with empty caches and looks at everything, as upstream's does, which watches nothing while another replica
-    /// leads: what the leader before had in hand may be half done.
+    /// Each time it begins with empty caches and checks everything, as upstream's does, which watches nothing while another replica leads:
+    /// the previous leader may have left work half done.
     pub async fn work(&self) {
         let env = || self.auto_pools.env.clone();
         let queues = Queues { apps: WorkQueue::new(env()), subnets: WorkQueue::new(env()), pools: WorkQueue::new(env()) };

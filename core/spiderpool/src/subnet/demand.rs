@@ -1,4 +1,4 @@
-//! Which pools a workload asks for (A §2.2, §8.3).
+//! The pools that a workload asks for (A §2.2, §8.3).
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 
@@ -16,17 +16,17 @@ pub struct Demand {
     pub nic: String,
     /// The family of its addresses; a subnet of the other one is refused.
     pub family: IpVersion,
-    /// How many addresses it is to have.
+    /// The number of addresses that it should have.
     pub size: u64,
-    /// The annotation that says so on the pool: `5`, or `+2` for so many more than pods.
+    /// The pool's annotation for the size: `5`, or `+2` for that many more than pods.
     pub number: String,
-    /// Whether it goes with the workload.
+    /// Whether it is deleted with the workload.
     pub reclaim: bool,
 }
 
 impl Demand {
-    /// The pool that a pod asks for on a NIC; nothing if it asks for none of this family. Of third-party workloads that is all that is
-    /// known, and agents make their pools (A §2.2).
+    /// The pool that a pod asks for on a NIC; `None` if it asks for none of this family. For third-party workloads nothing else is known,
+    /// and agents make their pools (A §2.2).
     pub fn of_pod(request: &SubnetRequest, nic: &str, family: IpVersion) -> Option<Self> {
         let number = match request.given {
             None => "+0".to_owned(),
@@ -38,9 +38,9 @@ impl Demand {
     }
 }
 
-/// The pools that the pods of a template ask for, of whom there are to be `pods`; `None` = nobody knows.
+/// The pools that the pods of a template ask for. `pods` is the desired number of pods; `None` = unknown.
 ///
-/// Nothing is asked for without an annotation, by pods in the network of their host, and for a family that is disabled.
+/// Nothing is asked for without an annotation, by pods in the host network, and for a family that is disabled.
 ///
 /// # Errors
 /// An annotation cannot be read, or a workload of unknown size gives no number.

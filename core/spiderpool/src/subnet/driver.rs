@@ -1,4 +1,4 @@
-//! Making pools for workloads: read, plan, write, and again (A §8.4).
+//! The driver that makes pools for workloads: read, plan, write, repeat (A §8.4).
 
 use std::sync::Arc;
 
@@ -15,55 +15,55 @@ use kube_machinery::api::{ApiError, ListOptions, ObjectKey, Reason};
 use kube_machinery::client::{Client, ClientExt};
 use kube_machinery::env::Env;
 
-/// How often one call reads and plans again before it leaves the rest to the next.
+/// The maximum number of times that one call reads and plans before it leaves the rest to the next call.
 const ROUNDS: u32 = 8;
 
-/// Makes, grows and shrinks the pools of workloads. The controller and agents have one each, and use them at the same time.
+/// Makes, grows and shrinks the pools of workloads. The controller and each agent have their own, and use them concurrently.
 #[derive(Clone, Debug)]
 pub struct AutoPools<C, V, O = ()> {
-    /// How to reach the API server.
+    /// The client for the API server.
     pub client: C,
-    /// For random numbers: from which free address on a pool takes.
+    /// The source of random numbers, for the free address at which a pool starts to take.
     pub env: V,
-    /// Who is told what is planned, refused and written.
+    /// The observer of what is planned, refused and written.
     pub observer: O,
-    /// What is done differently.
+    /// The deviations from the hardened form.
     pub policy: Policy,
-    /// Whether addresses are taken from the lowest on, as upstream does, or from a random one on, as documented (A §12 D7).
+    /// Whether the lowest addresses are taken first, as upstream does, or from a random one on, as documented (A §12 D7).
     pub lowest_first: bool,
 }
 
-/// How a reconciliation ended well.
+/// The outcome of a successful reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reconciled {
-    /// The pool is as it is to be.
+    /// The pool is as desired.
     Settled,
-    /// It is larger than it is to be, because pods have its addresses.
+    /// The pool is larger than desired, because pods have its addresses.
     Larger,
 }
 
-/// Why the pool is not as it is to be.
+/// The reason why the pool is not as desired.
 #[derive(Clone, Debug, Error)]
 pub enum ReconcileError {
     /// Nothing could be written.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Somebody was faster, or the plan has more rounds than one call makes: read and plan again.
+    /// Another writer was faster, or the plan has more rounds than one call makes: read and plan again.
     #[error("another client is writing the same objects")]
     Raced,
-    /// Admission does not let the pool be.
+    /// Admission rejects the pool.
     #[error("the pool is refused: {0}")]
     NotAdmitted(ApiError),
-    /// The API server did not answer as it should.
+    /// A request to the API server failed.
     #[error(transparent)]
     Api(#[from] ApiError),
 }
 
 impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
-    /// Makes the pool of a workload what it is to be.
+    /// Brings the pool of a workload to its desired state.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why the pool is not in that state.
     pub async fn reconcile(&self, want: Want<'_>, reserved: &IpSet) -> Result<Reconciled, ReconcileError> {
         for _ in 0..ROUNDS {
             let (subnet, pools) = self.read(&want).await?;
@@ -93,14 +93,15 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
         Err(ReconcileError::Raced)
     }
 
-    /// The subnet and the pools of its CIDR.
+    /// Reads the subnet and the pools of its CIDR.
     async fn read(&self, want: &Want<'_>) -> Result<(Arc<SpiderSubnet>, Vec<Arc<SpiderIPPool>>), ApiError> {
         let subnet: Arc<SpiderSubnet> = self.client.get(&ObjectKey::cluster(&want.demand.subnet)).await?;
         let mut pools = pools_of_cidr(&self.client, &subnet, &self.policy).await?;
         let name = want.pool_name(&self.policy);
         let is_missing = pools.iter().all(|pool| pool.metadata.name.as_ref() != Some(&name));
-        // A list comes from the cache of an API server, which can have lost an event (K182). Whoever took a pool for one that is yet to be
-        // made would give away what is set aside for it, so what the subnet mentions is asked for by its name. Upstream gives nothing back.
+        // A list comes from an API server's watch cache, which can have lost an event (K182). If a pool were mistaken for one yet to be
+        // made, its pre-allocation would be given to others, so each pool that the subnet mentions is read by name. Upstream gives nothing
+        // back.
         if is_missing && !self.policy.refused_pool_keeps_addresses && is_being_made(&name, &subnet) {
             match self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&name)).await {
                 Ok(pool) => {
@@ -134,8 +135,8 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
         Ok(())
     }
 
-    /// Gives back what was set aside for a pool that is not admitted, on the newest state. A pool that is there is fenced first: another
-    /// replica or agent, whom nothing refuses, may be about to make it as large as what was set aside.
+    /// Gives back the pre-allocation of a pool that is not admitted, based on the newest state. An existing pool is fenced first: another
+    /// replica or agent, which admission does not refuse, may be about to make it as large as its pre-allocation.
     async fn take_back(&self, want: Want<'_>) -> Result<(), ReconcileError> {
         let (subnet, pools) = self.read(&want).await?;
         let pool = pool_of(&want, &subnet, &pools, &self.policy).map(|pool| &**pool);
@@ -148,7 +149,7 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
     }
 }
 
-/// The pools of the CIDR of a subnet, as the API server has them now.
+/// The pools of a subnet's CIDR, as the API server has them now.
 ///
 /// # Errors
 /// They cannot be listed.

@@ -29,8 +29,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The built-in kind of a workload. None: a third-party kind, whose pools agents make, and all of them at once; of the others the
-    /// leader alone does (A §8.5, §8.7).
+    /// The built-in kind of a workload. `None` = a third-party kind, whose pools all agents make concurrently; pools of built-in kinds are
+    /// made by the leader alone (A §8.5, §8.7).
     pub(super) fn of(name: &ApplicationName) -> Option<Self> {
         Some(match (name.api_version.as_str(), name.kind.as_str()) {
             ("apps/v1", "Deployment") => Self::Deployment,
@@ -51,13 +51,13 @@ pub trait AppKind: Object {
     /// The kind, as in owner references.
     const KIND: &'static str;
 
-    /// What its pods are made from.
+    /// The template of its pods.
     fn template(&self) -> Option<&PodTemplateSpec>;
 
-    /// How many pods there are to be (A §8.3).
+    /// The desired number of pods (A §8.3).
     fn pods(&self) -> i32;
 
-    /// The kind of workload that takes its place if it controls it.
+    /// The kind of workload that replaces it if it controls it.
     const ABOVE: Option<&'static str> = None;
 
     /// The owner that controls it, of whichever kind.
@@ -70,7 +70,7 @@ pub trait AppKind: Object {
         self.controller().is_some_and(|owner| Some(owner.kind.as_str()) == Self::ABOVE)
     }
 
-    /// What it is called, and which incarnation it is.
+    /// The name and the incarnation of the workload.
     fn application(&self) -> Application {
         let meta = self.meta();
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -83,7 +83,7 @@ pub trait AppKind: Object {
         Application { name, uid: text(&meta.uid) }
     }
 
-    /// The pools that it asks for.
+    /// The pools that the workload asks for.
     ///
     /// # Errors
     /// Its annotations cannot be read.
@@ -175,16 +175,16 @@ impl AppKind for CronJob {
     }
 }
 
-/// How to look for workloads of kinds that Spiderpool does not know.
+/// Access to workloads of kinds that Spiderpool does not know.
 pub trait ThirdParty: Clone + Send + Sync + 'static {
-    /// What became of a workload, most recently read. An answer without the names of its pools is fine.
+    /// The fate of a workload, from the most recent read. The answer may lack the names of its pools.
     ///
     /// # Errors
     /// It could not be read.
     fn fate(&self, name: &ApplicationName) -> impl Future<Output = Result<Fate, ApiError>> + Send;
 
-    /// Watches all workloads of the kind of `name` until the answer is dropped, and tells the key and the UID of each that has ended since
-    /// the watch began. None: nobody knows the kind.
+    /// Watches all workloads of the kind of `name` until the returned watch is dropped, and reports the key and the UID of each that has
+    /// ended since the watch began. `None` if the kind is unknown.
     fn watch<V: Env>(
         &self,
         name: &ApplicationName,
@@ -195,11 +195,11 @@ pub trait ThirdParty: Clone + Send + Sync + 'static {
 
 /// A watch of the workloads of a kind, until it is dropped.
 pub trait Watching: Send + Sync {
-    /// Whether it has begun: who was there a moment before, and ends from now on, is told of.
+    /// Whether the watch has begun: from now on, the end of every workload that existed a moment before is reported.
     fn has_begun(&self) -> bool;
 }
 
-/// Nobody knows other kinds: their pools stay.
+/// Without knowledge of other kinds: their pools stay.
 impl ThirdParty for () {
     async fn fate(&self, _: &ApplicationName) -> Result<Fate, ApiError> {
         Ok(Fate::Unknown)

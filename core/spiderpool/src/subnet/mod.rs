@@ -6,13 +6,13 @@
 //!   subnet, its pools ─────► upkeep ──► label, adopt, status, take down
 //!   auto pool, workload ───► reclaim ──► delete
 //! ```
-//! What to write next is decided by pure functions; [`SubnetController`] reads, writes and tries again, for the built-in kinds of
-//! workloads. Agents reconcile the pools of third-party kinds with [`AutoPools`], at the same time. Nothing but resourceVersions keeps
-//! writers apart, so each write carries that of the copy it was decided on.
+//! Pure functions decide what to write next; [`SubnetController`] reads, writes and retries, for the built-in kinds of workloads. Agents
+//! reconcile the pools of third-party kinds with [`AutoPools`], concurrently. Only resourceVersions keep writers apart, so each write
+//! carries that of the copy it was decided on.
 //!
-//! The hardened form keeps one rule at every write: a pool has no address that is not set aside for it. So a subnet is written before a
-//! pool that grows, and after a pool that shrinks, and a process that dies in between leaves nothing that anybody else could take.
-//! Addresses are intervals throughout; a subnet costs what its pre-allocations cost, not what they hold.
+//! The hardened form keeps one rule at every write: a pool has no address that is not pre-allocated for it. So a subnet is written before a
+//! pool that grows, and after a pool that shrinks, and a crash in between leaves nothing that another pool could take. Addresses are
+//! intervals throughout; the cost of a subnet depends on the number of its pre-allocations, not on their sizes.
 
 mod application;
 mod controller;

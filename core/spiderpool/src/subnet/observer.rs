@@ -5,46 +5,46 @@ use super::want::{Plan, Refusal, Want, Write};
 use crate::SpiderIPPool;
 use kube_machinery::api::ApiError;
 
-/// Looks on and changes nothing. Called between two steps: it must neither wait nor call back.
+/// Observes and changes nothing. Called between two steps: it must neither wait nor call back.
 pub trait Observer: Clone + Send + Sync + 'static {
-    /// A step was just done, or is about to be.
+    /// Called when a step was just done or is about to be.
     fn observe(&self, step: Step<'_>);
 }
 
-/// Nobody looks on.
+/// The observer that ignores everything.
 impl Observer for () {
     fn observe(&self, _: Step<'_>) {}
 }
 
-/// One step, and what it is about.
+/// One step, with the objects it concerns.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// It was decided what to write for a workload.
+    /// The next writes for a workload were decided.
     Planned {
         /// The workload and the pool.
         want: Want<'a>,
-        /// What is written next.
+        /// The writes that come next.
         plan: &'a Plan,
     },
     /// Nothing can be written for a workload.
     Refused {
         /// The workload and the pool.
         want: Want<'a>,
-        /// Why not; [`Refusal::may_pass`] tells whether waiting may help.
+        /// The reason; [`Refusal::may_pass`] tells whether waiting may help.
         refusal: &'a Refusal,
     },
     /// A write of a plan was sent.
     Wrote {
         /// The workload and the pool.
         want: Want<'a>,
-        /// What was sent; it is known to be carried out only without an `error`.
+        /// The write that was sent; it is known to be carried out only without an `error`.
         write: &'a Write,
-        /// Why it did not go well, if it did not.
+        /// The error, if the write failed or its outcome is unknown.
         error: Option<&'a ApiError>,
     },
-    /// A subnet is looked after: this is about to be written.
+    /// Upkeep of a subnet: this is about to be written.
     Upkeep {
-        /// What is to be written, or deleted.
+        /// The object to be written or deleted.
         write: &'a Upkeep,
     },
     /// An auto pool is about to be deleted.
@@ -52,7 +52,7 @@ pub enum Step<'a> {
         /// The pool, as it was last read.
         pool: &'a SpiderIPPool,
     },
-    /// A workload is given up (`application-given-up`).
+    /// The controller gives up a workload (`application-given-up`).
     GivenUp {
         /// The UID of the workload.
         uid: &'a str,

@@ -1,4 +1,4 @@
-//! Which addresses of a set are taken or given up.
+//! Selection of the addresses of a set that are taken or given up.
 
 use crate::ranges::{IpRange, IpSet};
 
@@ -20,8 +20,7 @@ pub(super) fn highest(set: &IpSet, count: u128) -> IpSet {
     if count >= all { set.clone() } else { set.difference(&lowest(set, all - count)) }
 }
 
-/// `count` addresses that follow one another in the set, beginning with the one that has `skip` lower ones and going on with the lowest
-/// after the highest.
+/// `count` consecutive addresses of the set, starting after the `skip` lowest and continuing with the lowest after the highest.
 pub(super) fn from(set: &IpSet, skip: u128, count: u128) -> IpSet {
     let below = lowest(set, skip);
     let above = lowest(&set.difference(&below), count);

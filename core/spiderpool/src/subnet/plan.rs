@@ -1,4 +1,4 @@
-//! What to write next, so that a workload gets the pool that it asks for (A §8.4).
+//! The next writes that give a workload the pool it asks for (A §8.4).
 
 use super::kinds::Kind;
 use super::pick::{from, highest, lowest};
@@ -9,15 +9,15 @@ use crate::Policy;
 use crate::ranges::{IpSet, IpVersion, parse_range};
 use crate::{PoolIPPreAllocations, SpiderSubnet};
 
-/// Decides what to write next.
+/// Decides the next writes.
 ///
-/// Hardened, the pool's addresses are a part of what is set aside for it after every single write, and the same once nothing is left to
-/// write. It grows by what is set aside for it already, then by free addresses; it shrinks from its highest address that no pod has, as far
-/// as it can. Addresses that are set aside for another pool are given up unless a pod has them. Before it grows, the subnet is always
-/// written, so that a write that gives back what it gets, and was decided on before, comes too late.
+/// Hardened, the pool's addresses are a subset of its pre-allocation after every single write, and equal to it once nothing is left to
+/// write. The pool grows first by what is pre-allocated for it already, then by free addresses; it shrinks from the highest address that no
+/// pod has, as far as possible. Addresses that are pre-allocated for another pool are given up unless a pod has them. Before a pool grows,
+/// the subnet is always written, so that an earlier decision to give the same addresses back comes too late.
 ///
 /// # Errors
-/// Why nothing can be written.
+/// The reason why nothing can be written.
 pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan, Refusal> {
     let (subnet, family) = (known.subnet, want.demand.family);
     let subnet_name = || subnet.metadata.name.clone().unwrap_or_default();
@@ -45,14 +45,14 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     let target = Target::of(&shares, &has, &records, want, known, policy);
     let refusal = target.short.map(|(free, missing)| Refusal::Insufficient { subnet: subnet_name(), free, missing });
     if let (None, Some(refusal)) = (known.pool, &refusal) {
-        // Nothing stays set aside for a pool that cannot be made, unless another agent may be making a smaller one.
+        // A pool that cannot be made keeps no pre-allocation, unless another agent may be making a smaller one.
         let alone = shares.own.iter().filter(|_| makes_alone(want));
         let writes: Vec<_> = alone.map(|_| Write::Subnet(shares.give_back(subnet, &name))).collect();
         return if writes.is_empty() { Err(refusal.clone()) } else { Ok(Plan { writes, again: true, surplus: 0 }) };
     }
     let mut plan = Plan { surplus: target.surplus, ..Plan::default() };
 
-    // What is set aside before the pool is written has all that the pool has then, and has now.
+    // The pre-allocation before the pool is written holds all addresses that the pool has then, and has now.
     let mine = |ips: &IpSet| ips.difference(&shares.others);
     let own = shares.own.clone().unwrap_or_default();
     let before =
@@ -60,7 +60,7 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     let after = mine(&target.ips);
     let set_aside = |ips: &IpSet| Write::Subnet(shares.set_aside(subnet, &name, want.application, ips));
     let first = before != own || (shares.own.is_none() && known.pool.is_none());
-    // A shrink that is half done may be about to give back what the pool now gets.
+    // A half-done shrink may be about to give back what the pool now gets.
     let reuses = !first && !target.ips.difference(&has).is_empty();
     if first {
         plan.writes.push(set_aside(&before));
@@ -70,7 +70,7 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     match known.pool {
         None => plan.writes.push(Write::Create(pool::new(&name, subnet, want, &target.ips, policy))),
         Some(known) if has == target.ips && pool::is_up_to_date(known, want, policy) => {
-            // Another replica or agent may be about to make the pool as large as what was set aside.
+            // Another replica or agent may be about to make the pool as large as its pre-allocation.
             if !first && !own.difference(&after).is_empty() {
                 plan.writes.push(Write::Update(pool::fenced(known, subnet)));
             }
@@ -83,19 +83,19 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
         plan.writes.push(set_aside(&after));
     }
     match refusal {
-        // Whatever else is to be mended comes first.
+        // All other repairs come first.
         Some(refusal) if plan.writes.is_empty() => Err(refusal),
         Some(_) => Ok(Plan { again: true, ..plan }),
         None => Ok(plan),
     }
 }
 
-/// What a pool is to have.
+/// The desired content of a pool.
 struct Target {
     ips: IpSet,
-    /// How many it has too many.
+    /// The number of addresses too many.
     surplus: u128,
-    /// How many are free, and how many more are needed, if that is too few.
+    /// The number of free addresses and the number still needed, if there are too few.
     short: Option<(u128, u128)>,
 }
 
@@ -113,7 +113,7 @@ impl Target {
         }
         let missing = wanted - kept.count();
         let usable = |set: IpSet| set.difference(known.reserved).difference(&contested);
-        // What is set aside already comes first: that is what an earlier plan was about to give.
+        // Addresses that are pre-allocated already come first: an earlier plan was about to give them to the pool.
         let mut spare = usable(own.intersection(&shares.total).difference(&shares.others).difference(has));
         if !spare.is_empty() && !policy.manual_pool_ignores_preallocation {
             spare = spare.difference(&occupied(known, want.demand.family, policy));
@@ -130,7 +130,7 @@ impl Target {
         }
         let count = free.count();
         if count < missing {
-            // Nothing is set aside for a pool that cannot be made.
+            // A pool that cannot be made gets no pre-allocation.
             return Self { ips: kept, surplus: 0, short: Some((count, missing)) };
         }
         let skip = known.draw.map_or(0, |draw| u128::from(draw) % count);
@@ -138,10 +138,9 @@ impl Target {
     }
 }
 
-/// What pools of the CIDR have without the subnet's knowing of it.
+/// The addresses that pools of the CIDR have without the subnet's knowledge.
 ///
-/// Pools and entries are both in the order of their names, so that almost all are found side by side and the same, and none of these is
-/// read.
+/// Pools and entries are both in the order of their names, so that almost all match side by side, and none of these is parsed.
 fn occupied(known: &Known<'_>, family: IpVersion, policy: &Policy) -> IpSet {
     let own = known.pool.and_then(|pool| pool.metadata.name.as_ref());
     let none = PoolIPPreAllocations::default();
@@ -158,15 +157,15 @@ fn occupied(known: &Known<'_>, family: IpVersion, policy: &Policy) -> IpSet {
     ranges.into_iter().collect()
 }
 
-/// Whether nobody else is about to make the pool, so that what is set aside for it while it is not there may be given back. Agents on
-/// several nodes make one pool for a third-party workload, and want different sizes of it while its pods are replaced; a pool that is yet
-/// to be created has no version that would keep the slower one away.
+/// Whether nobody else can be about to make the pool, so that its pre-allocation may be given back while it does not exist. Agents on
+/// several nodes make one pool for a third-party workload, and want different sizes of it while its pods are replaced; a pool that does not
+/// exist yet has no resourceVersion that would stop the slower agent.
 fn makes_alone(want: &Want<'_>) -> bool {
     Kind::of(&want.application.name).is_some()
 }
 
-/// What to write when admission refuses the pool for good: what is set aside for it but not in it goes back (A W20). Nothing if there is
-/// nothing to give back.
+/// The subnet to write when admission refuses the pool permanently: what is pre-allocated for the pool but not in it is given back (A W20).
+/// `None` if there is nothing to give back.
 ///
 /// # Errors
 /// Something cannot be read.

@@ -1,4 +1,4 @@
-//! The same decision as upstream takes it (A §8.4, U2 to U4): the subnet is always written before the pool.
+//! Upstream's form of the same decision (A §8.4, U2 to U4): the subnet is always written before the pool.
 
 use super::pick::lowest;
 use super::pool;
@@ -33,7 +33,7 @@ pub(super) fn plan(want: &Want<'_>, known: &Known<'_>, name: &str, policy: &Poli
     Ok(Plan { writes, again: false, surplus: 0 })
 }
 
-/// A U3: what is to be set aside, and whether the subnet has to be written for that.
+/// A U3: the addresses to pre-allocate, and whether the subnet has to be written for that.
 fn set_aside(
     shares: &Shares,
     has: &IpSet,

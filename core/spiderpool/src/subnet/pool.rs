@@ -13,11 +13,10 @@ use crate::owner_label::{application_name_of, application_version_of, label_for,
 use crate::ranges::{IpSet, cidr_label};
 use crate::{IPPoolSpec, Policy, SpiderIPPool, names};
 
-/// The annotation of a pool that says at which version of the subnet something was given back that was set aside for it.
+/// The annotation of a pool that holds the subnet's version at which part of its pre-allocation was given back.
 const GIVEN_BACK: &str = "ipam.spidernet.io/given-back-at";
 
-/// The labels by which the pools of a workload are found, whichever incarnation it is; upstream writes names as they are, whatever their
-/// length.
+/// The labels that identify the pools of a workload, whichever incarnation it is; upstream writes names unchanged, whatever their length.
 fn identity(want: &Want<'_>, policy: &Policy) -> [(&'static str, String); 7] {
     let name = &want.application.name;
     let value = |name: &str| label_for(name, policy).into_owned();
@@ -38,7 +37,7 @@ pub(super) fn label<'a>(pool: &'a SpiderIPPool, key: &str) -> Option<&'a str> {
     pool.metadata.labels.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Whether a pool is one that this workload, or a namesake of it, asked for.
+/// Whether this workload, or another of the same name, asked for a pool.
 pub(super) fn is_for(pool: &SpiderIPPool, want: &Want<'_>) -> bool {
     let (name, demand) = (&want.application.name, want.demand);
     application_name_of(pool) == Some(&name.name)
@@ -50,10 +49,11 @@ pub(super) fn is_for(pool: &SpiderIPPool, want: &Want<'_>) -> bool {
         && application_version_of(pool).as_deref() == Some(&name.api_version)
 }
 
-/// The pool that serves a workload, of those that are `pools`, which are sorted by name: its own, or the first that a namesake has left.
+/// The pool that serves a workload among `pools`, which are sorted by name: its own, or the first that a workload of the same name has
+/// left.
 ///
-/// A pool that goes with another incarnation of the workload is nobody else's. What is left is not taken while the subnet has set aside
-/// addresses for a pool of the workload's own: another agent is making that one. Upstream takes the first of all.
+/// A pool that is deleted with another incarnation of the workload serves nobody else. A leftover pool is not taken while the subnet has a
+/// pre-allocation for a pool of the workload's own: another agent is making that one. Upstream takes the first of all.
 pub(super) fn pool_of<'a>(
     want: &Want<'_>,
     subnet: &SpiderSubnet,
@@ -63,20 +63,20 @@ pub(super) fn pool_of<'a>(
     let is_own = |pool: &SpiderIPPool| label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(&want.application.uid);
     let is_left = |pool: &SpiderIPPool| label(pool, names::LABEL_IPPOOL_RECLAIM) != Some("true");
     let usable = pools.into_iter().filter(|pool| is_for(pool, want) && (is_own(pool) || is_left(pool)));
-    // Of equals this is the first.
+    // Among equals this is the first.
     let pool = usable.min_by_key(|pool| !policy.namesake_pool_first && !is_own(pool))?;
     (policy.namesake_pool_first || is_own(pool) || !is_being_made(&want.pool_name(policy), subnet)).then_some(pool)
 }
 
-/// Whether a subnet has set aside addresses for a pool of this name.
+/// Whether a subnet has a pre-allocation for a pool of this name.
 pub(super) fn is_being_made(name: &str, subnet: &SpiderSubnet) -> bool {
     let entries = subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok());
     entries.is_some_and(|entries| entries.iter().any(|(of, _)| of == name))
 }
 
-/// Whether the labels and the annotation that change are as they should be.
+/// Whether the labels and the annotation that may change are as they should be.
 ///
-/// Upstream does not look at the annotation.
+/// Upstream does not check the annotation.
 pub(super) fn is_up_to_date(pool: &SpiderIPPool, want: &Want<'_>, policy: &Policy) -> bool {
     let annotation = pool.metadata.annotations.as_ref().and_then(|annotations| annotations.get(names::ANNOTATION_IPPOOL_IP_NUMBER));
     label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(&want.application.uid)
@@ -88,8 +88,8 @@ fn reclaim(want: &Want<'_>) -> &'static str {
     if want.demand.reclaim { "true" } else { "false" }
 }
 
-/// A pool that does not exist yet. It has the label by which pools of a CIDR are listed; the webhook would give it the same (A §9.1), but
-/// where none is asked a pool that nobody finds would have its addresses taken by others.
+/// A pool that does not exist yet. It has the label by which the pools of a CIDR are listed. The webhook would set the same (A §9.1), but
+/// where no webhook is called, other pools would take the addresses of a pool without the label.
 pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
     let application = &want.application.name;
     let mut labels: BTreeMap<String, String> = identity(want, policy).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
@@ -132,7 +132,7 @@ pub(crate) fn owner(subnet: &SpiderSubnet) -> OwnerReference {
     }
 }
 
-/// The same pool with other addresses, for the workload as it is now.
+/// The same pool with other addresses and the current metadata for the workload.
 pub(super) fn changed(pool: &SpiderIPPool, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
     let mut pool = Box::new(pool.clone());
     let labels = pool.metadata.labels.get_or_insert_default();
@@ -147,8 +147,8 @@ pub(super) fn changed(pool: &SpiderIPPool, want: &Want<'_>, ips: &IpSet, policy:
     pool
 }
 
-/// The pool with a mark that no version of it had before. It is written before what is set aside for the pool and not in it is given back:
-/// whoever is about to put it there has read an older version, and is refused from then on.
+/// The pool with a mark that no version of it had before. It is written before the unused part of the pool's pre-allocation is given back:
+/// a writer that is about to put those addresses into the pool has read an older version, and is refused from then on.
 pub(super) fn fenced(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Box<SpiderIPPool> {
     let mut pool = Box::new(pool.clone());
     let version = subnet.metadata.resource_version.clone().unwrap_or_default();

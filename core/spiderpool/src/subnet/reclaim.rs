@@ -1,4 +1,4 @@
-//! Auto pools that nobody needs any more (A §8.6).
+//! Reclaim of auto pools that nobody needs any more (A §8.6).
 
 use super::application::{Application, ApplicationName};
 use super::demand::Demand;
@@ -8,24 +8,24 @@ use crate::owner_label::subnet_of;
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};
 
-/// What became of the workload of an auto pool, or of a pre-allocation.
+/// The fate of the workload of an auto pool or a pre-allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nobody can tell, so that whatever it may ask for stays.
+    /// Unknown, so that whatever the workload may ask for stays.
     Unknown,
     /// There is no workload of this name.
     Gone,
-    /// There is one of this name, this incarnation or another.
+    /// There is a workload of this name, this incarnation or another.
     There {
-        /// The UID of the one that is there.
+        /// The UID of the existing workload.
         uid: String,
-        /// The pools that it asks for; `None` = nobody can tell.
+        /// The pools that it asks for; `None` = unknown.
         wants: Option<Vec<Demand>>,
     },
 }
 
 impl Fate {
-    /// Whether the workload asks for such a pool, as far as one can tell.
+    /// Whether the workload asks for such a pool, as far as is known.
     fn wants(&self, is_it: impl Fn(&str, &Demand) -> bool) -> bool {
         match self {
             Self::Unknown => true,
@@ -34,8 +34,8 @@ impl Fate {
         }
     }
 
-    /// Whether the workload that is there asks for this pool. It may have outlived the workload that gave it its name, so that the name
-    /// says nothing.
+    /// Whether the existing workload asks for this pool. The pool may have outlived the workload that it was named after, so its name is
+    /// ignored.
     pub(super) fn asks_for_pool(&self, pool: &SpiderIPPool) -> bool {
         self.wants(|uid, demand| {
             label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(uid)
@@ -45,7 +45,7 @@ impl Fate {
         })
     }
 
-    /// Whether a pool of this name would be one of the incarnation that is there, as far as one can tell.
+    /// Whether a pool of this name would belong to the existing incarnation, as far as is known.
     pub(super) fn is_of(&self, name: &str) -> bool {
         match self {
             Self::Unknown => true,
@@ -54,7 +54,7 @@ impl Fate {
         }
     }
 
-    /// Whether `application` asks for a pool of this name, as far as one can tell.
+    /// Whether `application` asks for a pool of this name, as far as is known.
     pub(super) fn asks_for(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
         self.wants(|uid, demand| {
             let application = Application { name: application.clone(), uid: uid.to_owned() };
@@ -63,8 +63,8 @@ impl Fate {
     }
 }
 
-/// Whether an auto pool is to be deleted: it goes with its workload, no pod has an address of it, and its workload is gone, is another one
-/// of the same name or, hardened, does not ask for it any more.
+/// Whether an auto pool is to be deleted: it is reclaimed with its workload, no pod has an address of it, and its workload is gone, is
+/// another one of the same name or, hardened, does not ask for it any more.
 pub fn reclaim(pool: &SpiderIPPool, fate: &Fate, policy: &Policy) -> bool {
     let recorded = pool.status.as_ref().is_some_and(|status| !status.allocated_ips.is_absent());
     let goes = label(pool, names::LABEL_IPPOOL_RECLAIM) == Some("true");

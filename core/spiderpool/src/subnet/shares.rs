@@ -1,4 +1,4 @@
-//! Who has which part of a subnet, as one pool sees it.
+//! The parts of a subnet, as one pool sees them.
 
 use super::application::Application;
 use super::want::Refusal;
@@ -6,7 +6,7 @@ use crate::ranges::{IpRange, IpSet, parse_range, total_ips};
 use crate::{Policy, SpiderIPPool};
 use crate::{PoolIPPreAllocation, SpiderSubnet};
 
-/// The annotation of a subnet that says at which version of it something was about to be used that was set aside before.
+/// The annotation of a subnet that holds the version of it at which an existing pre-allocation was about to be used.
 const HELD: &str = "ipam.spidernet.io/held-at";
 
 /// The parts of a subnet.
@@ -14,24 +14,24 @@ const HELD: &str = "ipam.spidernet.io/held-at";
 pub(super) struct Shares {
     /// All addresses of the subnet.
     pub total: IpSet,
-    /// What is set aside for this pool; `None` = the subnet does not mention it.
+    /// The addresses pre-allocated for this pool; `None` = the subnet does not mention it.
     pub own: Option<IpSet>,
-    /// What is set aside for other pools.
+    /// The addresses pre-allocated for other pools.
     pub others: IpSet,
-    /// The sum of the sizes of these. More than they hold if two share an address.
+    /// The sum of the sizes of these pre-allocations: more than they hold if two share an address.
     others_count: u128,
 }
 
-/// The addresses that a list of ranges spells.
+/// The addresses of a list of ranges.
 ///
 /// # Errors
-/// One of them cannot be read.
+/// One of the ranges cannot be read.
 pub(super) fn set_of(texts: &[String], version: i64, policy: &Policy) -> Result<IpSet, Refusal> {
     let read = |text: &String| parse_range(text, version, policy);
     texts.iter().map(read).collect::<Result<IpSet, _>>().map_err(|error| Refusal::Unreadable(error.to_string()))
 }
 
-/// The addresses in `spec.ips` of a pool; what a user excludes in an auto pool counts, too, as it does for upstream.
+/// The addresses in `spec.ips` of a pool. Addresses that a user excludes in an auto pool count, too, as they do for upstream.
 ///
 /// # Errors
 /// One of the ranges cannot be read.
@@ -49,7 +49,7 @@ pub(super) fn recorded(pool: &SpiderIPPool) -> Result<IpSet, Refusal> {
     Ok(records.iter().filter_map(|(key, _)| key.address().or_else(|| key.to_string().parse().ok())).collect())
 }
 
-/// The subnet with a mark that this version of it does not have: the same again would be no write (K075).
+/// The subnet with a mark that this version of it does not have: writing it unchanged would be no write (K075).
 pub(super) fn held(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
     let mut subnet = Box::new(subnet.clone());
     let version = subnet.metadata.resource_version.clone().unwrap_or_default();
@@ -57,7 +57,7 @@ pub(super) fn held(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
     subnet
 }
 
-/// At which version the subnet was held last.
+/// The version at which the subnet was held last.
 pub(super) fn held_at(subnet: &SpiderSubnet) -> Option<&str> {
     subnet.metadata.annotations.as_ref()?.get(HELD).map(String::as_str)
 }
@@ -66,7 +66,7 @@ impl Shares {
     /// Reads a subnet for the pool `name` of `application`.
     ///
     /// # Errors
-    /// [`Refusal::Unreadable`]: what cannot be read may be anybody's. [`Refusal::NameTaken`].
+    /// [`Refusal::Unreadable`]: an unreadable address may be anybody's. [`Refusal::NameTaken`].
     pub(super) fn read(subnet: &SpiderSubnet, name: &str, application: &Application, policy: &Policy) -> Result<Self, Refusal> {
         let unreadable = |error: &dyn std::fmt::Display| Refusal::Unreadable(error.to_string());
         let version = subnet.spec.ip_version.unwrap_or_default();
@@ -93,13 +93,13 @@ impl Shares {
         Ok(shares)
     }
 
-    /// What is set aside for nobody.
+    /// The addresses that are pre-allocated for nobody.
     pub(super) fn free(&self) -> IpSet {
         let free = self.total.difference(&self.others);
         self.own.as_ref().map_or(free.clone(), |own| free.difference(own))
     }
 
-    /// The subnet with `ips` set aside for the pool `name`.
+    /// The subnet with `ips` pre-allocated for the pool `name`.
     pub(super) fn set_aside(&self, subnet: &SpiderSubnet, name: &str, application: &Application, ips: &IpSet) -> Box<SpiderSubnet> {
         let mut subnet = Box::new(subnet.clone());
         let status = subnet.status.get_or_insert_default();
@@ -110,7 +110,7 @@ impl Shares {
         subnet
     }
 
-    /// The subnet with nothing set aside for the pool `name`.
+    /// The subnet without a pre-allocation for the pool `name`.
     pub(super) fn give_back(&self, subnet: &SpiderSubnet, name: &str) -> Box<SpiderSubnet> {
         let mut subnet = Box::new(subnet.clone());
         let status = subnet.status.get_or_insert_default();

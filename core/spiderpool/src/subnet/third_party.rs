@@ -1,4 +1,4 @@
-//! Looking for workloads of a kind that Spiderpool does not know (A §8.6: "dynamic live for third-party", A §8.7: "a dynamic watch").
+//! Access to workloads of a kind that Spiderpool does not know (A §8.6: "dynamic live for third-party", A §8.7: "a dynamic watch").
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,9 +14,9 @@ use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification};
 use kube_machinery::time_limit::TimeLimited;
 
-/// Reads and watches workloads of the type `K`. Of any other kind it knows nothing, so that its pools stay.
+/// Reads and watches workloads of the type `K`. All other kinds are unknown to it, so that their pools stay.
 ///
-/// Which pools such a workload asks for nobody can tell: its pods do.
+/// The pools that such a workload asks for are unknown: only its pods name them.
 pub struct Live<C, K> {
     client: TimeLimited<C>,
     request_timeout: Option<Duration>,
@@ -24,7 +24,8 @@ pub struct Live<C, K> {
 }
 
 impl<C: Client, K> Live<C, K> {
-    /// Reads through `client`. `request_timeout`: as in [`ControllerSettings`](crate::controller::ControllerSettings::request_timeout).
+    /// Creates one that reads through `client`. `request_timeout`: as in
+    /// [`ControllerSettings`](crate::controller::ControllerSettings::request_timeout).
     pub fn new(client: C, request_timeout: Option<Duration>) -> Self {
         Self { client: TimeLimited::new(client, request_timeout), request_timeout, kind: PhantomData }
     }
@@ -79,7 +80,7 @@ impl<C: Client, K: Object> ThirdParty for Live<C, K> {
         informer.add_handler(move |notification| {
             let gone = match &notification {
                 Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => notification.object(),
-                // Two incarnations, and nobody saw the end of the first (K148).
+                // Two incarnations, and the end of the first was not seen (K148).
                 Notification::Updated { old, new } if old.meta().uid != new.meta().uid => old,
                 Notification::Added { .. } | Notification::Updated { .. } => return,
             };

@@ -1,4 +1,4 @@
-//! What a subnet needs besides new pools: its label, its pools, its status, its end (A §8.1, §8.7).
+//! The upkeep of a subnet besides new pools: its label, its pools, its status, its end (A §8.1, §8.7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use crate::{Policy, SpiderIPPool, names};
 use crate::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-/// What is known of a subnet.
+/// The facts about a subnet that upkeep decides on.
 #[derive(Clone, Copy)]
 pub struct Census<'a> {
     /// The subnet, as the controller knows it.
     pub subnet: &'a SpiderSubnet,
     /// The pools of the same CIDR, in the order of their names.
     pub pools: &'a [Arc<SpiderIPPool>],
-    /// What became of a workload.
+    /// The fate of a workload.
     pub fate: &'a dyn Fn(&ApplicationName) -> Fate,
-    /// Whether a pool, by its name, has lacked for so long what this sets aside for it that whoever was about to put it there will not
+    /// Whether a pool, given by its name, has lacked part of this pre-allocation for so long that nobody is about to put it there any more
     /// (A W21).
     pub is_left: &'a dyn Fn(&str, &PoolIPPreAllocation) -> bool,
 }
 
-/// A write. What is replaced carries the resourceVersion of the copy that was decided on.
+/// A write. A replaced object carries the resourceVersion of the copy that was decided on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Upkeep {
     /// The metadata of the subnet: its label.
     Label(Box<SpiderSubnet>),
     /// The metadata of a pool that has the CIDR and no owner: the subnet becomes its owner.
     Adopt(Box<SpiderIPPool>),
-    /// The metadata of a pool, before what is set aside for it and not in it is given back: whoever is about to put it there has read an
-    /// older version, and is refused from now on.
+    /// The metadata of a pool, before the unused part of its pre-allocation is given back: a writer that is about to put it there has read
+    /// an older version, and is refused from now on.
     Fence(Box<SpiderIPPool>),
     /// The status of the subnet.
     Status(Box<SpiderSubnet>),
-    /// Delete this pool: the subnet is being deleted, and all its pools with it.
+    /// Delete this pool: the subnet is being deleted with all its pools.
     TakeDown(Arc<SpiderIPPool>),
-    /// The subnet without Spiderpool's finalizer: it goes.
+    /// The subnet without Spiderpool's finalizer, so that it is removed.
     Release(Box<SpiderSubnet>),
 }
 
@@ -71,7 +71,7 @@ pub(super) fn application_of(pool: &SpiderIPPool) -> Option<ApplicationName> {
     })
 }
 
-/// Decides what a subnet needs, in the order in which it is to be written. At most one write is about the subnet itself.
+/// Decides which writes a subnet needs, in order. At most one of them concerns the subnet itself.
 pub fn upkeep(census: &Census<'_>, policy: &Policy) -> Vec<Upkeep> {
     let subnet = census.subnet;
     let mut writes = Vec::new();
@@ -115,8 +115,9 @@ fn labelled(subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderSubnet>>
 
 /// A pool of the CIDR that nobody controls, with the subnet as its owner.
 ///
-/// Hardened, an earlier subnet of the name counts as nobody: a webhook whose cache shows it still gives it the pools that users make in the
-/// present one. The collector would delete them as soon as they are empty, and nothing would be set aside for them until then.
+/// Hardened, an earlier subnet of the same name counts as nobody: a webhook whose cache shows it still makes it the owner of pools that
+/// users create in the present one. The garbage collector would delete them as soon as they are empty, and they would have no
+/// pre-allocation until then.
 fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderIPPool>> {
     let owner = owner(subnet);
     let is_predecessor =
@@ -139,15 +140,15 @@ fn released(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
     subnet
 }
 
-/// An entry while the status is put together.
+/// An entry while the status is being composed.
 struct Entry {
     ips: IpSet,
     application: Option<String>,
-    /// As it is written already, if nothing about it changed.
+    /// The entry as already written, if it is unchanged.
     written: Option<PoolIPPreAllocation>,
 }
 
-/// The subnet with the status that it should have; nothing if it has it. What has to be written before goes to `first`.
+/// The subnet with the status that it should have; `None` if it has that already. Writes that have to precede it go to `first`.
 fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkeep>, policy: &Policy) -> Option<Box<SpiderSubnet>> {
     let subnet = census.subnet;
     let version = subnet.spec.ip_version?;
@@ -155,7 +156,7 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
     let known = match subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) {
         None => &none,
         Some(Ok(known)) => known,
-        // Hardened, what nobody can read is put together again from the pools.
+        // Hardened, an unreadable entry is rebuilt from the pools.
         Some(Err(_)) if policy.unreadable_preallocation_dropped => return None,
         Some(Err(_)) => &none,
     };
@@ -170,7 +171,7 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
             Some(pool) => {
                 match unused(entry, pool, version, policy).filter(|_| is_given_up(name, entry, pool, &application, census, policy)) {
                     Some(unused) => {
-                        // A pool that is being deleted serves nobody any more, whatever it has.
+                        // A pool in deletion serves nobody any more, whatever it has.
                         if pool.metadata.deletion_timestamp.is_none() {
                             first.push(Upkeep::Fence(fenced(pool, subnet)));
                         }
@@ -215,8 +216,8 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
     Some(subnet)
 }
 
-/// Whether nobody will make a pool as large as what an interrupted write set aside for it: its workload is gone, or has not asked for the
-/// pool for long. What an agent has begun nobody else finishes.
+/// Whether nobody will make a pool as large as the pre-allocation of an interrupted write: its workload is gone, or has not asked for the
+/// pool for long. A write that an agent has begun is finished by nobody else.
 fn is_given_up(
     name: &str,
     entry: &PoolIPPreAllocation,
@@ -231,10 +232,10 @@ fn is_given_up(
     fate == Fate::Gone || (may_be_left() && (census.is_left)(name, entry))
 }
 
-/// What is set aside for an auto pool that does not have it, if anything; hardened, a workload that is gone does not keep it.
+/// The part of an auto pool's pre-allocation that the pool does not have, if any; hardened, a deleted workload does not keep it.
 pub(super) fn unused(entry: &PoolIPPreAllocation, pool: &SpiderIPPool, version: i64, policy: &Policy) -> Option<IpSet> {
     let has = pool.spec.ips.as_deref().unwrap_or_default();
-    // Both are written by the same hand, so that they are almost always the same texts.
+    // The same code writes both, so they are almost always the same texts.
     if policy.refused_pool_keeps_addresses || has == entry.ips {
         return None;
     }
@@ -242,7 +243,7 @@ pub(super) fn unused(entry: &PoolIPPreAllocation, pool: &SpiderIPPool, version: 
     Some(unused).filter(|unused| !unused.is_empty())
 }
 
-/// What was set aside while a user made a pool of it, and is in no auto pool yet, is the user's.
+/// Gives a user's pool the addresses of it that were pre-allocated meanwhile and are in no auto pool yet.
 fn yield_to(entries: &mut BTreeMap<&str, Entry>, ips: &IpSet, by_name: &BTreeMap<&str, &Arc<SpiderIPPool>>, policy: &Policy) {
     for (name, entry) in entries.iter_mut().filter(|(_, entry)| entry.application.is_some()) {
         let shared = entry.ips.intersection(ips);
@@ -259,8 +260,8 @@ fn yield_to(entries: &mut BTreeMap<&str, Entry>, ips: &IpSet, by_name: &BTreeMap
 
 /// Whether a pre-allocation without a pool is for a pool that is about to be made, or may be.
 ///
-/// What nobody is about to make is given back, but not before it has been so for long: a creation that was sent may be carried out late. If
-/// its workload took a pool in between that a namesake has left, it would have two.
+/// A pre-allocation that nobody is about to use is given back, but only after a long time: a creation that was sent may be carried out
+/// late. If its workload took a leftover pool of the same name in between, it would have two.
 fn may_be_made(
     name: &str,
     entry: &PoolIPPreAllocation,
@@ -279,11 +280,11 @@ fn may_be_made(
         return false;
     }
     let is_made = || fate.asks_for(application, name, policy) && !has_another(name, application, &fate, own, policy);
-    // Nor does an agent make a pool that it has given up, or that another agent wants larger than the subnet can.
+    // Nor does an agent make a pool that it has given up, or that another agent wants larger than the subnet can provide.
     (!by_agents && is_made()) || !is_left()
 }
 
-/// Whether a workload has another pool than that of this name: one that a namesake had left, and that is its own by now.
+/// Whether a workload has a pool other than that of this name: one that a workload of the same name had left, and that it has taken over.
 fn has_another(name: &str, application: &ApplicationName, fate: &Fate, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> bool {
     let Fate::There { uid, wants: Some(wants) } = fate else { return false };
     let application = Application { name: application.clone(), uid: uid.clone() };
@@ -297,7 +298,7 @@ fn has_another(name: &str, application: &ApplicationName, fate: &Fate, own: &[&A
     })
 }
 
-/// Hardened, each auto pool is mentioned, with all its addresses that no other pool has.
+/// Adds an entry for each auto pool, with all its addresses that no other pool has (hardened).
 fn add_auto_pools<'a>(
     entries: &mut BTreeMap<&'a str, Entry>,
     known: &PoolIPPreAllocations,
@@ -306,7 +307,7 @@ fn add_auto_pools<'a>(
     policy: &Policy,
 ) {
     let auto = || by_name.iter().filter(|(_, pool)| is_auto_pool(pool));
-    // Almost always they all are, and nobody has to look who has what.
+    // Almost always all of them have one, and the others need not be checked.
     let has_all = |name: &str, pool: &SpiderIPPool| {
         entries.get(name).is_some_and(|entry| entry.ips.contains_all(&AddressSet::of_pool(&pool.spec, policy).0))
     };

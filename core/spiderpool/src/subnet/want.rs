@@ -1,4 +1,4 @@
-//! What is wanted of an auto pool, what is known about it, and what a plan can answer.
+//! The input of a plan, that is, the wanted auto pool and the known state, and its possible results.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::SpiderSubnet;
 use crate::ranges::{IpSet, IpVersion};
 use crate::{Policy, SpiderIPPool};
 
-/// The pool that a workload is to have.
+/// A pool that a workload should have.
 #[derive(Clone, Copy, Debug)]
 pub struct Want<'a> {
-    /// The workload that is to have it.
+    /// The workload that should have it.
     pub application: &'a Application,
     /// The pool that it asks for.
     pub demand: &'a Demand,
@@ -26,28 +26,28 @@ impl Want<'_> {
     }
 }
 
-/// What was read of the cluster.
+/// The state of the cluster that was read.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// The subnet, as it was just read.
     pub subnet: &'a SpiderSubnet,
     /// The pool, as it was just read, if there is one.
     pub pool: Option<&'a SpiderIPPool>,
-    /// The pools of the same CIDR; also this one.
+    /// The pools of the same CIDR, including this one.
     pub neighbours: &'a [Arc<SpiderIPPool>],
     /// Reserved addresses of the family.
     pub reserved: &'a IpSet,
-    /// A random number: from which free address on addresses are taken. `None` = the lowest.
+    /// A random number that selects the free address to start from. `None` = the lowest.
     pub draw: Option<u64>,
 }
 
-/// A write. Its resourceVersion is that of the copy that was decided on, so that it does nothing if somebody was faster.
+/// A write. Its resourceVersion is that of the copy that was decided on, so that it has no effect if another writer was faster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
     /// The status of the subnet.
     Subnet(Box<SpiderSubnet>),
-    /// The metadata of the subnet, before a pool gets what was set aside for it already: whoever is about to give that back, or whose
-    /// write commits late (K114), has read an older version, and is refused from now on.
+    /// The metadata of the subnet, before a pool gets addresses that were pre-allocated for it already: a writer that is about to give them
+    /// back, or whose write commits late (K114), has read an older version, and is refused from now on.
     Hold(Box<SpiderSubnet>),
     /// The whole of a pool that does not exist yet.
     Create(Box<SpiderIPPool>),
@@ -55,18 +55,18 @@ pub enum Write {
     Update(Box<SpiderIPPool>),
 }
 
-/// What to write, in this order; each write only if those before it went well.
+/// The writes, in order; each is sent only if those before it succeeded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// At most one of each kind. None: all is well.
+    /// The writes, at most one of each kind. Empty: all is well.
     pub writes: Vec<Write>,
-    /// Whether there is more to be done after these: read and plan again.
+    /// Whether more remains to be done after these writes: read and plan again.
     pub again: bool,
-    /// How many addresses the pool will have more than it should, because pods have them.
+    /// The number of addresses by which the pool will exceed its desired size, because pods have them.
     pub surplus: u128,
 }
 
-/// Why nothing can be written.
+/// The reason why nothing can be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The subnet is being deleted.
@@ -82,7 +82,7 @@ pub enum Refusal {
         pool: String,
         /// The CIDR of the pool.
         has: String,
-        /// That of the subnet.
+        /// The CIDR of the subnet.
         wants: String,
     },
     /// The subnet is of the other family.
@@ -90,7 +90,7 @@ pub enum Refusal {
     OtherFamily {
         /// The name of the subnet.
         subnet: String,
-        /// What is asked for.
+        /// The family that is asked for.
         family: IpVersion,
     },
     /// Too few addresses are free.
@@ -98,9 +98,9 @@ pub enum Refusal {
     Insufficient {
         /// The name of the subnet.
         subnet: String,
-        /// How many are free.
+        /// The number of free addresses.
         free: u128,
-        /// How many more than the pool has are needed.
+        /// The number of addresses needed beyond those of the pool.
         missing: u128,
     },
     /// Too few addresses of the pool are free to make it smaller.
@@ -108,22 +108,22 @@ pub enum Refusal {
     InUse {
         /// The name of the pool.
         pool: String,
-        /// How many it has too many.
+        /// The number of addresses too many.
         excess: u128,
     },
-    /// Addresses of the pool are set aside for another one.
+    /// Addresses of the pool are pre-allocated for another one.
     #[error("addresses of pool {0} are set aside for another one")]
     Contested(String),
-    /// The pool of this name belongs to another workload whose UID ends alike.
+    /// The pool of this name belongs to another workload, whose UID ends in the same way.
     #[error("pool name {0} is taken by another workload (UID suffix collision)")]
     NameTaken(String),
-    /// Something cannot be read, so that nobody knows whose the addresses are.
+    /// Something cannot be read, so that the owner of the addresses is unknown.
     #[error("{0}")]
     Unreadable(String),
 }
 
 impl Refusal {
-    /// Whether the same question will have the same answer until somebody changes an object that is wrong.
+    /// Whether the result stays the same until somebody changes an object that is wrong.
     pub fn is_wrong_input(&self) -> bool {
         matches!(self, Self::SubnetTerminating(_) | Self::OtherCidr { .. } | Self::OtherFamily { .. } | Self::NameTaken(_))
     }

@@ -1,4 +1,4 @@
-//! What changes between one ADD and the next, or while one waits: pools, reservations, the pod, what others write.
+//! Changes between one ADD and the next, or while one waits: pools, reservations, the pod, writes of others.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
 
-/// A pod `db-0` of the StatefulSet, whose predecessor `u1` had what these pools gave.
+/// A pod `db-0` of the StatefulSet, whose predecessor `u1` had addresses of these pools.
 fn predecessor(pools: &str) -> Scene {
     let scene = Scene::new(Policy::hardened());
     scene.pod("db-0", "u1", Owner::StatefulSet, pools);
@@ -128,7 +128,7 @@ fn the_pool_that_may_hold_a_record_is_asked_first() {
     let exclude = |text: &'static str| move |pool: &mut serde_json::Value| pool["spec"]["excludeIPs"] = json!([text]);
     before.change("SpiderIPPool", &ObjectKey::cluster("p4"), exclude("10.0.0.1-10.0.0.6"));
     scene.restart_long_ago(&before);
-    // `q4` makes a record, nobody says so, and it cannot be read any more.
+    // A record is made in `q4` without an answer, and the pool can no longer be read.
     scene.world.keep_unknown("update SpiderIPPool/status", "get SpiderIPPool");
     scene.add("a", "u", "eth0").unwrap_err();
     scene.world.serve_all();
@@ -138,7 +138,7 @@ fn the_pool_that_may_hold_a_record_is_asked_first() {
     assert!(scene.world.log().iter().all(|line| line != "update SpiderIPPool/status"), "it is recorded already");
 }
 
-/// A request for the first NIC that waits without an end.
+/// A request for the first NIC that waits without a deadline.
 fn patient(scene: &Scene, name: &str, uid: &str) -> AddRequest {
     AddRequest { deadline: None, ..scene.add_request(name, uid, "eth0") }
 }
@@ -146,7 +146,7 @@ fn patient(scene: &Scene, name: &str, uid: &str) -> AddRequest {
 #[test]
 fn a_pod_that_ends_while_its_turn_comes_draws_nothing() {
     let mut scene = Scene::new(Policy::hardened());
-    // The clock of the tests ends every wait at once.
+    // The clock of the tests ends every wait immediately.
     scene.config.settings.operation_timeout = None;
     scene.restart_long_ago(&scene.world.clone());
     scene.pod("first", "f", Owner::Nobody, ONE);
@@ -239,7 +239,7 @@ fn what_an_add_recorded_is_found_again_though_the_cache_shows_the_pool_as_used_u
     for last in 2..=6 {
         scene.record("p4", &format!("10.0.0.{last}"), "ns/b", "b");
     }
-    // The endpoint cannot be written at first. Meanwhile the cache shows the pool as it was when somebody else had its last address.
+    // At first the endpoint cannot be written. Meanwhile the cache shows the pool as it was when another pod had its last address.
     let full: serde_json::Map<_, _> = (1..=6).map(|last| (format!("10.0.0.{last}"), json!({"pod": "ns/b", "podUid": "b"}))).collect();
     let (full, mut first) = (serde_json::Value::Object(full).to_string(), true);
     scene.world.script(move |name, _| {
@@ -289,7 +289,7 @@ fn a_record_that_comes_while_its_turn_is_waited_for_is_found_before_another_pool
         let mut first = pin!(scene.agent.add(&one));
         assert!(first.as_mut().poll(&mut context).is_pending());
         assert!(second.as_mut().poll(&mut context).is_pending(), "the pools are the first one's");
-        // What an earlier life of the agent had sent is carried out.
+        // A write that an earlier run of the agent had sent is carried out.
         scene.record("q4", "10.0.1.1", "ns/a", "a");
         scene.world.serve_all();
     }
@@ -454,7 +454,7 @@ fn an_endpoint_changes_hands_only_with_its_records() {
 #[test]
 fn a_pod_that_was_replaced_takes_over_no_record_of_a_third() {
     let scene = predecessor(ONE);
-    // The endpoint is the first one's still; the record is that of a third, which is there by the time the pool is read.
+    // The endpoint is still the first pod's; the record is that of a third pod, which exists by the time the pool is read.
     scene.record("p4", "10.0.0.1", "ns/db-0", "u3");
     scene.world.script(|name, world| {
         if name == "get SpiderIPPool" {
@@ -470,7 +470,7 @@ fn a_pod_that_was_replaced_takes_over_no_record_of_a_third() {
 fn an_address_that_is_given_up_and_drawn_again_stays_recorded() {
     let mut scene = predecessor(ONE);
     scene.forget_record("p4", "10.0.0.1");
-    // The cache shows an exclusion that is there no more.
+    // The cache shows an exclusion that no longer exists.
     let before = scene.world.frozen();
     before.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
     scene.restart_long_ago(&before);

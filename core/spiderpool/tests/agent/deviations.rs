@@ -224,7 +224,7 @@ promises! {
         scene.release("a", "u").unwrap();
         let Ok(third) = scene.add("a", "u", "eth0") else { return false };
         scene.release("a", "u").unwrap();
-        // All begin anew: each has its turn, and none is tried twice in a row.
+        // All are tried again: each has its turn, and none is tried twice in a row.
         let fourth = addresses(&scene.add("a", "u", "eth0").unwrap());
         first != second && addresses(&third) == first && fourth == second && is_recorded(scene, "u", &fourth)
     };
@@ -430,7 +430,7 @@ promises! {
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[]), ("net1", &["q4"], &[])]));
         let old = scene.world.frozen();
         scene.add("a", "u", "eth0").unwrap();
-        // Whoever draws again comes to another pool.
+        // A second allocation comes to another pool.
         old.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
         scene.restart_long_ago(&old);
         scene.world.log();
@@ -486,7 +486,7 @@ promises! {
         scene.try_add("a", "u", "eth0").is_none_or(|second| second.is_err())
     };
     a_late_roll_back_takes_nothing_that_was_answered, "unfenced-own-record", |scene| {
-        // The first process dies while it takes back what it recorded; the write arrives after the next process has answered.
+        // The first process crashes while it removes its records; the write arrives after the next process has answered.
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
         scene.change("SpiderIPPool", "q4", |pool| pool["status"]["allocatedIPs"] = json!("broken"));
         let mut writes = 0;
@@ -574,7 +574,7 @@ promises! {
     };
 }
 
-/// An ADD of `a-0` whose endpoint cannot be written, and whose record cannot be taken back.
+/// An ADD of `a-0` whose endpoint cannot be written, and whose record cannot be removed.
 fn fail_and_remember(scene: &Scene, owner: Owner) {
     scene.pod("a-0", "u", owner, ONE);
     let mut recorded = false;

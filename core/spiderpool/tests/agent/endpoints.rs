@@ -1,4 +1,4 @@
-//! The hardened agent where the endpoint of its pod goes, or its cache does not show it, while an ADD is under way.
+//! The hardened agent when its pod's endpoint is deleted, or its cache does not show it, during an ADD.
 
 use crate::api_server::Deed;
 use crate::faults::{agrees, others_write_first};
@@ -18,7 +18,7 @@ fn a_further_sandbox_finds_the_endpoint_of_the_first_though_the_cache_does_not_s
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
         let old = scene.world.frozen();
         scene.restart_long_ago(&old);
-        // Those of other nodes are faster at the first pool, this time.
+        // This time, agents of other nodes are faster at the first pool.
         others_write_first(&scene);
         let first = scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
         scene.world.serve_all();
@@ -43,7 +43,7 @@ fn a_further_sandbox_finds_what_a_nic_has_though_the_cache_shows_the_endpoint_wi
     scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
     let old = scene.world.frozen();
     scene.restart_long_ago(&old);
-    // Those of other nodes are faster at the first pool, this time.
+    // This time, agents of other nodes are faster at the first pool.
     others_write_first(&scene);
     let first = scene.add("a", "u", "net1").unwrap();
     scene.world.serve_all();
@@ -61,7 +61,7 @@ fn an_endpoint_that_goes_while_its_missing_records_are_made_is_made_again() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
     let first = scene.in_sandbox("s").add("a", "u", "eth0").unwrap();
-    // Somebody takes what the pod has: a record, and when the next ADD has read the pools, the other one and the endpoint.
+    // Somebody removes the pod's data: a record, and when the next ADD has read the pools, the other one and the endpoint.
     scene.change("SpiderIPPool", "p4", |pool| pool["status"]["allocatedIPs"] = json!("{}"));
     let mut taken = false;
     scene.world.script(move |name, world| {
@@ -78,7 +78,7 @@ fn an_endpoint_that_goes_while_its_missing_records_are_made_is_made_again() {
 
 #[test]
 fn a_marked_endpoint_that_somebody_else_ends_with_its_records_is_made_again_with_them() {
-    // Whoever marked it takes the records after the ADD has looked at them, and then the endpoint, unless the ADD is faster at that.
+    // The client that marked it removes the records after the ADD has checked them, and then the endpoint, unless the ADD is faster there.
     for (takes_records, takes_endpoint) in [(false, false), (true, false), (true, true)] {
         let scene = Scene::new(Policy::hardened());
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
@@ -113,7 +113,7 @@ fn what_a_late_endpoint_names_stays_recorded_though_the_add_fails() {
         "get SpiderEndpoint" => {
             reads += 1;
             if reads == 1 {
-                // The endpoint is not there yet, and no pool serves the pod any more.
+                // The endpoint does not exist yet, and no pool serves the pod any more.
                 world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
             } else {
                 world.deliver();
@@ -133,14 +133,14 @@ fn what_a_late_endpoint_names_stays_recorded_though_the_add_fails() {
 fn what_was_drawn_makes_way_for_what_the_pods_own_late_endpoint_names() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
-    // An agent records an address, sends the endpoint, and dies.
+    // An agent records an address, sends the endpoint, and crashes.
     scene.world.script(|name, _| match name {
         "create SpiderEndpoint" => Deed::Later,
         "get SpiderEndpoint" => Deed::Hang,
         _ => Deed::Serve,
     });
     assert!(scene.try_add("a", "u", "eth0").is_none());
-    // The next one's cache shows nothing that comes from now on. The record may be withdrawn, so it draws another address.
+    // The next agent's cache shows nothing from now on. The record may be withdrawn, so it allocates another address.
     let caches = scene.world.frozen();
     scene.restart(&caches);
     let most = Arc::new(Mutex::new(0));
@@ -165,7 +165,7 @@ fn an_endpoint_that_came_late_does_not_name_for_good_what_others_have_by_then() 
     for others_have_all in [false, true] {
         let mut scene = Scene::new(Policy::hardened());
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"])]));
-        // An agent records addresses, sends the endpoint, and dies.
+        // An agent records addresses, sends the endpoint, and crashes.
         scene.world.script(|name, _| match name {
             "create SpiderEndpoint" => Deed::Later,
             "get SpiderEndpoint" => Deed::Hang,
@@ -173,7 +173,7 @@ fn an_endpoint_that_came_late_does_not_name_for_good_what_others_have_by_then() 
         });
         assert!(scene.try_add("a", "u", "eth0").is_none());
         scene.world.serve_all();
-        // The next one gives them back, because a pool serves nobody; then the endpoint comes.
+        // The next agent releases them, because a pool serves nobody; then the endpoint arrives.
         let caches = scene.world.clone();
         scene.restart(&caches);
         scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["disable"] = json!(true));
@@ -191,7 +191,7 @@ fn an_endpoint_that_came_late_does_not_name_for_good_what_others_have_by_then() 
         agrees(&scene, "a", "u");
         let left: &[&str] = if others_have_all { &[] } else { &["fd00::1"] };
         assert_eq!(scene.stored("a"), left);
-        // It gets what it lacks as soon as there is any.
+        // It gets the missing address as soon as one is free.
         scene.forget_record("p4", "10.0.0.5");
         scene.forget_record("p6", "fd00::5");
         let answer = scene.add("a", "u", "eth0").unwrap();
@@ -210,7 +210,7 @@ fn the_endpoint_of_nics_without_names_goes_on_naming_all_that_they_had_or_nothin
         scene.record("p4", &format!("10.0.0.{last}"), "ns/b", "b");
     }
     scene.add("a", "u", "eth0").unwrap_err();
-    // Without the first entry nobody could tell whose the second is.
+    // Without the first entry it would be unknown whose the second is.
     assert_eq!((scene.of("u"), scene.stored("a")), (vec!["10.0.0.2".to_owned()], addresses(&first)));
     scene.record("p4", "10.0.0.2", "ns/b", "b");
     scene.add("a", "u", "eth0").unwrap_err();

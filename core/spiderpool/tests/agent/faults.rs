@@ -1,4 +1,4 @@
-//! The hardened agent under faults: wherever a process dies or an answer is lost, nothing is given twice and nothing stays behind.
+//! The hardened agent under faults: wherever a process crashes or an answer is lost, no address is given twice and none leaks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use kube_machinery::Env;
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
 
-/// What happens to one request.
+/// The fault of one request.
 const FAULTS: [Deed; 6] = [Deed::Refuse, Deed::LoseReply, Deed::ServeTwice, Deed::Later, Deed::Hang, Deed::ServeAndHang];
 
-/// Lets `fault` happen to the request with this number.
+/// Applies `fault` to the request with this number.
 fn strike(world: &World, at: usize, fault: Deed) {
     let mut number = 0;
     world.script(move |name, _| {
@@ -36,7 +36,7 @@ fn two_nics() -> String {
     ippools(&[("eth0", &["p4", "q4"], &["p6"]), ("net1", &["p4", "q4"], &["q6"])])
 }
 
-/// What is recorded for a pod is what its endpoint names, each address once.
+/// Asserts that the records of a pod are the addresses of its endpoint, each once.
 pub(crate) fn agrees(scene: &Scene, name: &str, uid: &str) {
     let (mut recorded, mut stored) = (scene.of(uid), scene.stored(name));
     recorded.sort();
@@ -46,14 +46,14 @@ pub(crate) fn agrees(scene: &Scene, name: &str, uid: &str) {
     assert_eq!(keys.len(), scene.records().len());
 }
 
-/// How many requests an operation makes.
+/// The number of requests that an operation makes.
 fn requests(scene: &Scene, operation: impl FnOnce(&Scene)) -> usize {
     scene.world.log();
     operation(scene);
     scene.world.log().len()
 }
 
-/// Plays `operation` with each fault at each of its requests; `after` is told whether the process died.
+/// Runs `operation` with each fault at each of its requests; `after` gets whether the process crashed.
 fn at_every_request(begin: impl Fn() -> Scene, operation: impl Fn(&Scene) -> bool, after: impl Fn(&mut Scene, bool)) {
     let count = requests(&begin(), |scene| assert!(operation(scene)));
     assert!(count > 3, "{count} requests");
@@ -131,7 +131,7 @@ fn an_inheritance_that_was_struck_is_made_good_by_the_next_add() {
         let scene = Scene::new(Policy::hardened());
         scene.pod("db-0", "u1", Owner::StatefulSet, &two_nics());
         scene.add("db-0", "u1", "eth0").unwrap();
-        // An address of the second NIC is no longer to be had.
+        // An address of the second NIC is no longer available.
         scene.change("SpiderIPPool", "q6", |pool| pool["spec"]["excludeIPs"] = json!(["fd01::1"]));
         scene.pod("db-0", "u2", Owner::StatefulSet, &two_nics());
         scene
@@ -160,7 +160,7 @@ fn what_is_taken_over_of_a_nic_that_the_successor_lacks_goes_whatever_strikes() 
         two_nics_of(&scene, "u1", pools);
         scene.add("db-0", "u1", "eth0").unwrap();
         scene.add("db-0", "u1", "net1").unwrap();
-        // One address of the second NIC is no longer to be had, and the successor does not have the NIC.
+        // One address of the second NIC is no longer available, and the successor does not have the NIC.
         scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
         two_nics_of(&scene, "u2", pools);
         scene.change("Pod", "db-0", |pod| pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = json!(""));
@@ -233,7 +233,7 @@ fn a_batch_release_that_was_struck_is_made_good_and_never_gives_the_address_agai
     );
 }
 
-/// Before each write of a pool somebody else writes p4.
+/// Lets another client write p4 before each write of a pool.
 pub(crate) fn others_write_first(scene: &Scene) {
     let mut others = 0;
     scene.world.script(move |name, world| {
@@ -313,7 +313,7 @@ fn a_record_without_a_nic_stays_that_of_the_nic_in_the_endpoint() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
     scene.add("a", "u", "eth0").unwrap();
-    // As upstream writes it.
+    // The record as upstream writes it.
     scene.record("p4", "10.0.0.1", "ns/a", "u");
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["p4"], &[])]));
     let old = scene.world.frozen();
@@ -400,7 +400,7 @@ fn what_a_nic_had_outlives_a_pod_that_ends_before_that_nics_add() {
     let answer = scene.add("db-0", "u2", "eth0").unwrap();
     assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1"], "the other NIC has not all that it is to have");
     agrees(&scene, "db-0", "u2");
-    // What its agent knew is lost; the next pod of the place is another agent's.
+    // The agent's memory is lost; the next pod of the place belongs to another agent.
     drawing_from(&scene, "u3", pools);
     let caches = scene.world.clone();
     scene.restart_long_ago(&caches);
@@ -436,7 +436,7 @@ fn what_was_handed_down_to_a_nic_is_found_though_the_cache_shows_its_pool_as_use
     agrees(&scene, "db-0", "u2");
 }
 
-/// `p4` without a free address. One is `a`'s, from an earlier life of the agent whose ADD may have sent more, and others have the rest.
+/// `p4` without a free address. One is `a`'s, from an earlier run of the agent whose ADD may have sent more, and others have the rest.
 fn used_up(scene: &mut Scene) {
     for last in 1..=6 {
         let (pod, uid) = if last == 3 { ("ns/a", "u") } else { ("ns/b", "b") };
@@ -460,7 +460,7 @@ fn an_add_whose_records_come_back_each_time_they_made_way_says_so() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
     used_up(&mut scene);
-    // Somebody undoes each write of the pool.
+    // Another client undoes each write of the pool.
     let full = scene.world.find::<SpiderIPPool>(&ObjectKey::cluster("p4")).unwrap();
     let records = serde_json::to_value(&*full).unwrap()["status"].clone();
     scene.world.script(move |name, world| {
@@ -485,7 +485,7 @@ fn whoever_waits_for_an_auto_pool_stops_when_the_pod_ends() {
             "metadata": {"name": "s", "finalizers": ["spiderpool.spidernet.io"]},
             "spec": {"subnet": "10.0.2.0/24", "ips": [], "ipVersion": 4},
         }));
-        // It is deleted while its agent finds that the subnet has nothing left.
+        // It is deleted while its agent finds the subnet exhausted.
         scene.world.script(|name, world| {
             if name == "get SpiderSubnet" {
                 let ends = |pod: &mut serde_json::Value| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -505,7 +505,7 @@ fn whoever_waits_for_an_auto_pool_stops_when_the_pod_ends() {
 fn what_was_drawn_before_the_predecessors_endpoint_was_seen_makes_way_first() {
     let mut scene = Scene::new(Policy::hardened());
     let one = ippools(&[("eth0", &["p4"], &[])]);
-    // The agent's caches have the pod and know of no endpoint.
+    // The agent's caches have the pod but not the endpoint.
     scene.pod("db-0", "u2", Owner::StatefulSet, &one);
     let before = scene.world.frozen();
     scene.pod("db-0", "u1", Owner::StatefulSet, &one);
@@ -524,7 +524,7 @@ fn what_was_drawn_before_the_predecessors_endpoint_was_seen_makes_way_first() {
     assert_eq!((addresses(&answer), scene.of("u2"), scene.records().len()), (addresses(&first), addresses(&first), 1));
 }
 
-/// A pod that may have either pool, whose first NIC the agent recorded in `p4` before it died.
+/// A pod that may have either pool, whose first NIC the agent recorded in `p4` before it crashed.
 fn recorded_in_an_earlier_life() -> Scene {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
@@ -537,7 +537,7 @@ fn recorded_in_an_earlier_life() -> Scene {
     scene
 }
 
-/// The number of the request with which an ADD of such a pod creates its endpoint.
+/// The number of the request by which an ADD of such a pod creates its endpoint.
 fn requests_up_to_the_endpoint(scene: &Scene) -> usize {
     let twin = Scene::new(Policy::hardened());
     twin.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
@@ -572,7 +572,7 @@ fn the_next_pool_gives_nothing_while_it_is_not_known_what_the_pool_of_an_earlier
     }
 }
 
-/// How many addresses a pool has recorded for a UID.
+/// The number of addresses that a pool has recorded for a UID.
 fn records_of(pool: &SpiderIPPool, uid: &str) -> usize {
     let status = pool.status.clone().unwrap_or_default();
     status.allocated_ips.parse().unwrap().iter().filter(|(_, record)| record.pod_uid == uid).count()

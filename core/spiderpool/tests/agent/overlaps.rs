@@ -1,4 +1,4 @@
-//! Pools that overlap though admission never lets them: which of them serve, and when that is looked at (A W18).
+//! Pools that overlap although admission never permits it: which of them serve, and when that is checked (A W18).
 
 use crate::api_server::Deed;
 use crate::scene::{Owner, Scene, addresses};

@@ -1,4 +1,4 @@
-//! What the hardened agent takes back, for which sandbox, and what it leaves.
+//! The records that the hardened agent removes, for which sandbox, and those that it leaves.
 
 use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses, ippools};
@@ -25,7 +25,7 @@ fn a_sandbox_that_is_torn_down_does_not_keep_the_next_del_from_releasing() {
     let scene = served(Owner::Nobody);
     assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::Alive));
     scene.terminate("db-0");
-    // The pod ends before the ADD of its next sandbox comes that far.
+    // The pod ends before the ADD of its next sandbox gets that far.
     assert_eq!(scene.in_sandbox("next").del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
     assert_eq!(scene.records(), []);
 }
@@ -60,7 +60,7 @@ fn the_addresses_of_a_pod_go_with_the_last_of_its_sandboxes() {
         for late_add in [false, true] {
             let scene = in_two_sandboxes();
             if late_add {
-                // The ADD that the kubelet has given up comes after that of the next sandbox.
+                // The ADD that the kubelet has given up arrives after that of the next sandbox.
                 scene.in_sandbox("first").add("a", "u", "net1").unwrap();
             }
             scene.terminate("a");
@@ -105,12 +105,12 @@ fn a_sandbox_that_is_torn_down_while_its_pod_lives_keeps_nothing_from_being_rele
 fn what_an_older_sandbox_of_the_pod_may_answer_on_is_nobody_elses() {
     let scene = in_two_sandboxes();
     let before = scene.records();
-    // Each way to ask: the plugin of this project says which address it is, that of upstream does not.
+    // Both kinds of requests: the plugin of this project passes the address, that of upstream does not.
     for released in [scene.conflict("a", "u", "10.0.0.1"), scene.release("a", "u")] {
         assert!(released.is_err_and(|error| error.class() == "in-another-sandbox"));
     }
     assert_eq!(scene.records(), before);
-    // The kubelet makes another sandbox of each that fails: the answer is the same until the oldest is torn down.
+    // The kubelet makes another sandbox for each that fails: the answer is the same until the oldest is torn down.
     for nic in ["net1", "eth0"] {
         assert_eq!(scene.in_sandbox("second").del("a", "u", nic), Ok(DelOutcome::Alive));
     }
@@ -138,7 +138,7 @@ fn a_sandbox_whose_first_nic_is_of_another_plugin_is_torn_down_with_the_first_th
     assert_eq!(replaced(&scene, "a"), None);
 }
 
-/// The sandboxes that an endpoint calls replaced.
+/// The replaced sandboxes that an endpoint names.
 fn replaced(scene: &Scene, pod: &str) -> Option<String> {
     scene.endpoint(pod)?.metadata.annotations.as_ref()?.get(ANNOTATION_REPLACED_SANDBOXES).cloned()
 }
@@ -162,7 +162,7 @@ fn a_del_ends_before_the_grace_of_its_pod_does() {
         let scene = served(Owner::Nobody);
         scene.terminate("db-0");
         scene.change("Pod", "db-0", |pod| pod["metadata"]["deletionGracePeriodSeconds"] = json!(grace));
-        // Nobody says what became of the write, and it cannot be looked up.
+        // The outcome of the write is unknown, and it cannot be looked up.
         let mut written = false;
         scene.world.script(move |name, _| {
             written |= name == "update SpiderIPPool/status";
@@ -262,7 +262,7 @@ fn an_endpoint_says_where_its_pod_is_now() {
     }
 }
 
-/// The endpoint of `db-0` is changed by somebody else just before this request.
+/// Another client changes the endpoint of `db-0` just before this request.
 fn touched_before(scene: &Scene, request: &'static str) {
     let mut touched = false;
     scene.world.script(move |asked, world| {
@@ -306,7 +306,7 @@ fn what_was_drawn_for_a_nic_that_the_pod_does_not_have_goes_with_the_others() {
     assert_eq!(scene.records(), []);
 }
 
-/// A pod whose two NICs draw from one pool, and an agent whose cache shows each address under the other NIC, as an earlier life recorded
+/// A pod whose two NICs draw from one pool, and an agent whose cache shows each address under the other NIC, as an earlier run recorded
 /// them.
 fn served_otherwise_than_cached() -> Scene {
     let mut scene = Scene::new(Policy::hardened());
@@ -342,7 +342,7 @@ fn the_del_of_a_nic_leaves_what_another_has_also_where_no_endpoint_is_of_the_pod
         scene.pod("a", "u", Owner::Nobody, two);
         scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
         scene.add("a", "u", "net1").unwrap();
-        // Deleted by force, the pod has containers that stop one after the other.
+        // A pod that was deleted by force has containers that stop one after the other.
         if succeeded {
             scene.pod("a", "later", Owner::Nobody, two);
             scene.in_sandbox("second").add("a", "later", "eth0").unwrap();
@@ -390,7 +390,7 @@ fn the_del_of_a_nic_does_not_take_records_that_nobody_can_read_for_none() {
         });
     };
     typed("~", &scene.world);
-    // Somebody mends the pool between two looks at it.
+    // Somebody repairs the pool between two reads of it.
     let mut looks = 0;
     scene.world.script(move |name, world| {
         looks += u32::from(name == "get SpiderIPPool");
@@ -413,7 +413,7 @@ fn a_repeated_add_leaves_what_another_nic_has_though_the_cache_shows_it_under_th
     scene.world.log();
     scene.add("a", "u", "eth0").unwrap();
     assert_eq!(scene.of("u"), ["10.0.0.1", "10.0.0.2"]);
-    // It was not given back and recorded again either.
+    // It was not released and recorded again either.
     let writes: Vec<_> = scene.world.log().into_iter().filter(|request| request.starts_with("update SpiderIPPool")).collect();
     assert_eq!(writes, [""; 0]);
 }
@@ -424,7 +424,7 @@ fn a_del_that_failed_leaves_what_is_remembered_to_the_next() {
     scene.pod("a", "u", Owner::Nobody, ONE);
     let before = scene.world.frozen();
     scene.restart_long_ago(&before);
-    // An address is recorded, and cannot be taken back. The caches do not show it.
+    // An address is recorded and cannot be removed. The caches do not show it.
     let mut recorded = false;
     scene.world.script(move |name, _| match name {
         "update SpiderIPPool/status" if !std::mem::replace(&mut recorded, true) => Deed::Serve,

@@ -1,4 +1,4 @@
-//! A small cluster, its agent, and what its pods do.
+//! A small cluster, its agent, and the requests of its pods.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub(crate) struct Scene {
     pub(crate) env: Hurry,
     pub(crate) config: AgentConfig,
     pub(crate) agent: Agent<World, Hurry, World>,
-    /// The sandbox of the requests to come.
+    /// The sandbox of the following requests.
     sandbox: RefCell<String>,
 }
 
-/// Names pools by NIC, for the annotation `ippools`.
+/// The annotation `ippools` with pools by NIC.
 pub(crate) fn ippools(nics: &[(&str, &[&str], &[&str])]) -> String {
     let item = |(nic, ipv4, ipv6): &(&str, &[&str], &[&str])| {
         let mut item = json!({"ipv4": ipv4, "ipv6": ipv6});
@@ -34,12 +34,12 @@ pub(crate) fn ippools(nics: &[(&str, &[&str], &[&str])]) -> String {
     json!(nics.iter().map(item).collect::<Vec<_>>()).to_string()
 }
 
-/// What controls a pod.
+/// The controller of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Nobody,
     StatefulSet,
-    /// Of the same kind, but not Kubernetes'.
+    /// A controller of the same kind, but not Kubernetes' own.
     ThirdParty,
 }
 
@@ -67,7 +67,7 @@ impl Scene {
             "spec": {"replicas": 3, "selector": {}, "serviceName": "db"},
         }));
         let env = Hurry::default();
-        // As if it had run for a while.
+        // The agent counts as having run for a while.
         let mut config = AgentConfig::new("n", policy);
         config.settings.set("MULTUS_CLUSTER_NETWORK", "kube-system/net").unwrap();
         let agent = Agent::new(world.clone(), env.clone(), world.clone(), (), config.clone());
@@ -75,12 +75,12 @@ impl Scene {
         Self { world, env, config, agent, sandbox: RefCell::new("c".to_owned()) }
     }
 
-    /// Another process of the same agent, with this as its caches.
+    /// Restarts the agent as another process, with this world as its caches.
     pub(crate) fn restart(&mut self, caches: &World) {
         self.agent = Agent::new(self.world.clone(), self.env.clone(), caches.clone(), (), self.config.clone());
     }
 
-    /// The same process as it has run for a while.
+    /// Restarts the agent, as if the process had run for a while.
     pub(crate) fn restart_long_ago(&mut self, caches: &World) {
         self.restart(caches);
         self.env.pass(Duration::from_secs(3600));
@@ -130,7 +130,7 @@ impl Scene {
         assert!(self.world.change(kind, &key, change), "{kind} {name}");
     }
 
-    /// Requests are about this sandbox from now on.
+    /// Sets the sandbox of the following requests.
     pub(crate) fn in_sandbox(&self, container: &str) -> &Self {
         container.clone_into(&mut self.sandbox.borrow_mut());
         self
@@ -179,7 +179,7 @@ impl Scene {
         run(self.agent.release_ips(&request)).expect("the server answers")
     }
 
-    /// Somebody else answers on an address of a pod.
+    /// Another host answers on an address of a pod.
     pub(crate) fn conflict(&self, name: &str, uid: &str, address: &str) -> Result<(), IpamError> {
         let (pod, conflicting) = (ObjectKey::namespaced("ns", name), [address.parse().expect("an address")].into());
         let request = BatchRequest { pod, pod_uid: uid.into(), conflict: true, conflicting, deadline: None };
@@ -212,7 +212,7 @@ impl Scene {
         self.edit_records(pool, |records| drop(records.remove(ip)));
     }
 
-    /// Changes the records of a pool from outside, and how many it says that there are.
+    /// Changes the records of a pool from outside, with its count.
     pub(crate) fn edit_records(&self, pool: &str, edit: impl FnOnce(&mut serde_json::Map<String, Value>)) {
         self.change("SpiderIPPool", pool, |pool| {
             let text = pool["status"]["allocatedIPs"].as_str().unwrap_or("{}").to_owned();

@@ -1,4 +1,4 @@
-//! What the hardened agent does for pods, step by step.
+//! The hardened agent's behaviour for pods, step by step.
 
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
@@ -53,7 +53,7 @@ fn a_vm_keeps_its_address_for_as_long_as_it_is_there() {
     let second = scene.add("launcher-2", "u2", "eth0").unwrap();
     assert_eq!((addresses(&first), second.how), (addresses(&second), How::Reowned));
 
-    // Going down, but the VM may start it again.
+    // The VM is going down, but may be started again.
     instance(&scene, true);
     scene.terminate("launcher-2");
     assert_eq!(scene.del("launcher-2", "u2", "eth0"), Ok(DelOutcome::StillValid));
@@ -90,7 +90,7 @@ fn the_endpoint_of_a_namesake_is_taken_over_and_its_records_are_left_to_reclaim(
     assert_eq!(before.metadata.uid, after.metadata.uid, "the endpoint never vanished");
     assert_eq!(after.metadata.owner_references.as_ref().unwrap()[0].uid, "u2");
     assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (1, 1));
-    // The DEL that comes late proves that the sandbox of the first pod is gone.
+    // A late DEL proves that the sandbox of the first pod is gone.
     assert_eq!(scene.del("a", "u1", "eth0"), Ok(DelOutcome::NotOurs));
     assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (0, 1));
 }
@@ -100,7 +100,7 @@ fn a_marked_endpoint_of_a_namesake_is_waited_for_until_its_records_are_gone() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u1", Owner::Nobody, ONE);
     scene.add("a", "u1", "eth0").unwrap();
-    // Kubernetes' garbage collector: the first pod is gone, maybe not its sandbox.
+    // Kubernetes' garbage collector: the first pod is gone, possibly not its sandbox.
     scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     scene.pod("a", "u2", Owner::Nobody, ONE);
     assert_eq!(scene.add("a", "u2", "eth0").unwrap_err().class(), "terminating-endpoint");
@@ -198,7 +198,7 @@ fn of_two_pools_that_overlap_only_the_older_one_serves() {
         scene.pod(name, name, Owner::Nobody, &ippools(&[("eth0", &[pool], &[])]));
         assert_eq!(scene.add(name, name, "eth0").is_ok(), served, "{name}");
     }
-    // Another process sees the same, and the younger one serves when it shares nothing any more.
+    // Another process sees the same, and the younger pool serves once it shares nothing any more.
     scene.restart(&scene.world.clone());
     assert!(scene.add("c", "c", "eth0").is_err());
     scene.change("SpiderIPPool", "o4", |pool| pool["spec"]["ips"] = json!(["10.0.0.7-10.0.0.9"]));
@@ -232,7 +232,7 @@ fn an_agent_makes_the_pool_of_a_third_party_controller() {
         scene.change("Pod", "b", |pod| pod["metadata"]["annotations"] = subnet("+5"));
         assert_eq!(&*scene.add("b", "v", "eth0").unwrap().ips[0].pool, name);
         assert_eq!(pool(5), name);
-        // More than there is cannot be had, and the request ends in time.
+        // A request for more than there is fails, and ends in time.
         scene.pod("c", "w", Owner::ThirdParty, ONE);
         scene.change("Pod", "c", |pod| pod["metadata"]["annotations"] = subnet("50"));
         assert_eq!(scene.add("c", "w", "eth0").unwrap_err().class(), "subnet-reconcile-failed");

@@ -1,4 +1,4 @@
-//! What becomes of the address of a static pod whose pool is being deleted (A §6.3, §8.6).
+//! The fate of the address of a static pod whose pool is being deleted (A §6.3, §8.6).
 
 use crate::changes::two_nics_of;
 use crate::scene::{Owner, Scene, addresses, ippools};
@@ -26,7 +26,7 @@ fn going(scene: &Scene) {
     scene.change("SpiderIPPool", "p4", |pool| pool["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
 }
 
-/// The pool vanishes, and people create it again.
+/// The pool is removed, and a user creates it again.
 fn recreate(scene: &Scene) {
     let key = ObjectKey::cluster("p4");
     let mut pool = serde_json::to_value(&*scene.world.find::<SpiderIPPool>(&key).unwrap()).unwrap();
@@ -164,7 +164,7 @@ fn what_no_add_was_answered_with_yet_is_replaced_if_its_pool_goes() {
         assert_eq!(scene.stored("db-0"), ["10.0.0.1", "fd00::1", "10.0.0.2"]);
         going(&scene);
         if in_next_sandbox {
-            // The answer that the pod had stays.
+            // The earlier answer to the pod stays.
             assert_eq!(addresses(&scene.in_sandbox("next").add("db-0", "u2", "eth0").unwrap()), addresses(&first));
             assert_eq!((scene.records().len(), scene.stored("db-0")), (2, addresses(&first)));
         }
@@ -179,7 +179,7 @@ fn asks_a_subnet(scene: &Scene) {
     scene.change("Pod", "db-0", |pod| pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s"]}"#}));
 }
 
-/// The pool that is made of the subnet for the StatefulSet.
+/// Makes the pool of the subnet for the StatefulSet.
 fn make_auto_pool(scene: &Scene) {
     let owner = |key: &str| format!("ipam.spidernet.io/owner-application-{key}");
     let app = |key: &str| format!("ipam.spidernet.io/app-{key}");

@@ -1,4 +1,4 @@
-//! The hardened agent where it does not know: whether its write was carried out, and whether the pod is still the one it began with.
+//! The hardened agent under uncertainty: whether its write was carried out, and whether the pod is still the one it began with.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("ns", name)
 }
 
-/// A cluster with the pod `a`, that draws from `p4`.
+/// A cluster with the pod `a`, which draws from `p4`.
 fn one_pod() -> Scene {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, ONE);
@@ -42,7 +42,7 @@ fn a_pod_that_ends_is_not_even_told_what_it_has() {
 fn a_pod_that_ended_since_the_endpoint_was_looked_at_is_asked_for_again() {
     let mut scene = one_pod();
     let before = scene.world.frozen();
-    // A namesake's endpoint that the caches do not show. When its own is to be created, the pod ends.
+    // The endpoint of another pod of the name, which the caches do not show. When the pod's own is to be created, the pod ends.
     scene.pod("a", "namesake", Owner::Nobody, ONE);
     scene.add("a", "namesake", "eth0").unwrap();
     let kept = scene.stored("a");
@@ -96,7 +96,7 @@ fn a_del_asks_the_pool_of_which_nobody_knows_whether_it_holds_a_record() {
     let mut scene = one_pod();
     let before = scene.world.frozen();
     scene.restart_long_ago(&before);
-    // The record is made, nobody says so, and the pool cannot be read any more.
+    // The record is made without an answer, and the pool can no longer be read.
     scene.world.keep_unknown("update SpiderIPPool/status", "get SpiderIPPool");
     scene.add("a", "u", "eth0").unwrap_err();
     scene.world.serve_all();
@@ -117,7 +117,7 @@ fn the_endpoint_of_a_pod_that_is_no_static_one_is_inherited_by_none() {
     assert_eq!(scene.endpoint("db-0").unwrap().metadata.owner_references, None);
 }
 
-/// The endpoint of this name becomes that of the pod `u2` just before this request.
+/// Transfers the endpoint of this name to the pod `u2` just before this request.
 fn passes_on_before(scene: &Scene, request: &'static str, name: &'static str) {
     let mut passed = false;
     scene.world.script(move |asked, world| {
@@ -166,7 +166,7 @@ fn a_read_settles_nothing_while_the_late_write_can_still_be_carried_out() {
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
     let before = scene.world.frozen();
     scene.restart_long_ago(&before);
-    // The pool is read as it was before; further writes come to nothing, and the first one is carried out in the end.
+    // The pool is read at its old version; further writes have no effect, and the first one is carried out in the end.
     let mut first = true;
     scene.world.script(move |name, _| match name {
         "update SpiderIPPool/status" if std::mem::replace(&mut first, false) => Deed::Later,
@@ -217,7 +217,7 @@ fn a_pool_that_changed_since_a_lost_write_is_left_for_the_next() {
         if name != "update SpiderIPPool/status" || !std::mem::replace(&mut first, false) {
             return Deed::Serve;
         }
-        // Somebody else has the last address: what was lost cannot take effect any more.
+        // Another pod has the last address: the lost write cannot take effect any more.
         world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
             pool["status"]["allocatedIPs"] = json!(r#"{"10.0.0.1":{"pod":"ns/b","podUid":"b"}}"#);
         });
@@ -236,7 +236,7 @@ fn a_conflict_with_ones_own_late_write_leads_to_no_other_pool() {
     scene.world.script(move |name, world| {
         writes += u32::from(name == "update SpiderIPPool/status");
         match (name, writes) {
-            // Somebody else is always faster.
+            // Another client is always faster.
             ("update SpiderIPPool/status", 1..=4) => {
                 let total = json!(writes);
                 world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = total);
@@ -305,7 +305,7 @@ fn an_add_that_fails_takes_back_only_what_it_recorded_itself() {
 #[test]
 fn an_answer_is_safe_from_a_roll_back_that_is_still_under_way() {
     let scene = one_pod();
-    // The endpoint cannot be written, and nobody says what became of taking the record back.
+    // The endpoint cannot be written, and the outcome of removing the record is unknown.
     let mut recorded = false;
     scene.world.script(move |name, _| match name {
         "update SpiderIPPool/status" if !std::mem::replace(&mut recorded, true) => Deed::Serve,
@@ -327,7 +327,7 @@ fn what_could_not_be_taken_back_is_found_before_another_pool_is_tried_though_the
     let before = scene.world.frozen();
     scene.restart_long_ago(&before);
     scene.change("SpiderIPPool", "p4", |pool| pool["status"]["allocatedIPs"] = json!("broken"));
-    // The endpoint cannot be written, and then nothing can be taken back.
+    // The endpoint cannot be written, and then nothing can be removed.
     let mut fails = false;
     scene.world.script(move |name, _| {
         fails |= name == "create SpiderEndpoint";
@@ -341,7 +341,7 @@ fn what_could_not_be_taken_back_is_found_before_another_pool_is_tried_though_the
     assert_eq!((scene.of("u"), scene.stored("a")), (addresses(&answer), addresses(&answer)));
 }
 
-/// From now on there may be one record, in whichever pool.
+/// From now on there may be one record, in any pool.
 fn with_one_record_at_a_time(scene: &Scene) {
     scene.world.script(|_, world| {
         let records = |pool: &SpiderIPPool| pool.status.as_ref().map_or(0, |status| status.allocated_ips.parse().unwrap().len());
@@ -350,7 +350,7 @@ fn with_one_record_at_a_time(scene: &Scene) {
     });
 }
 
-/// An agent whose cache does not show what an earlier life of it recorded for a pod in `p4`, which is closed by now, or comes after `q4`.
+/// An agent whose cache does not show what an earlier run of it recorded for a pod in `p4`, which is disabled by now, or comes after `q4`.
 fn behind_an_earlier_life(closed: bool) -> Scene {
     let mut scene = Scene::new(Policy::hardened());
     let pools = |first: &str, second: &str| ippools(&[("eth0", &[first, second], &[])]);
@@ -387,7 +387,7 @@ fn a_pool_goes_first_no_longer_once_the_record_in_it_is_taken_back() {
             let record = json!({"interface": "net1", "pod": "ns/a", "podUid": "u"});
             scene.edit_records("p4", |records| drop(records.insert("10.0.0.9".to_owned(), record)));
         }
-        // The record is found, and then the endpoint cannot be read until the ADD takes back what is recorded.
+        // The record is found, and then the endpoint cannot be read until the ADD removes the records.
         let mut takes_back = false;
         scene.world.script(move |name, _| {
             takes_back |= name == "get SpiderIPPool";
@@ -427,14 +427,14 @@ fn what_an_add_records_for_one_family_does_not_set_the_other_back() {
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &["p6"])]));
     scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["ips"] = json!(["10.0.0.1"]));
     scene.world.script(|name, world| match name {
-        // Somebody else has the last address of the first pool by then.
+        // Another pod has the last address of the first pool by then.
         "get SpiderIPPool" => {
             world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
                 pool["status"]["allocatedIPs"] = json!(r#"{"10.0.0.1":{"pod":"ns/b","podUid":"b"}}"#);
             });
             Deed::Serve
         }
-        // With other ranges the pool of the other family is compared with all others, among them the one that is written here.
+        // With other ranges the pool of the other family is compared with all others, including the one that is written here.
         "update SpiderIPPool/status" => {
             let exclude = |pool: &mut Value| pool["spec"]["excludeIPs"] = json!(["fd00::6"]);
             world.change("SpiderIPPool", &ObjectKey::cluster("p6"), exclude);

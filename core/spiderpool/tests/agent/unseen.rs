@@ -1,4 +1,4 @@
-//! Records that an agent has and does not know of: of writes that whoever passes requests on sent twice, and of an earlier life.
+//! Records that an agent has and does not know of: from writes that a proxy sent twice, and from an earlier run.
 
 use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses, ippools};
@@ -6,7 +6,7 @@ use ipam_spiderpool::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 use serde_json::json;
 
-/// In how many pools a pod has a record.
+/// The number of pools in which a pod has a record.
 fn pools_with(world: &World, uid: &str) -> usize {
     let has =
         |pool: &SpiderIPPool| pool.status.as_ref().is_some_and(|status| status.allocated_ips.parse().unwrap().of_pod_uid(uid).count() > 0);
@@ -91,7 +91,7 @@ fn what_an_earlier_life_recorded_for_another_pod_is_known_once_all_pools_were_re
         scene.pod(name, uid, Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
     }
     let old = scene.world.frozen();
-    // The process dies when it has recorded the address of the second pod, and what it reads when it starts again is older than that.
+    // The process crashes when it has recorded the address of the second pod, and its first reads after the restart are older than that.
     scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
     scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
     assert!(scene.try_add("b", "u2", "eth0").is_none());

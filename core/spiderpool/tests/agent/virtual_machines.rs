@@ -1,4 +1,4 @@
-//! The pods of a VM, of which two run during a live migration: what one of them answers on stays the VM's.
+//! The pods of a VM, of which two run during a live migration: an address on which one of them answers stays the VM's.
 
 use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses, ippools};
@@ -49,7 +49,7 @@ fn a_vm_keeps_the_address_that_its_other_pod_answers_on_though_its_instance_does
     }
 }
 
-/// The instance of `vm`, which counts `u1` as active.
+/// The instance of `vm`, which lists `u1` as active.
 fn instance(scene: &Scene) {
     scene.world.put(json!({
         "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "vm", "namespace": "ns", "uid": "vm"},
@@ -79,7 +79,7 @@ fn a_vm_that_moves_again_keeps_its_address_though_the_endpoint_is_of_a_target_th
 #[test]
 fn a_vm_that_moves_keeps_its_address_though_somebody_has_marked_its_endpoint() {
     let scene = Scene::new(Policy::hardened());
-    // Whoever draws gets an address that is free by then, and comes before that of the VM.
+    // A new allocation gets an address that is free by then, and comes before that of the VM.
     scene.pod("a", "u", Owner::Nobody, ONE);
     scene.add("a", "u", "eth0").unwrap();
     scene.vm_pod("virt-1", "u1", "vm");
@@ -110,7 +110,7 @@ fn a_vm_that_starts_again_keeps_its_address_though_somebody_has_marked_its_endpo
     assert_eq!(addresses(&scene.add("virt-2", "u2", "eth0").unwrap()), addresses(&first));
 }
 
-/// What stays recorded after the DEL of one of two pods of a VM, where the other one `is` like this and `then` befell their VM.
+/// Whether the record stays after the DEL of one of two pods of a VM, if the other pod is in state `other` and `then` happens to their VM.
 fn stays_recorded_after_a_del(other: &str, then: impl FnOnce(&World)) -> bool {
     let scene = Scene::new(Policy::hardened());
     scene.vm_pod("virt-1", "u1", "vm");
@@ -152,11 +152,11 @@ fn a_del_leaves_what_another_pod_of_a_vm_answers_on_though_its_instance_is_gone(
     }
 }
 
-/// What the other pod of a VM is like.
+/// Puts the other pod of a VM into this state.
 fn the_other_pod(scene: &Scene, is: &str) {
     match is {
         "is being deleted" => scene.terminate("virt-2"),
-        // As if the list did not show it (K182).
+        // The state in which a list does not show it (K182).
         "is named" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["labels"] = json!({})),
         "has ended" => scene.change("Pod", "virt-2", |pod| pod["status"] = json!({"phase": "Failed"})),
         "is another's" => scene.change("Pod", "virt-2", |pod| pod["metadata"]["ownerReferences"][0]["name"] = json!("other")),
@@ -165,7 +165,7 @@ fn the_other_pod(scene: &Scene, is: &str) {
     }
 }
 
-/// The record in `p4` becomes that of `u1`, whoever has it.
+/// Transfers the record in `p4` to `u1`, whoever has it.
 fn the_source_takes_the_record(world: &World) {
     world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
         let records = pool["status"]["allocatedIPs"].as_str().unwrap().replace("\"u2\"", "\"u1\"");
@@ -175,7 +175,7 @@ fn the_source_takes_the_record(world: &World) {
 
 #[test]
 fn when_both_pods_of_a_migration_ask_endpoint_and_records_are_left_to_the_same_one() {
-    // The source takes over the endpoint while the target takes back the record, and the other way round.
+    // The source takes over the endpoint while the target takes back the record, and vice versa.
     for (request, of_endpoint) in [("update SpiderIPPool/status", true), ("update SpiderEndpoint", false)] {
         let scene = Scene::new(Policy::hardened());
         scene.vm_pod("virt-1", "u1", "vm");

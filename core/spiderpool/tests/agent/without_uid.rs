@@ -1,4 +1,4 @@
-//! Requests of container runtimes that pass no UID: which pod they are about, and which sandbox (K §5.1, §5.6).
+//! Requests of container runtimes that pass no UID: which pod they concern, and which sandbox (K §5.1, §5.6).
 
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_spiderpool::Policy;
@@ -26,7 +26,7 @@ fn a_pod_that_is_not_bound_to_this_node_is_not_the_one_that_is_asked_for() {
         scene.change("Pod", "db-0", |pod| pod["spec"]["nodeName"] = node.clone());
         assert!(scene.add("db-0", "", "eth0").is_err_and(|error| error.class() == "pod-elsewhere"), "{node}");
         assert_eq!(scene.records(), before, "{node}");
-        // Its UID says that it is meant, wherever it is.
+        // With its UID the pod is identified, wherever it is.
         assert!(scene.add("db-0", "next", "eth0").is_ok(), "{node}");
     }
 }
@@ -74,7 +74,7 @@ fn each_nic_of_a_pod_goes_with_its_own_del() {
 
 #[test]
 fn what_no_endpoint_of_the_pod_names_the_sandbox_for_is_left_to_reclaim() {
-    // The sandbox of the pod may be under way at another agent: its records are there before its endpoint is.
+    // Another agent may be setting up the sandbox of the pod: its records exist before its endpoint does.
     let scene = served(Owner::Nobody);
     scene.world.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "db-0"));
     scene.terminate("db-0");
@@ -98,7 +98,7 @@ fn the_endpoint_of_a_predecessor_names_no_sandbox_of_the_pod_that_is_there() {
 
 #[test]
 fn a_conflict_of_the_pod_before_costs_the_next_one_nothing() {
-    // Of a pod whose NICs have no names everything goes.
+    // For a pod whose NICs have no names everything is released.
     let nameless = r#"[{"ipv4":["p4"]}]"#;
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, nameless);

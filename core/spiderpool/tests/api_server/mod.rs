@@ -1,9 +1,9 @@
 //! An API server in memory for tests: its objects and rules are those of [`Objects`]. No admission.
 //!
-//! A script may decide what becomes of each request: that the third write hangs, or commits when the test says so, at that request and no
-//! other. That is why there is this small one beside the simulated cluster, whose faults are drawn and take their time.
+//! A script may decide the fate of each request: that the third write hangs, or commits when the test says so, at exactly that request.
+//! This is why this small server exists beside the simulated cluster, whose faults are drawn at random and take time.
 //!
-//! Caches of an agent are the server's state, or a state that was frozen.
+//! Caches of an agent are the server's state, or a frozen state.
 
 use std::fmt;
 use std::future::Future;
@@ -26,19 +26,19 @@ use kube_machinery::env::{Env, Task};
 use kube_machinery::testing::{Objects, TestWatch};
 use serde_json::Value;
 
-/// What the server does with one request.
+/// The fate of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "each test has its own needs")]
 pub(crate) enum Deed {
     /// Carries it out, and answers.
     Serve,
-    /// Says that nobody listens.
+    /// Answers that the connection was refused.
     Refuse,
-    /// Carries it out, and the answer is lost.
+    /// Carries it out, and loses the answer.
     LoseReply,
     /// Carries it out, and answers a second copy of it.
     ServeTwice,
-    /// The answer is lost; the request is carried out when [`World::deliver`] is called.
+    /// Loses the answer; the request is carried out when [`World::deliver`] is called.
     Later,
     /// Never answers, and does nothing.
     Hang,
@@ -46,7 +46,7 @@ pub(crate) enum Deed {
     ServeAndHang,
 }
 
-/// Calls that fail, as recorded answers have them: the operation, whether the read is of a cache, kind, key or `*`, and the error.
+/// Calls that fail, as in recorded answers: the operation, whether the read is from a cache, kind, key or `*`, and the error.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) op: String,
@@ -59,7 +59,7 @@ pub(crate) struct Fault {
 type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
 type Delayed = Box<dyn FnOnce(&World) + Send>;
 
-/// The server. Clones are the same.
+/// The server. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct World {
     objects: Arc<Mutex<Objects>>,
@@ -67,14 +67,14 @@ pub(crate) struct World {
     delayed: Arc<Mutex<Vec<Delayed>>>,
     log: Arc<Mutex<Vec<String>>>,
     faults: Arc<Mutex<Vec<Fault>>>,
-    /// How many requests had no end.
+    /// The number of requests without a deadline.
     endless: Arc<Mutex<u32>>,
 }
 
 /// Kinds of Spiderpool that have no `/status`.
 const WITHOUT_STATUS: [&str; 2] = ["SpiderEndpoint", "SpiderReservedIP"];
 
-/// What the server's clock always shows.
+/// The constant time of the server's clock.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 250_000_000);
 
 impl Default for World {
@@ -95,12 +95,12 @@ fn error(reason: Reason) -> ApiError {
 
 #[allow(dead_code, reason = "each test has its own needs")]
 impl World {
-    /// From now on `script` says what becomes of each request; it is told verb and kind.
+    /// Sets `script` to decide the fate of each request, given verb and kind.
     pub(crate) fn script(&self, script: impl FnMut(&str, &World) -> Deed + Send + 'static) {
         *self.script.lock().unwrap() = Some(Box::new(script));
     }
 
-    /// From now on nobody learns what became of a `write` that is carried out, because each `read` after it fails, too.
+    /// From now on the outcome of a `write` that is carried out stays unknown, because each `read` after it fails, too.
     pub(crate) fn keep_unknown(&self, write: &'static str, read: &'static str) {
         let mut written = false;
         self.script(move |name, _| {
@@ -118,7 +118,7 @@ impl World {
         *self.script.lock().unwrap() = None;
     }
 
-    /// From now on these calls fail.
+    /// Lets these calls fail from now on.
     pub(crate) fn fail(&self, faults: Vec<Fault>) {
         *self.faults.lock().unwrap() = faults;
     }
@@ -131,18 +131,18 @@ impl World {
         hit.map_or(Ok(()), |fault| Err(error(fault.reason)))
     }
 
-    /// Carries out what was put off, in the order in which it came.
+    /// Carries out the delayed requests in order of arrival.
     pub(crate) fn deliver(&self) {
         let delayed = std::mem::take(&mut *self.delayed.lock().unwrap());
         delayed.into_iter().for_each(|call| call(self));
     }
 
-    /// The requests since the last look, as verb and kind.
+    /// The requests since the last call, as verb and kind.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().unwrap())
     }
 
-    /// How many requests had no end.
+    /// The number of requests without a deadline.
     pub(crate) fn endless(&self) -> u32 {
         *self.endless.lock().unwrap()
     }
@@ -179,17 +179,17 @@ impl World {
         self.objects.lock().unwrap().put(value);
     }
 
-    /// Changes a stored object; whether there is one.
+    /// Changes a stored object; returns whether it exists.
     pub(crate) fn change(&self, kind: &str, key: &ObjectKey, change: impl FnOnce(&mut Value)) -> bool {
         self.objects.lock().unwrap().change(kind, key, change)
     }
 
-    /// Takes an object away as if it had never been.
+    /// Removes an object without a trace.
     pub(crate) fn vanish(&self, kind: &str, key: &ObjectKey) {
         self.objects.lock().unwrap().remove(kind, key);
     }
 
-    /// Carries out a request of somebody else.
+    /// Carries out a request of another client.
     pub(crate) fn call<K: Object>(&self, call: &Call<K>) -> Result<Reply<K>, ApiError> {
         self.objects.lock().unwrap().serve(call, NOW)
     }
@@ -330,18 +330,18 @@ impl reclaim::Caches for World {
     }
 }
 
-/// A clock that moves only when somebody sleeps, and then at once.
+/// A clock that moves only when a task sleeps, and then immediately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hurry {
     now: Arc<Mutex<Duration>>,
-    /// What the clock on the wall showed at the beginning.
+    /// The start of the wall clock.
     began: Arc<Mutex<Timestamp>>,
     random: Arc<Mutex<u64>>,
 }
 
 #[allow(dead_code, reason = "each test has its own needs")]
 impl Hurry {
-    /// A clock that begins at this time.
+    /// A clock that starts at this time.
     pub(crate) fn at(began: Timestamp) -> Self {
         Self { began: Arc::new(Mutex::new(began)), ..Self::default() }
     }
@@ -352,7 +352,7 @@ impl Hurry {
     }
 }
 
-/// Nothing runs beside the test.
+/// A task handle that runs nothing.
 #[derive(Debug)]
 pub(crate) struct NoTask;
 
@@ -391,7 +391,7 @@ impl Env for Hurry {
     }
 }
 
-/// Runs a future as far as it comes without waiting for anybody; `None` = it hangs, and is dropped.
+/// Runs a future until it waits for another party; `None` = it hangs, and is dropped.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {

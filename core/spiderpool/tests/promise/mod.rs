@@ -1,10 +1,10 @@
 //! Deviations against promises, for the tests of the agent and of reclaim: without a deviation its promise holds, with it alone the promise
 //! is broken.
 
-/// A promise is a test: its story says that it holds in the hardened form, and not with the one deviation. Expects `Policy` and `Scene`
-/// where it is used.
+/// Defines promises as tests: each story asserts that the promise holds in the hardened form, and not with the one deviation. Expects
+/// `Policy` and `Scene` where it is used.
 ///
-/// The last test is that `every` deviation `of` the list has its promise, here or among those that are shown `elsewhere`.
+/// The last test asserts that `every` deviation `of` the list has its promise, here or among those that are shown `elsewhere`.
 macro_rules! promises {
     (
         every: $every:ident, of: $all:expr, elsewhere: $elsewhere:expr;

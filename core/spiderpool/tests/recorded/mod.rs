@@ -1,4 +1,4 @@
-//! Recorded answers of upstream's code: where they are, and how differences are told.
+//! Recorded answers of upstream's code: their location, and the report of differences.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 /// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `core/spiderpool/tests/data`. If the folder lacks the file,
-/// this says so and there is nothing to test. A line that is no case is a case without anything in it, so that the others still count.
+/// this is reported and there is nothing to test. A line that is no case counts as an empty case, so that the others still count.
 pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
     let folder = match std::env::var_os("IPAM_VECTORS") {
         Some(folder) => PathBuf::from(folder),
@@ -30,19 +30,19 @@ pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
         let unreadable = |error| json!({"id": format!("line {}", at + 1), "unreadable": format!("{error}")});
         serde_json::from_str(line).unwrap_or_else(unreadable)
     };
-    // Windows and editors add what means nothing: a mark at the beginning, line ends of two characters, blank lines.
+    // Windows and editors add meaningless parts: a byte order mark, line ends of two characters, blank lines.
     let lines = text.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let cases: Vec<Value> = lines.map(read).collect();
     assert!(!cases.is_empty(), "{} is empty", path.display());
     Some(cases)
 }
 
-/// Whether [`cases`] reads the copy in `core/spiderpool/tests/data`, whose contents a test may count on.
+/// Whether [`cases`] reads the copy in `core/spiderpool/tests/data`, whose contents a test may rely on.
 pub(crate) fn is_own_copy() -> bool {
     std::env::var_os("IPAM_VECTORS").is_none()
 }
 
-/// What differs, in all cases.
+/// The differences in all cases.
 pub(crate) struct Mismatches {
     file: String,
     ids: BTreeSet<String>,
@@ -50,12 +50,12 @@ pub(crate) struct Mismatches {
 }
 
 impl Mismatches {
-    /// No case of this file differs yet.
+    /// No differences yet for this file.
     pub(crate) fn new(file: &str) -> Self {
         Self { file: file.to_owned(), ids: BTreeSet::new(), texts: Vec::new() }
     }
 
-    /// Compares an answer with what was recorded, down to the members.
+    /// Compares an answer with the recorded one, member by member.
     pub(crate) fn compare(&mut self, id: &str, at: &str, expected: &Value, answer: &Value) {
         match (expected, answer) {
             (Value::Object(of_expected), Value::Object(of_answer)) => {
@@ -78,8 +78,8 @@ impl Mismatches {
         }
     }
 
-    /// Answers one case and compares. If the case is of a form that nobody here knows, that is a difference of this case and does not end
-    /// the count of the others.
+    /// Answers one case and compares. If the form of the case is unknown here, that is a difference of this case and does not end the count
+    /// of the others.
     pub(crate) fn attempt(&mut self, case: &Value, answer: impl FnOnce(&mut Self, &str)) {
         let id = case["id"].as_str().map_or_else(|| case["id"].to_string(), str::to_owned);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| answer(self, &id))) {

@@ -1,4 +1,4 @@
-//! Admission against recorded answers of upstream's webhooks.
+//! Admission compared with recorded answers of upstream's webhooks.
 //!
 //! The 243 recorded cases are in `tests/data/admission.jsonl`, or in the file of that name in the folder that the environment variable
 //! `IPAM_VECTORS` names.
@@ -67,11 +67,11 @@ fn answer_for<K: Admitted>(case: &Value, policy: &Policy) -> Value {
     })
 }
 
-/// An audit refuses what a webhook refuses, and tells at least what that tells.
+/// Asserts that an audit refuses what a webhook refuses, and reports at least the same violations.
 fn audited(case: &Value, audit: Option<Denial>, denial: Option<&Denial>) {
     let id = &case["id"];
     assert_eq!(audit.as_ref().map(Denial::reason), denial.map(Denial::reason), "{id}");
-    // Merging may change the places of entries.
+    // Merging may change the positions of entries.
     fn names(denial: Option<&Denial>) -> BTreeSet<&str> {
         let violations = denial.map(Denial::violations).unwrap_or_default();
         violations.iter().map(|violation| violation.field.split('[').next().unwrap_or_default()).collect()
@@ -90,31 +90,31 @@ fn upstream_agrees_with_every_recorded_case() {
     mismatches.none_in(cases.len());
 }
 
-/// Where the hardened form answers otherwise: the cases, and the deviations that make it answer as recorded.
+/// The differences of the hardened form: the cases, and the deviations with which it answers as recorded.
 #[rustfmt::skip]
 const OTHERWISE: &[(&[&str], &[&str])] = &[
-    // Reversed ranges are refused, errors are told for the entry that has them, a default route is one however it is written, pools count
-    // without their label, and a name is taken whatever the family (A §14.3, §14.17, §14.18).
+    // Reversed ranges are refused, errors are reported for the entry that has them, a default route is recognised however it is written,
+    // pools count without their label, and a name is taken whatever the family (A §14.3, §14.17, §14.18).
     (&["upstream-ranges"], &[
         "pool-create-ranges-00", "pool-create-ranges-02", "pool-create-ranges-03", "pool-create-ranges-04", "pool-create-ranges-07",
         "pool-create-ranges-08", "pool-create-ranges-16", "pool-create-ranges-18", "pool-create-ranges-26", "pool-create-ranges-29",
         "pool-create-ranges-33", "pool-create-ranges-36", "pool-create-ranges-38", "pool-create-ranges-39", "pool-create-routes-22",
         "pool-create-overlap-05", "pool-create-overlap-22", "subnet-create-routes-05",
     ]),
-    // An update is judged by what it changes.
+    // An update is judged by its changes.
     (&["update-judged-whole"], &[
         "pool-update-05", "pool-update-47", "pool-update-48", "pool-update-52", "pool-update-67", "subnet-update-30",
     ]),
     (&["update-judged-whole", "upstream-ranges"], &["pool-update-35"]),
-    // A pool that has fewer addresses than are set aside for it is one that shrinks, and whose subnet is written next.
+    // A pool with fewer addresses than its pre-allocation is shrinking, and its subnet is written next.
     (&["subnet-shrinks-lowest", "update-judged-whole"], &["pool-update-subnet-30", "pool-update-subnet-32"]),
-    // A count may be wrong; records are what counts.
+    // A count may be wrong; only records matter.
     (&["delete-trusts-count"], &["pool-delete-05"]),
 ];
 
 #[test]
 fn the_hardened_form_agrees_but_for_what_it_says() {
-    // The table above knows the cases by their IDs.
+    // The table above refers to the cases by their IDs.
     let Some(cases) = recorded::cases(FILE).filter(|_| recorded::is_own_copy()) else { return };
     let mut mismatches = recorded::Mismatches::new(FILE);
     let mut met = 0;

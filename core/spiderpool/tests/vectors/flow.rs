@@ -1,4 +1,4 @@
-//! ADD, DEL and batch release against recorded sequences of upstream's code.
+//! ADD, DEL and batch release compared with recorded sequences of upstream's code.
 //!
 //! The recorded sequences are in `tests/data/flow.jsonl`, or in the file of that name in the folder that the environment variable
 //! `IPAM_VECTORS` names. After each step the whole state is compared: pools, endpoints, answer and failure cache.
@@ -28,7 +28,7 @@ fn vectors_flow_upstream_agrees_with_every_recorded_step() {
                 mismatches.compare(id, &name, &told(&step["expect"]), &answer);
                 mismatches.compare(id, &name, &expected.0, &flow.state());
                 steps += 1;
-                // What follows a difference differs, too.
+                // The steps after a difference differ, too.
                 if mismatches.has(id) {
                     break;
                 }
@@ -90,10 +90,10 @@ fn records(state: &Value) -> Records {
     records
 }
 
-/// What must hold after each step of the hardened form.
+/// The invariants after each step of the hardened form.
 #[derive(Default)]
 struct Judge {
-    /// By UID and NIC, as long as nothing was released or changed from outside.
+    /// Answers by UID and NIC, kept until an address is released or the state is changed from outside.
     answered: BTreeMap<(String, String), Value>,
     problems: Vec<String>,
 }
@@ -127,7 +127,7 @@ impl Judge {
             return;
         }
         if answer["ok"] == json!(false) {
-            // An ADD that fails leaves no record that was not there, but for what the endpoint names and the next ADD inherits.
+            // A failed ADD leaves no new record, except for addresses that the endpoint names and the next ADD inherits.
             let named = after["endpoints"][pod]["ips"].to_string();
             for (place, record) in is.iter().filter(|(place, _)| !was.contains_key(place) && !named.contains(&format!("\"{}/", place.1))) {
                 problem(format!("L3: {place:?} was recorded for {record:?} by an ADD that failed"));
@@ -166,7 +166,7 @@ impl Judge {
     }
 }
 
-/// Plays all sequences; the promises that were broken, and how many of how many ADDs were answered.
+/// Plays all sequences; returns the broken promises, the number of answered ADDs, and the number of all.
 fn judged(cases: &[Value], policy: Policy) -> (Vec<String>, u32, u32) {
     let mut judge = Judge::default();
     let (mut adds, mut answered) = (0, 0);
@@ -204,8 +204,8 @@ fn vectors_flow_hardened_keeps_its_promises_and_upstream_breaks_each() {
     }
 }
 
-/// Why answers of the hardened form differ from the recorded ones: the deviation that is absent, in how many sequences at least that
-/// shows, and what happens instead. Deviations that are not here need faults, lag or load, of which the sequences have none.
+/// The reasons why answers of the hardened form differ from the recorded ones: the absent deviation, the minimum number of sequences that
+/// show it, and what happens instead. Deviations that are not listed need faults, lag or load, which the sequences do not have.
 const SHOWN: [(&str, usize, &str); 28] = [
     ("upstream-ranges", 25, "addresses are tried from the lowest up, whatever the order of the ranges (A §14.6)"),
     ("one-record-per-pod", 8, "a record names its NIC, and two NICs get two addresses (A W14)"),

@@ -1,4 +1,4 @@
-//! Spiderpool's logic against recorded answers of upstream's code (`tests/data/README.md`).
+//! Spiderpool's logic compared with recorded answers of upstream's code (`tests/data/README.md`).
 
 mod admission;
 #[path = "../api_server/mod.rs"]

@@ -1,4 +1,4 @@
-//! Reclaim against recorded answers of upstream's code: one scan over a small cluster, and one event of a pod.
+//! Reclaim compared with recorded answers of upstream's code: one scan of a small cluster, and one event of a pod.
 //!
 //! They are in `tests/data/reclaim-scan.jsonl` and `reclaim-trace.jsonl`, or in the files of these names in the folder that the
 //! environment variable `IPAM_VECTORS` names.
@@ -59,7 +59,7 @@ fn reclaim(case: &Value, world: &World, policy: Policy) -> (Reclaim<World, Hurry
     (reclaim, leadership, Some(teller))
 }
 
-/// An entry, as recorded ones are.
+/// An entry, in the form of the recorded ones.
 fn shown(entry: &PodEntry) -> Value {
     json!({
         "uid": &*entry.uid,
@@ -87,7 +87,7 @@ fn endpoints(world: &World) -> BTreeMap<String, SpiderEndpoint> {
     world.all::<SpiderEndpoint>().into_iter().map(|endpoint| (ObjectKey::of(&endpoint).to_string(), endpoint)).collect()
 }
 
-/// One scan; what it came to, in the form of the recorded answers.
+/// Runs one scan; returns its outcome, in the form of the recorded answers.
 fn scanned(case: &Value, policy: Policy) -> Value {
     let world = world(case["cluster"].as_array().unwrap(), &case["faults"]);
     let (reclaim, leadership, _teller) = reclaim(case, &world, policy);
@@ -128,7 +128,7 @@ fn scanned(case: &Value, policy: Policy) -> Value {
     })
 }
 
-/// The same as a set: lists have no order there.
+/// The outcome as a set: lists have no order there.
 fn normalized(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     for list in outcome.as_object_mut().unwrap().values_mut().filter_map(Value::as_array_mut) {
@@ -137,7 +137,7 @@ fn normalized(outcome: &Value) -> Value {
     outcome
 }
 
-/// The recorded outcome that comes next to `answer`: it, if it is one of those that are possible.
+/// The recorded outcome to compare `answer` with: an equal one, if `answer` is among the possible outcomes.
 fn expected<'a>(case: &'a Value, answer: &Value) -> &'a Value {
     let any = case.get("expect_any").and_then(Value::as_array);
     any.into_iter().flatten().find(|possible| normalized(possible) == *answer).unwrap_or(&case["expect"])
@@ -156,7 +156,7 @@ fn vectors_reclaim_scan_upstream_agrees_with_every_recorded_answer() {
     mismatches.none_in(cases.len());
 }
 
-/// One event; what it came to, in the form of the recorded answers.
+/// Judges one event; returns the outcome, in the form of the recorded answers.
 fn judged(case: &Value, policy: Policy) -> Value {
     let objects: Vec<Value> = ["nodes", "owners"].iter().flat_map(|part| case[part].as_array().unwrap().clone()).collect();
     let world = world(&objects, &case["faults"]);
@@ -191,16 +191,16 @@ fn vectors_reclaim_trace_upstream_agrees_with_every_recorded_answer() {
     mismatches.none_in(cases.len());
 }
 
-/// What a policy answers to one recorded case.
+/// The answer of a policy to one recorded case.
 type Answered = fn(&Value, Policy) -> Value;
 
 fn scan(case: &Value, policy: Policy) -> Value {
     normalized(&scanned(case, policy))
 }
 
-/// Why answers of the hardened form differ from the recorded ones: the rule of the hardened form, named by the deviation that lacks it,
-/// and in which of the two files that shows. The most frequent come first. Deviations that are not here need faults, lag, load or time,
-/// of which the recorded answers have none.
+/// The reasons why answers of the hardened form differ from the recorded ones: the rule of the hardened form, named by the deviation that
+/// lacks it, and the file of the two that shows it. The most frequent come first. Deviations that are not listed need faults, lag, load or
+/// time, which the recorded answers do not have.
 const SHOWN: [(&str, &str, &str); 26] = [
     ("orphan-endpoint-kept", SCAN, "endpoints that nothing leads to go (G 4.4)"),
     ("empty-pod-ips-means-gone", SCAN, "a pod without addresses in its status has its grace like any other (G R7)"),
@@ -250,7 +250,7 @@ fn vectors_reclaim_hardened_differs_only_where_a_deviation_says_so() {
                 continue;
             }
             differ += 1;
-            // It shows whether a deviation is there: alone off in upstream, or alone on in the hardened form.
+            // A deviation shows: alone off in upstream, or alone on in the hardened form.
             let shows = |name: &&str| {
                 let (mut without, mut with) = (Policy::upstream(), Policy::hardened());
                 *without.switch(name).unwrap() = false;
@@ -276,7 +276,7 @@ fn vectors_reclaim_hardened_differs_only_where_a_deviation_says_so() {
     assert!(unexpected.is_empty() || !recorded::is_own_copy(), "{}", unexpected.join("\n"));
 }
 
-/// Which promises a scan broke, judged on the cluster as it was before.
+/// The promises that a scan broke, judged on the cluster as it was before.
 struct Judge<'a> {
     case: &'a Value,
     pods: Vec<Pod>,
@@ -303,7 +303,7 @@ impl<'a> Judge<'a> {
         self.case["cluster"].as_array().unwrap().iter().find(of)
     }
 
-    /// The pod of a record or an endpoint. What names a pod under another name is no pod's: it is to be cleaned up.
+    /// The pod of a record or an endpoint. One that names a pod under another name belongs to no pod: it has to be cleaned up.
     fn pod_of(&self, key: &str, uid: &str) -> Option<&Pod> {
         let (namespace, name) = key.split_once('/')?;
         let is_named = |pod: &&Pod| {
@@ -323,7 +323,7 @@ impl<'a> Judge<'a> {
         pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
     }
 
-    /// GS3: exists, is not terminal, and is not past its time.
+    /// GS3: the pod exists, is not terminal, and is not past its time.
     fn lives(&self, pod: &Pod) -> bool {
         let admitted = self.setting("SPIDERPOOL_GC_ENABLE_STATELESS_RUNNING_POD_ON_EMPTY_POD_STATUS_IPS");
         if ["Succeeded", "Failed"].contains(&Self::phase(pod)) || (admitted && Self::phase(pod) == "Running" && !Self::has_ips(pod)) {
@@ -348,7 +348,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// GS9: the switches of its node forbid it.
+    /// GS9: the switches of its node forbid the release.
     fn is_forbidden(&self, pod: &Pod) -> bool {
         if self.is_static(pod) || (pod.metadata.deletion_timestamp.is_none() && !["Succeeded", "Failed"].contains(&Self::phase(pod))) {
             return false;

@@ -1,8 +1,8 @@
-//! Pool selection against recorded answers of upstream's code.
+//! Pool selection compared with recorded answers of upstream's code.
 //!
 //! The recorded cases are in `tests/data/selection.jsonl`, or in the file of that name in the folder that the environment variable
-//! `IPAM_VECTORS` names. The copy in `tests/data` is a part of the 1122 cases that were recorded: of each combination of
-//! theme, tier, error and tags the first ones by ID (`tests/data/README.md`).
+//! `IPAM_VECTORS` names. The copy in `tests/data` is a part of the 1122 recorded cases: of each combination of theme, tier, error and tags
+//! the first ones by ID (`tests/data/README.md`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use ipam_spiderpool::select::{FamilySelection, NetworkConfig, Objects, Request, 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Map, Value, json};
 
-/// One case, ready to be asked.
+/// One case, ready for a selection.
 struct Case {
     objects: Objects,
     pod: Pod,
@@ -85,7 +85,7 @@ impl Case {
         })
     }
 
-    /// Adds order, addresses and what is possible first; whether anything is.
+    /// Adds order, addresses and the possible first pools; returns whether there is any.
     fn supplies(&self, request: &Request<'_>, nic: &str, family: &FamilySelection, fields: &mut Map<String, Value>) -> bool {
         let reserved = reserved(&self.objects, family.family, request.policy);
         let (mut addresses, mut unavailable, mut first) = (Map::new(), Map::new(), BTreeSet::new());
@@ -188,7 +188,7 @@ fn vectors_selection_upstream_agrees_with_every_recorded_answer() {
     mismatches.none_in(cases.len());
 }
 
-/// The pools of a family in an answer that the rules rejected, and why.
+/// The pools of a family in an answer that the rules rejected, with the reasons.
 fn rejections(answer: &Value) -> BTreeSet<(String, String, String)> {
     let mut rejections = BTreeSet::new();
     for (place, family) in families(answer) {
@@ -211,7 +211,7 @@ fn families(answer: &Value) -> Vec<(String, &Value)> {
     .collect()
 }
 
-/// What is recorded of the address of a pool: absent if the pool is not in the order.
+/// The recorded address of a pool: absent if the pool is not in the order.
 fn address<'a>(answer: &'a Value, place: &str, pool: &str) -> Option<&'a Value> {
     let (_, family) = families(answer).into_iter().find(|(name, _)| name == place)?;
     family.get("addresses")?.get(pool)
@@ -231,16 +231,16 @@ fn without_addresses(answer: &Value) -> Value {
     answer
 }
 
-/// A deviation, the least number of cases that show it, and the only way in which its absence may change a recorded answer.
+/// A deviation, the minimum number of cases that show it, and the only way in which its absence may change a recorded answer.
 type Row = (&'static str, usize, fn(&Value, &Value) -> bool);
 
-/// How the hardened form differs from what was recorded, one deviation at a time.
+/// The differences between the hardened form and the recorded answers, one deviation at a time.
 const DIFFERENCES: [Row; 7] = [
     // The order inside a rank, which the comparison does not see.
     ("ties-in-any-order", 0, |_, _| false),
     // Records name their NIC, which no recorded one does.
     ("one-record-per-pod", 0, |_, _| false),
-    // A second naming by a pattern does not count; a NIC or family without any pool is an error.
+    // A second naming by a pattern is ignored; a NIC or family without any pool is an error.
     ("wildcard-duplicates-fail", 5, |recorded, answer| {
         let no_pool = families(recorded).len() < families_named(recorded);
         match (recorded["error"].as_str(), answer["error"].as_str()) {
@@ -248,7 +248,7 @@ const DIFFERENCES: [Row; 7] = [
             (_, now) => now == Some("no-candidate") && no_pool,
         }
     }),
-    // What could not give an address is rejected, and nothing else.
+    // Pools that could not provide an address are rejected, and no others.
     ("capacity-not-filtered", 10, |recorded, answer| {
         let (before, now) = (rejections(recorded), rejections(answer));
         let full = |(place, pool, reason): &(String, String, String)| {

@@ -1,4 +1,4 @@
-//! The PeerPod controller: whose VMs it releases, and whose it does not.
+//! The PeerPod controller: the VMs that it releases, and those that it must not.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn a_finalizer_that_comes_back_harms_nobody() {
             if what != "update PeerPod" || !std::mem::take(&mut once) {
                 return Deed::Serve;
             }
-            // Meanwhile the address goes to somebody else.
+            // Meanwhile the address is allocated to another pod.
             let adaptor = adaptor.clone();
             env.spawn(async move { drop(adaptor.start_vm(&sandbox("shop", "u2", "2"), Context::BACKGROUND).await) });
             Deed::Fail(Status::new(Reason::Conflict, "").into())
@@ -230,12 +230,12 @@ fn whoever_loses_the_election_does_nothing_more() {
 
 #[test]
 fn a_vm_that_serves_whom_nobody_owns_boots_once_the_grace_is_over() {
-    // Its owner is gone, is of a version that names no allocations, or is there.
+    // The PeerPod is gone, names no allocation (an older version), or names it.
     for (owned, names_it) in [(false, false), (true, false), (true, true)] {
         let cloud = Cloud::recovered(Policy::hardened(), &ONE);
         let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
         orphan(&cloud, "web", "1");
-        // An older version overwrites what it has not read, and lets the PeerPod go without having the VM boot.
+        // An older version overwrites a state that it has not read, and releases the PeerPod without rebooting the VM.
         cloud.world.put(before);
         let mut owner = cloud.peer_pod("web-1");
         if !owned {

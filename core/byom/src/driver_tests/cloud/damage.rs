@@ -1,4 +1,4 @@
-//! A document that is lost around a start.
+//! A document that is lost during a start.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn a_document_lost_between_record_and_peer_pod_costs_the_start_and_nobody_is_tol
     for (policy, hardened) in both("byom-owner-recorded-late") {
         let cloud = Cloud::recovered(policy, &ONE);
         let adaptor = cloud.adaptor();
-        // As the PeerPod is on its way the document vanishes, and another process has already listed the owners.
+        // The document vanishes while the PeerPod is being written, and another process has already listed the owners.
         let mut once = true;
         let fresh = PoolConfigMap::new(&key(), PoolDocument { available: cloud.document().available, ..fresh() }.into());
         cloud.world.script(move |what, world| {
@@ -39,7 +39,7 @@ fn a_document_lost_after_the_peer_pod_is_made_anew_with_its_record() {
     let adaptor = cloud.adaptor();
     let mut once = true;
     cloud.world.script(move |what, world| {
-        // The look after the PeerPod was written.
+        // The check after the PeerPod was written.
         if what == "get ConfigMap" && !world.all::<PeerPod>().is_empty() && std::mem::take(&mut once) {
             world.vanish::<PoolConfigMap>(&key());
         }
@@ -56,7 +56,7 @@ fn a_document_lost_while_pods_run_is_made_anew_from_their_peer_pods() {
     cloud.start(&cloud.adaptor(), &sandbox("web", "u1", "1")).unwrap();
     let before = cloud.document().allocated.get("web-1").unwrap().clone();
     cloud.world.vanish::<PoolConfigMap>(&key());
-    // By another node's adaptor, which has never heard of it.
+    // By another node's adaptor, which does not know the first one.
     let second = cloud.start(&cloud.adaptor(), &sandbox("shop", "u2", "2")).unwrap();
     assert_ne!(second.address.text(), before.ip.text());
     assert_eq!(cloud.holders(), ["shop-2", "web-1"]);
@@ -70,7 +70,7 @@ fn a_document_made_anew_has_what_its_maker_runs_also_if_no_list_shows_it() {
         let (first, second) = (cloud.adaptor(), cloud.adaptor());
         cloud.start(&first, &sandbox("web", "u1", "1")).unwrap();
         cloud.world.vanish::<PoolConfigMap>(&key());
-        // A watch cache has lost it (K182): nobody but the adaptor that wrote it knows.
+        // A watch cache has lost it (K182): only the adaptor that wrote it knows it.
         let [peer_pod] = &cloud.world.all::<PeerPod>()[..] else { panic!("one PeerPod was written") };
         cloud.world.vanish::<PeerPod>(&ObjectKey::of(peer_pod));
         let maker = if by_itself { &first } else { &second };

@@ -1,4 +1,4 @@
-//! Adaptors and the PeerPod controller on an API server with all kinds of objects, and VMs that do as the tests say.
+//! Adaptors and the PeerPod controller on an API server with objects of all kinds, and VMs scripted by the tests.
 
 mod controller;
 mod damage;
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::*;
 use server::{Deed, World};
 
-/// What an agent does.
+/// The behaviour of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Agent {
     #[default]
@@ -45,7 +45,7 @@ impl AgentProxy for Proxy {
     async fn shut_down(&self, _: &Sandbox) {}
 }
 
-/// Notes each step in a word.
+/// An observer that notes each step in a word.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -148,7 +148,7 @@ impl Cloud {
         self.stop_within(adaptor, sandbox, None).unwrap();
     }
 
-    /// What was noted since the last look.
+    /// The notes since the last call.
     fn notes(&self) -> Vec<String> {
         std::mem::take(&mut self.notes.0.lock().unwrap())
     }
@@ -216,14 +216,14 @@ fn put_pod(cloud: &Cloud, name: &str, uid: &str) {
 const ONE: [&str; 1] = ["10.0.0.1"];
 const TWO: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
-/// The hardened form with one deviation.
+/// The hardened form with one mutation.
 fn with(name: &str) -> Policy {
     let mut policy = Policy::hardened();
     *policy.switch(name).expect("there is such a deviation") = true;
     policy
 }
 
-/// The hardened form, and the same with one deviation.
+/// The hardened form, and the same with one mutation.
 fn both(name: &str) -> [(Policy, bool); 2] {
     [(Policy::hardened(), true), (with(name), false)]
 }

@@ -1,27 +1,27 @@
-//! An API server of objects of all kinds: its objects and rules are those of [`Objects`].
+//! An API server with objects of all kinds, whose objects and rules are those of [`Objects`].
 
 use super::*;
 use kube_machinery::testing::Objects;
 
-/// What the server does with one request.
+/// The server's treatment of one request.
 pub(super) enum Deed {
     Serve,
     /// Answers with this error and does nothing.
     Fail(ApiError),
-    /// Does it, and says that it does not know.
+    /// Carries it out, and the answer is lost.
     LoseReply,
 }
 
 type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
 
-/// The server. Clones are the same.
+/// The server. Clones share its state.
 #[derive(Clone)]
 pub(super) struct World {
     env: TestEnv,
     objects: Arc<Mutex<Objects>>,
     log: Arc<Mutex<Vec<String>>>,
     script: Arc<Mutex<Option<Script>>>,
-    /// The longest way to the server, and back.
+    /// The maximum latency to the server, and back.
     way: Arc<Mutex<Duration>>,
 }
 
@@ -31,7 +31,7 @@ impl World {
         Self { env: env.clone(), objects, log: Arc::default(), script: Arc::default(), way: Arc::default() }
     }
 
-    /// From now on `script` says what becomes of each request, called by its verb and kind.
+    /// From now on `script` decides the outcome of each request, given as its verb and kind.
     pub(super) fn script(&self, script: impl FnMut(&str, &World) -> Deed + Send + 'static) {
         *self.script.lock().unwrap() = Some(Box::new(script));
     }
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// The requests since the last look.
+    /// The requests since the last call.
     pub(super) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().unwrap())
     }
@@ -61,23 +61,23 @@ impl World {
         self.objects.lock().unwrap().all().into_iter().map(Arc::unwrap_or_clone).collect()
     }
 
-    /// Stores an object as it is.
+    /// Stores an object unchanged.
     pub(super) fn put<K: Object>(&self, object: K) {
         self.objects.lock().unwrap().put(serde_json::to_value(&object).unwrap());
     }
 
-    /// Marks it for deletion, as a user or the garbage collector does.
+    /// Marks an object for deletion, as a user or the garbage collector does.
     pub(super) fn delete<K: Object>(&self, key: &ObjectKey) {
         let options = kube_machinery::api::DeleteOptions::default();
         drop(self.call::<K>(&Call::Delete { key: key.clone(), options }));
     }
 
-    /// Takes it away, whatever holds it.
+    /// Removes an object regardless of its finalizers.
     pub(super) fn vanish<K: Object>(&self, key: &ObjectKey) {
         self.objects.lock().unwrap().remove(&K::kind(&()), key);
     }
 
-    /// The caches of a kind show what there is now, from now on.
+    /// Freezes the caches of a kind at their current content.
     pub(super) fn hold<K: Object>(&self) {
         self.objects.lock().unwrap().hold::<K>();
     }
@@ -94,7 +94,7 @@ impl Client for World {
         let what = format!("{} {}", request.call.verb(), K::kind(&()));
         self.log.lock().unwrap().push(what.clone());
         self.travel().await;
-        // Taken out while it runs, so that it can look at the server.
+        // Taken out while it runs, so that it can use the server.
         let script = self.script.lock().unwrap().take();
         let deed = match script {
             None => Deed::Serve,

@@ -1,4 +1,4 @@
-//! StartVM: its order, its owner, and what is left of it when it fails.
+//! StartVM: its order, its owner, and its clean-up when it fails.
 
 use super::*;
 
@@ -195,7 +195,7 @@ fn after_an_upgrade_a_predecessor_is_told_by_its_peer_pod() {
     }
 }
 
-/// The only VM serves `web-1`, whose record an older version has overwritten: it writes what it has not read.
+/// The only VM serves `web-1`, whose record was overwritten by an older version with a state that it had not read.
 fn serving_without_a_record() -> Cloud {
     let cloud = Cloud::recovered(Policy::hardened(), &ONE);
     let before: PoolConfigMap = cloud.world.get(&key()).unwrap();
@@ -207,7 +207,7 @@ fn serving_without_a_record() -> Cloud {
 #[test]
 fn a_predecessor_whose_record_was_overwritten_is_told_by_its_peer_pod() {
     let cloud = serving_without_a_record();
-    // The VM that serves the pod is recorded for another one, and refuses it.
+    // The VM that serves the pod is recorded for another allocation, and refuses it.
     let adaptor = cloud.adaptor();
     let refused = StartError::Instance(PoolError::UserData(VmError::Held("web-1".into())));
     assert_eq!(cloud.start(&adaptor, &sandbox("shop", "u2", "1")), Err(refused));

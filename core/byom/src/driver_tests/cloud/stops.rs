@@ -1,4 +1,4 @@
-//! StopVM: what it releases, for whom, and how long it takes.
+//! StopVM: its release, the caller's wait for it, and its duration.
 
 use super::*;
 
@@ -118,7 +118,7 @@ fn a_start_that_was_stopped_brings_no_released_record_back() {
     let cloud = Cloud::recovered(Policy::hardened(), &ONE);
     let adaptor = cloud.adaptor();
     let web = sandbox("web", "u1", "1");
-    // The record is written and the answer lost; before StartVM tries again StopVM has released what was written.
+    // The record is written and the answer lost; before StartVM retries, StopVM has released the record.
     let (stopper, env, id) = (adaptor.clone(), cloud.env.clone(), web.id.clone());
     let updates = Arc::new(Mutex::new(0));
     let counted = updates.clone();
@@ -146,10 +146,10 @@ fn a_start_that_was_stopped_brings_no_released_record_back() {
 #[test]
 fn a_start_that_was_stopped_takes_nothing_from_the_sandbox_after_it() {
     let cloud = Cloud::recovered(Policy::hardened(), &ONE);
-    // While a node's adaptor is replaced there are two.
+    // There are two adaptors while a node's adaptor is replaced.
     let (before, after) = (cloud.adaptor(), cloud.adaptor());
     let (first, second) = (sandbox("web", "u1", "1"), sandbox("web", "u1", "2"));
-    // The answer to the first read of the start is lost. Before it reads again it is stopped, and the next sandbox has the VM.
+    // The answer to the first read of the start is lost. Before the retry the sandbox is stopped, and the next sandbox gets the VM.
     let (stopper, env) = (before.clone(), cloud.env.clone());
     let (id, mut once) = (first.id.clone(), true);
     cloud.world.script(move |what, _| {

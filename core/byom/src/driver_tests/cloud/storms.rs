@@ -1,8 +1,8 @@
-//! Adaptors, a controller and a kubelet under many faults at once, against a ledger of who was told which address.
+//! Adaptors, a controller and a kubelet under many faults at once, checked against a ledger of the addresses that each sandbox was given.
 
 use super::*;
 
-/// The allocations of the sandboxes that run, by address; kept by looking on.
+/// The allocations of the running sandboxes, by address; kept by observation.
 #[derive(Clone, Default)]
 struct Ledger(Arc<Mutex<BTreeMap<String, Arc<str>>>>);
 
@@ -24,13 +24,13 @@ impl Observer for Ledger {
 }
 
 impl Ledger {
-    /// The kubelet gives a sandbox up.
+    /// The kubelet gives up a sandbox.
     fn give_up(&self, id: &str) {
         self.0.lock().unwrap().retain(|_, running| **running != *id);
     }
 }
 
-/// Requests that fail, whose answers are lost, and now and then the document with them.
+/// Faults by seed: requests fail, answers are lost, and now and then the document is lost.
 fn faults(seed: u64) -> impl FnMut(&str, &World) -> Deed + Send + 'static {
     let mut state = seed;
     move |_, world| {
@@ -47,7 +47,7 @@ fn faults(seed: u64) -> impl FnMut(&str, &World) -> Deed + Send + 'static {
     }
 }
 
-/// One node: Pods that come, are started until they run, stop, and go; once its adaptor dies.
+/// One node: Pods are created, started until they run, stopped and deleted; the node's adaptor dies once.
 async fn node(env: TestEnv, world: World, ledger: Ledger, number: usize, adaptor: impl Fn() -> TestAdaptor<Ledger> + Send) {
     let mut process = adaptor();
     for round in 0..4 {
@@ -70,7 +70,7 @@ async fn node(env: TestEnv, world: World, ledger: Ledger, number: usize, adaptor
                 break;
             }
         }
-        // The Pod is deleted, and the garbage collector comes by.
+        // The Pod is deleted, and the garbage collector runs.
         for peer_pod in world.all::<PeerPod>().iter().filter(|peer_pod| peer_pod.owner_uid() == Some(&uid)) {
             world.delete::<PeerPod>(&ObjectKey::of(peer_pod));
         }
@@ -98,7 +98,7 @@ fn no_fault_tells_an_address_twice_and_in_the_end_all_of_them_are_free() {
         }
         cloud.env.advance(Duration::from_secs(15 * 60));
         cloud.world.script(|_, _| Deed::Serve);
-        // What a dead process wrote after its Pod was gone is garbage, too.
+        // PeerPods that a dead process wrote after their Pod was gone are garbage, too.
         for peer_pod in cloud.world.all::<PeerPod>() {
             cloud.world.delete::<PeerPod>(&ObjectKey::of(&peer_pod));
         }

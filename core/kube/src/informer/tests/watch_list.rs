@@ -1,4 +1,4 @@
-//! Informers that take the state from a stream (`sendInitialEvents`).
+//! Informers that read the initial state from a stream (`sendInitialEvents`).
 
 use super::*;
 
@@ -13,7 +13,7 @@ impl Rig {
         self.event(WatchEvent::Bookmark { resource_version: version.to_string(), initial_events_end: true });
     }
 
-    /// When streams were asked for, in milliseconds, from which version, and whether with the state.
+    /// The times at which streams were requested, in milliseconds, their start versions, and whether with the state.
     fn streamed(&self) -> Vec<(u128, Option<String>, bool)> {
         let script = self.script.lock().unwrap();
         let told = |(at, options): &(Duration, WatchOptions)| {
@@ -31,7 +31,7 @@ fn state(millis: u128, version: Option<&str>) -> (u128, Option<String>, bool) {
     (millis, version.map(str::to_owned), true)
 }
 
-/// A stream of what comes after a version.
+/// A stream of changes after a version.
 fn changes(millis: u128, version: &str) -> (u128, Option<String>, bool) {
     (millis, Some(version.to_owned()), false)
 }
@@ -48,7 +48,7 @@ fn the_state_comes_by_a_stream_of_the_most_recent_one_that_goes_on_with_changes(
     rig.env.settle();
     rig.event(WatchEvent::Added(object("b", "u2", 8)));
     rig.event(WatchEvent::Added(object("a", "u1", 7)));
-    // What changes meanwhile comes in between.
+    // Changes during the initial state arrive in between.
     rig.event(WatchEvent::Modified(object("b", "u2", 11)));
     rig.event(WatchEvent::Added(object("c", "u3", 12)));
     rig.event(WatchEvent::Deleted(object("c", "u3", 13)));
@@ -125,7 +125,7 @@ fn a_stream_that_ends_at_once_without_a_word_is_not_asked_for_again() {
     rig.will_list(10, []);
     rig.end();
     assert_eq!((rig.listed(), rig.streamed()), (vec![at("0", 0)], vec![state(0, None), changes(0, "10")]));
-    // One that lasted is.
+    // A stream that lasted is retried.
     let rig = streaming();
     let _informer = rig.start();
     rig.env.advance(2 * SECOND);
@@ -160,7 +160,7 @@ fn k150_after_a_gap_the_state_is_not_older_than_what_was_seen_unless_that_cannot
     rig.event(WatchEvent::Added(object("b", "u2", 28)));
     rig.state_ends(30);
     assert_eq!(told(&mut notifications), ["added b/u2@28", "vanished ns/a a/u1@7"]);
-    // The version counts again, also if it is refused inside the stream.
+    // The version counts again, even if it is refused inside the stream.
     rig.expire();
     rig.env.advance(2 * SECOND);
     assert_eq!(rig.streamed()[3..], [state(2600, Some("30"))]);

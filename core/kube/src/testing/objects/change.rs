@@ -1,4 +1,4 @@
-//! What a write makes of an object, and what it must not.
+//! The effect of a write on an object, and the changes that are rejected.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::traits::Traits;
 use super::{kind, read};
 use crate::api::{ApiError, Cause, DeleteOptions, Object, ObjectKey, Patch, PatchKind, Reason, Status, Subresource};
 
-/// Fields of metadata that no write of a client changes.
+/// The fields of metadata that no write of a client changes.
 const KEPT: [&str; 6] = ["uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
-/// An error about an object, which most call by its resource and some by its Kind.
+/// An error about an object, which most errors identify by its resource and some by its Kind.
 pub(super) fn about<K: Object>(reason: Reason, key: &ObjectKey, text: impl Into<String>) -> Status {
     let mut status = Status::new(reason, text.into());
     status.details.name = Some(key.name().to_owned().into());
@@ -47,12 +47,12 @@ fn grace(value: &Value) -> Option<i64> {
     value["metadata"]["deletionGracePeriodSeconds"].as_i64()
 }
 
-/// Whether nothing keeps an object any more: its delete has begun, its time is over, and nobody holds it.
+/// Whether an object can be removed: its delete has begun, its grace period is over, and it has no finalizer.
 pub(super) fn is_over(value: &Value) -> bool {
     is_terminating(value) && grace(value).unwrap_or(0) == 0 && !is_held(value)
 }
 
-/// Takes a field of `from`, or takes it away if there is none.
+/// Copies a field from `from`, or removes it if `from` lacks it.
 fn take(into: &mut Value, from: &Value, field: &str) {
     match from.get(field) {
         Some(value) => into[field] = value.clone(),
@@ -77,7 +77,7 @@ fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-/// Carries out a JSON patch, of which only removals of members are known here; None = there is nothing to remove.
+/// Carries out a JSON patch, of which only removals of members are supported; `None` = there is nothing to remove.
 fn remove_each(from: &mut Value, patch: &Value) -> Option<()> {
     for operation in patch.as_array().expect("a JSON patch is a list") {
         assert_eq!(operation["op"], json!("remove"), "nobody asks for anything else");
@@ -87,13 +87,13 @@ fn remove_each(from: &mut Value, patch: &Value) -> Option<()> {
     Some(())
 }
 
-/// What a patch makes of an object.
+/// The result of a patch on an object.
 pub(super) fn patched<K: Object>(before: &Value, patch: &Patch) -> Result<Value, ApiError> {
     let mut value = before.clone();
     match patch.kind {
         PatchKind::Merge => merge(&mut value, &patch.body),
         PatchKind::Json => {
-            // Which operation failed the server keeps to itself (K090).
+            // The server does not say which operation failed (K090).
             let refused = || Status::new(Reason::Invalid, "the server rejected our request due to an error in our request");
             remove_each(&mut value, &patch.body).ok_or_else(refused)?;
         }
@@ -102,7 +102,7 @@ pub(super) fn patched<K: Object>(before: &Value, patch: &Patch) -> Result<Value,
     Ok(written(&read::<K>(&value)))
 }
 
-/// An object as it is stored: the wire does not tell what is empty in metadata from what is not there.
+/// An object as it is stored: the wire format does not distinguish empty fields of metadata from missing ones.
 pub(super) fn written<K: Object>(object: &K) -> Value {
     let mut value = serde_json::to_value(object).unwrap();
     let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(|map| map.is_empty());
@@ -115,11 +115,11 @@ pub(super) fn written<K: Object>(object: &K) -> Value {
     value
 }
 
-/// A new object, without what is not for its creator to say.
+/// A new object, without the fields that its creator must not set.
 pub(super) fn created<K: Object>(body: &K, of: Traits) -> Value {
     let mut value = written(body);
     let meta = value["metadata"].as_object_mut().unwrap();
-    // What has no generation keeps the one that it is created with (K010).
+    // A type without a generation keeps the one that it is created with (K010).
     for field in KEPT.into_iter().filter(|field| *field != "resourceVersion" && (of.has_generation || *field != "generation")) {
         meta.remove(field);
     }
@@ -134,7 +134,7 @@ pub(super) fn created<K: Object>(body: &K, of: Traits) -> Value {
     value
 }
 
-/// Whether two states of an object differ in what a generation is counted for.
+/// Whether two states of an object differ in a way that changes the generation.
 fn spec_differs(one: &Value, other: &Value, of: Traits) -> bool {
     let is_spec = |(name, _): &(&String, &Value)| *name != "metadata" && (*name != "status" || !of.has_status);
     let spec = |value: &'_ Value| value.as_object().into_iter().flatten().filter(is_spec).count();
@@ -142,7 +142,7 @@ fn spec_differs(one: &Value, other: &Value, of: Traits) -> bool {
     spec(one) != spec(other) || !one.as_object().into_iter().flatten().filter(is_spec).all(is_same)
 }
 
-/// A PUT of another object is a conflict.
+/// Rejects a PUT of an object with another UID as a conflict.
 pub(super) fn check_uid<K: Object>(key: &ObjectKey, stored: &str, body: &Value, of: Traits) -> Result<(), ApiError> {
     let Some(asked) = body["metadata"]["uid"].as_str().filter(|asked| *asked != stored) else { return Ok(()) };
     let group = if of.is_custom { format!("{}/", K::group(&())) } else { String::new() };
@@ -154,7 +154,7 @@ pub(super) fn check_uid<K: Object>(key: &ObjectKey, stored: &str, body: &Value, 
     Err(about::<K>(Reason::Conflict, key, text).into())
 }
 
-/// A body may name the version that it changes; that of some types has to.
+/// Checks the version that a body names. Some types require one.
 pub(super) fn check_version<K: Object>(key: &ObjectKey, before: &Value, body: &Value, of: Traits) -> Result<(), ApiError> {
     let version = &body["metadata"]["resourceVersion"];
     if version.is_null() && of.needs_version {
@@ -166,7 +166,7 @@ pub(super) fn check_version<K: Object>(key: &ObjectKey, before: &Value, body: &V
     if is_right { Ok(()) } else { Err(about::<K>(Reason::Conflict, key, modified).into()) }
 }
 
-/// A type without a status of its own has no such URL.
+/// Rejects a subresource that the type does not have.
 pub(super) fn check_part(part: Option<Subresource>, of: Traits) -> Result<(), ApiError> {
     match part {
         None => Ok(()),
@@ -176,7 +176,7 @@ pub(super) fn check_part(part: Option<Subresource>, of: Traits) -> Result<(), Ap
     }
 }
 
-/// A delete may name the object that it is about, and its version.
+/// Checks a delete's preconditions: the UID and the version of the object.
 pub(super) fn check_preconditions<K: Object>(key: &ObjectKey, stored: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
     let DeleteOptions { preconditions, .. } = options;
     for (name, field, asked, why) in [
@@ -192,7 +192,7 @@ pub(super) fn check_preconditions<K: Object>(key: &ObjectKey, stored: &Value, op
     Ok(())
 }
 
-/// What a write must not try to change.
+/// Rejects changes that a write must not make.
 fn check_change<K: Object>(key: &ObjectKey, before: &Value, after: &Value, of: Traits) -> Result<(), ApiError> {
     let mut causes = Vec::new();
     let uid = &after["metadata"]["uid"];
@@ -208,7 +208,7 @@ fn check_change<K: Object>(key: &ObjectKey, before: &Value, after: &Value, of: T
         }
     }
     if of.is_custom {
-        // A custom resource's rules look at it once more.
+        // The validation of custom resources repeats the causes.
         causes.extend_from_within(..);
     }
     if causes.is_empty() {
@@ -217,7 +217,7 @@ fn check_change<K: Object>(key: &ObjectKey, before: &Value, after: &Value, of: T
     Err(causes.into_iter().fold(about_kind::<K>(Reason::Invalid, key, ""), Status::cause).into())
 }
 
-/// What a client's write makes of an object, before admission.
+/// The result of a client's write on an object, before admission.
 pub(super) fn changed<K: Object>(
     key: &ObjectKey,
     before: &Value,
@@ -248,31 +248,31 @@ pub(super) fn changed<K: Object>(
     Ok(value)
 }
 
-/// Counts a generation if the spec has changed.
+/// Increments the generation if the spec has changed.
 pub(super) fn count_generation(value: &mut Value, before: &Value, of: Traits) {
     if of.has_generation && spec_differs(value, before, of) {
         value["metadata"]["generation"] = json!(before["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
     }
 }
 
-/// How many seconds a delete leaves an object; None = it changes nothing.
+/// The grace period of a delete in seconds; `None` = the delete changes nothing.
 pub(super) fn grace_of(stored: &Value, options: &DeleteOptions, of: Traits) -> Option<i64> {
     if !of.is_graceful {
         return (!is_terminating(stored)).then_some(0);
     }
     let asked = options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked });
     if is_terminating(stored) {
-        // It can only be hastened.
+        // The grace period can only be shortened.
         return asked.filter(|asked| *asked < grace(stored).unwrap_or(0));
     }
-    // Nothing of it runs.
+    // Nothing of the Pod runs.
     let is_idle =
         stored["spec"]["nodeName"].is_null() || ["Succeeded", "Failed"].map(|phase| json!(phase)).contains(&stored["status"]["phase"]);
     let own = stored["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
     Some(if is_idle { 0 } else { asked.unwrap_or(own) })
 }
 
-/// An object of which a delete has begun, or is hastened.
+/// An object whose deletion has begun, or is hastened.
 pub(super) fn terminating(stored: &Value, seconds: i64, now: Timestamp) -> Value {
     let mut value = stored.clone();
     let began = match (stored["metadata"]["deletionTimestamp"].as_str(), grace(stored)) {

@@ -1,12 +1,10 @@
-//! The objects of an API server in memory, as JSON, and what it makes of a request: the rules of K §2 that the programs of `core` meet.
+//! The objects of an in-memory API server, as JSON, and its handling of requests: the rules of K §2 that the programs of `core` meet.
 //!
-//! It is the one model of an API server that unit tests have. What a test wants of it besides (answers that are lost, requests that wait)
-//! it puts around a store, whose rules it does not know. They are held by the simulated cluster, which nothing of `core` may need:
-//! `core_server.rs` of the simulation's tests asks both the same, and no answer, error, object or event may differ but in what is named
-//! there.
+//! It is the only model of an API server in unit tests. Tests put their additions (lost answers, requests that wait) around a store,
+//! without knowing its rules. The rules are those of the simulated cluster, which `core` must not depend on: `core_server.rs` of the
+//! simulation's tests sends the same requests to both, and no answer, error, object or event may differ except as named there.
 //!
-//! Left out is what nobody asks for: dry runs, pages, field selectors, apply, generated names, the checks of names and specs, namespaces
-//! that end.
+//! Left out because unused: dry runs, pages, field selectors, apply, generated names, the checks of names and specs, namespaces that end.
 
 mod change;
 mod request;
@@ -23,7 +21,7 @@ use super::watch::TestWatch;
 use crate::WordHash;
 use crate::api::{Object, ObjectKey, WatchEvent, WatchOptions};
 
-/// A store of objects. Nothing in it changes but by its methods, and no time passes.
+/// A store of objects. It changes only by its methods, and no time passes.
 ///
 /// ```
 /// use jiff::Timestamp;
@@ -43,7 +41,7 @@ pub struct Objects {
     revision: u64,
     history: Vec<Event>,
     watches: Vec<Watch>,
-    /// Kinds whose watch cache is behind, and the revision that it has seen last.
+    /// Kinds whose watch cache is behind, and the last revision that it has seen.
     held: BTreeMap<String, u64>,
     /// Kinds of custom resources that have no `/status`.
     without_status: &'static [&'static str],
@@ -52,11 +50,11 @@ pub struct Objects {
 /// A state of an object.
 struct Stored {
     value: Value,
-    /// The same, as it was read first: most states are read often.
+    /// The object as deserialised by the first read: most states are read often.
     read: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Clone)]
 struct Event {
     revision: u64,
@@ -72,7 +70,7 @@ enum What {
     Deleted,
 }
 
-/// Takes an event; false = nobody listens any more.
+/// Receives an event; false = the watch has ended.
 type Watch = Box<dyn Fn(&Event) -> bool + Send>;
 
 fn kind<K: Object>() -> String {
@@ -124,7 +122,7 @@ impl Event {
 }
 
 impl Objects {
-    /// An empty store at revision 1, as etcd begins. Custom resources of these kinds have no `/status`: theirs is a field like any other.
+    /// An empty store at revision 1, like a new etcd. Custom resources of these kinds have no `/status`: theirs is a field like any other.
     pub fn new(without_status: &'static [&'static str]) -> Self {
         let (all, history, watches, held) = Default::default();
         Self { all, revision: 1, history, watches, held, without_status }
@@ -135,7 +133,7 @@ impl Objects {
         self.revision
     }
 
-    /// A copy that nobody watches, and that no change of this store reaches.
+    /// A copy without watches that later changes of this store do not affect.
     #[must_use]
     pub fn frozen(&self) -> Self {
         let Self { all, revision, history, held, without_status, .. } = self;
@@ -146,7 +144,7 @@ impl Objects {
         self.all.get(kind)?.get(key)
     }
 
-    /// The object with this key, as it is.
+    /// The object with this key, unchanged.
     pub fn get<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         self.find(&K::kind(&()), key).map(|stored| stored.read())
     }
@@ -156,7 +154,7 @@ impl Objects {
         self.all.get(&*K::kind(&())).into_iter().flatten().map(|(_, stored)| stored.read()).collect()
     }
 
-    /// Each state that an object with this key had, the oldest first.
+    /// All states that an object with this key had, the oldest first.
     pub fn states<K: Object>(&self, key: &ObjectKey) -> Vec<Arc<K>> {
         let of_key = |event: &&Event| *event.kind == *kind::<K>() && event.what != What::Deleted && key_of(&event.object.value) == *key;
         self.history.iter().filter(of_key).map(|event| event.object.read()).collect()
@@ -185,7 +183,7 @@ impl Objects {
         self.history.push(event);
     }
 
-    /// The uid of the object that is stored next.
+    /// The UID of the object that is stored next.
     fn next_uid(&self) -> String {
         let hash = WordHash::new().word(self.revision + 1);
         let (first, last) = (hash.finish(), hash.word(0).finish());
@@ -204,7 +202,7 @@ impl Objects {
         value
     }
 
-    /// Stores an object of which something has changed.
+    /// Stores a changed object.
     fn store(&mut self, kind: &str, key: &ObjectKey, value: Value) -> Arc<Stored> {
         self.revision += 1;
         let stored = Stored::of(self.at_this_revision(value));
@@ -213,11 +211,11 @@ impl Objects {
         stored
     }
 
-    /// Stores an object as it is, whatever an API server would say to it. It gets a uid if it has none; one with another uid takes the
-    /// place of the object that had the name.
+    /// Stores an object unchanged, without the API server's checks. It gets a UID if it has none; one with another UID replaces the object
+    /// that had the name.
     ///
     /// # Panics
-    /// When it has no `kind`.
+    /// If it has no `kind`.
     pub fn put(&mut self, mut value: Value) {
         let kind = value["kind"].as_str().expect("an object says what it is").to_owned();
         let key = key_of(&value);
@@ -238,8 +236,8 @@ impl Objects {
         self.store(&kind, &key, value);
     }
 
-    /// Changes an object, whatever an API server would say to it; whether there is one. Another spec counts as another generation of an
-    /// object that has one.
+    /// Changes an object, without the API server's checks; returns whether there is one. A change of the spec increments the generation of
+    /// an object that has one.
     pub fn change(&mut self, kind: &str, key: &ObjectKey, change: impl FnOnce(&mut Value)) -> bool {
         let Some(before) = self.find(kind, key).cloned() else { return false };
         let mut value = before.value.clone();
@@ -255,19 +253,19 @@ impl Objects {
         true
     }
 
-    /// Takes an object away, whatever holds it.
+    /// Removes an object regardless of its finalizers.
     pub fn remove(&mut self, kind: &str, key: &ObjectKey) {
         let Some(stored) = self.all.get_mut(kind).and_then(|of_kind| of_kind.remove(key)) else { return };
         self.revision += 1;
         self.tell(kind, What::Deleted, Stored::of(self.at_this_revision(stored.value.clone())));
     }
 
-    /// From now on the watch cache of a type is behind: watches hear nothing more, and lists from the cache show what there is now.
+    /// Freezes the watch cache of a type from now on: watches get no more events, and lists from the cache show the current state.
     pub fn hold<K: Object>(&mut self) {
         self.held.entry(kind::<K>()).or_insert(self.revision);
     }
 
-    /// A watch: what happened after the version that `options` names; without one, what there is, and what happens from now on (K §2.3).
+    /// Opens a watch: the changes after the version in `options`; without a version, the current objects and all later changes (K §2.3).
     pub fn watch<K: Object>(&mut self, namespace: Option<&str>, options: &WatchOptions) -> TestWatch<K> {
         assert!(!options.send_initial_events, "nobody streams lists");
         assert!(options.label_selector.is_none() && options.field_selector.is_none(), "nobody selects what to watch");

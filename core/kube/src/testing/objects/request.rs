@@ -1,4 +1,4 @@
-//! What the server makes of a request.
+//! The server's handling of a request.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ impl Objects {
     /// Those of K §2.
     ///
     /// # Panics
-    /// When the request is one that this store does not know.
+    /// If this store does not support the request.
     pub fn serve<K: Object>(&mut self, call: &Call<K>, now: Timestamp) -> Result<Reply<K>, ApiError> {
         self.serve_admitted(call, now, |_, _, new| Ok(new))
     }
 
-    /// The same with webhooks, which are shown the object before and after, and say what is to be stored. They see neither deletes nor
-    /// writes of `/status`.
+    /// The same with webhooks, which get the object before and after, and return the object to store. They see neither deletes nor writes
+    /// of `/status`.
     ///
     /// # Errors
     /// Those of K §2, and those of `admit`.
     ///
     /// # Panics
-    /// When the request is one that this store does not know.
+    /// If this store does not support the request.
     pub fn serve_admitted<K: Object>(
         &mut self,
         call: &Call<K>,
@@ -57,7 +57,7 @@ impl Objects {
                     Err(_) if of.is_created_by_update => {
                         check_uid::<K>(key, "", &body, of)?;
                         let mut body: K = read(&body);
-                        // What version it would change does not matter (K083).
+                        // The version of the body is ignored (K083).
                         body.meta_mut().resource_version = None;
                         return object(self.create(&body, now, admit)?);
                     }
@@ -88,7 +88,7 @@ impl Objects {
         self.find(&K::kind(&()), key).cloned().ok_or_else(|| about::<K>(Reason::NotFound, key, "").into())
     }
 
-    /// A list: of the newest state, of the watch cache, or of exactly one version (K §2.2).
+    /// Lists the newest state, that of the watch cache, or exactly one version (K §2.2).
     fn list<K: Object>(&self, namespace: Option<&str>, options: &ListOptions) -> List<K> {
         let ListOptions { resource_version, resource_version_match, limit, continue_token, label_selector, field_selector } = options;
         assert!(field_selector.is_none() && continue_token.is_none(), "nobody selects by fields, and there are no pages");
@@ -121,7 +121,7 @@ impl Objects {
     ) -> Result<Arc<Stored>, ApiError> {
         let (of, key) = (self.traits::<K>(), ObjectKey::of(body));
         assert!(!key.name().is_empty(), "nobody has a name generated");
-        // The store is asked only for what is admitted.
+        // Admission comes first: the store is checked only for admitted objects.
         let mut value = admit(self, None, created(body, of))?;
         if body.meta().resource_version.as_ref().is_some_and(|version| version.parse().is_ok_and(|version: u64| version > 0)) {
             return Err(Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created").into());
@@ -135,7 +135,7 @@ impl Objects {
         Ok(self.store(&kind::<K>(), &key, value))
     }
 
-    /// Stores what a client makes of an object.
+    /// Stores a client's change of an object.
     fn write<K: Object>(
         &mut self,
         key: &ObjectKey,
@@ -152,7 +152,7 @@ impl Objects {
         }
         count_generation(&mut value, &before, of);
         if is_over(&value) {
-            // It is gone, and not changed first: who watches is told of what was stored, the writer of what would be.
+            // The object is removed without being changed first: watchers get the stored state, the writer gets the changed one.
             self.remove(&K::kind(&()), key);
             return Ok(Stored::of(value));
         }
@@ -169,7 +169,7 @@ impl Objects {
         }
         if let Some(seconds) = grace_of(&stored.value, options, of) {
             stored = self.store(&kind::<K>(), key, terminating(&stored.value, seconds, now));
-            // Without grace it is marked, and then gone.
+            // Without grace the object is marked, and then removed.
             if is_over(&stored.value) {
                 self.remove(&K::kind(&()), key);
                 stored = Stored::of(self.at_this_revision(stored.value.clone()));

@@ -1,4 +1,4 @@
-//! What tells types apart (K §1.3).
+//! The differences between types (K §1.3).
 
 use crate::api::Object;
 
@@ -7,20 +7,20 @@ use crate::api::Object;
 pub(super) struct Traits {
     /// Whether it is a custom resource.
     pub(super) is_custom: bool,
-    /// Whether `/status` is a resource of its own.
+    /// Whether `/status` is a separate subresource.
     pub(super) has_status: bool,
     /// Whether the server counts a generation.
     pub(super) has_generation: bool,
-    /// Whether an update has to say which version it changes.
+    /// Whether an update must name the version that it changes.
     pub(super) needs_version: bool,
-    /// Whether an update of what is not there creates it.
+    /// Whether an update of a missing object creates it.
     pub(super) is_created_by_update: bool,
-    /// Whether a delete leaves the object some time.
+    /// Whether a delete leaves the object for a grace period.
     pub(super) is_graceful: bool,
 }
 
 impl Traits {
-    /// Those of `K`, of whose group the kinds `without_status` have a status that is a field like any other.
+    /// The rules of `K`. The custom resources of the kinds `without_status` have a status that is a field like any other.
     pub(super) fn of<K: Object>(without_status: &[&str]) -> Self {
         let (group, kind) = (K::group(&()), K::kind(&()));
         let is_custom = group.contains('.') && !group.ends_with(".k8s.io");

@@ -1,4 +1,4 @@
-//! What every part of an ADD works with: whom it is for, what it has changed so far, and how its endpoint is written.
+//! The context of an ADD: the pod it is for, its changes so far, and the write of its endpoint.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,51 +25,51 @@ use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// One ADD, once it is known for whom.
+/// One ADD whose pod is known.
 pub(super) struct Add<'a, C, V, K, O> {
     pub(super) op: &'a Op<'a, C, V, K, O>,
     pub(super) request: &'a AddRequest,
     pub(super) pod: Arc<Pod>,
-    /// Whether the pod is known from the API server itself.
+    /// Whether the pod was read from the API server itself.
     pub(super) pod_is_live: bool,
-    /// Whether the endpoint of this round is.
+    /// Whether the endpoint of this round was read from the API server itself.
     pub(super) endpoint_is_live: bool,
     pub(super) uid: Arc<str>,
     pub(super) controller: TopController,
     pub(super) keeper: Keeper,
-    /// The name of the endpoint, and what records say.
+    /// The name of the endpoint and of the pod in records.
     pub(super) key: ObjectKey,
     pub(super) nameless: bool,
     /// Whether the addresses that were in use outside are no longer avoided from the next write on.
     pub(super) forgets_conflicts: bool,
-    /// Addresses of a predecessor whose records this ADD has made its own, in an earlier round at the latest.
+    /// Addresses of a predecessor whose records this ADD has transferred to the pod, at the latest in an earlier round.
     pub(super) taken_over: Vec<(Arc<str>, ReusedIp)>,
-    /// Whether a record was another pod's until this round.
+    /// Whether a record belonged to another pod until this round.
     pub(super) takes_over: bool,
     /// Whether records that an endpoint named were missing, and were made anew.
     pub(super) made_records: bool,
-    /// Addresses that the endpoint of this round names, and that other pods have.
+    /// Addresses that the endpoint of this round names, but other pods have.
     pub(super) taken: Vec<(Arc<str>, IpAddr)>,
-    /// What the last write of the endpoint gives up, if it failed: it may have been carried out all the same, and the conflict be with
-    /// itself.
+    /// The addresses that the last write of the endpoint gives up, if it failed: it may have been carried out nevertheless, and the
+    /// conflict is with itself.
     pub(super) given_up: GivenUp,
 }
 
 /// Addresses that an endpoint does not name any more, by pool.
 #[derive(Debug, Default)]
 pub(super) struct GivenUp {
-    /// The UID of the pod that the endpoint was of.
+    /// The UID of the pod whose endpoint it was.
     pub(super) of: String,
     pub(super) what: Vec<(Arc<str>, IpAddr)>,
 }
 
-/// Why a round did not end the ADD well.
+/// The reason why a round did not complete the ADD.
 pub(super) enum Setback {
-    /// The endpoint is not as it was taken to be: look again.
+    /// The endpoint is not in the assumed state: read it and try again.
     Again(IpamError),
-    /// It is not known whether the endpoint was written: what was allocated must stay.
+    /// It is unknown whether the endpoint was written: allocated addresses must stay.
     Unknown(IpamError),
-    /// The ADD ends with this error, without another look.
+    /// The ADD ends with this error, without another round.
     Failed(IpamError),
 }
 
@@ -79,18 +79,18 @@ impl<E: Into<IpamError>> From<E> for Setback {
     }
 }
 
-/// What an ADD has changed so far.
+/// The changes of an ADD so far.
 #[derive(Default)]
 pub(super) struct Ledger {
     /// Addresses that this ADD recorded.
     pub(super) recorded: Vec<AllocatedIp>,
-    /// Addresses that it found recorded: an earlier ADD did that, or this one in a write whose answer was lost.
+    /// Addresses that it found recorded: by an earlier ADD, or by a write of this one whose answer was lost.
     pub(super) found: Vec<AllocatedIp>,
-    /// Pools of which it is not known whether they hold a record.
+    /// Pools that may or may not hold a record.
     pub(super) unsettled: Vec<Suspect>,
     /// Addresses that do not work for the pod.
     pub(super) avoided: Vec<IpAddr>,
-    /// Whether an endpoint with what was recorded may have been written, though nobody said so.
+    /// Whether an endpoint with the recorded addresses may have been written without confirmation.
     pub(super) may_be_named: bool,
 }
 
@@ -99,13 +99,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.op.policy()
     }
 
-    /// The node of the pod: that of the agent, unless the pod says otherwise.
+    /// The node of the pod: the agent's, unless the pod names another.
     pub(super) fn node(&self) -> &str {
         let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|node| !node.is_empty());
         of_pod.unwrap_or(&self.op.agent.config.node)
     }
 
-    /// What selection is asked.
+    /// The input of the selection.
     pub(super) fn asked(&self) -> select::Request<'_> {
         let config = &self.op.agent.config;
         select::Request {
@@ -132,7 +132,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Whether an endpoint has lost its finalizer, with which its records went, and is to have it back. Upstream writes none.
+    /// Whether an endpoint has lost its finalizer, and its records with it, and should get it back. Upstream does not write it.
     pub(super) fn is_let_go(&self, endpoint: &SpiderEndpoint) -> bool {
         !has_finalizer(endpoint) && !is_terminating(endpoint) && !self.policy().reown_foreign_endpoint
     }
@@ -151,8 +151,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { allocated });
     }
 
-    /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes
-    /// also what has not changed, and once.
+    /// Writes the endpoint with the entries of these NICs marked as `unfinished`, and returns the stored object. Upstream (`strict`) also
+    /// writes an unchanged endpoint, and tries once.
     pub(super) async fn write(
         &self,
         base: Option<&SpiderEndpoint>,
@@ -203,13 +203,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         })
     }
 
-    /// The answer that an endpoint gives.
+    /// The answer for the addresses of an endpoint.
     pub(super) fn answer_of(&self, endpoint: &SpiderEndpoint, how: How) -> AddAnswer {
         let (ips, routes) = told_of_details(entries(endpoint).iter().filter(|entry| !is_unfinished(endpoint, &entry.interface)));
         AddAnswer { ips, routes, how }
     }
 
-    /// The pod is alive, at this time of asking.
+    /// Confirms that the pod is alive now.
     pub(super) async fn confirm(&mut self) -> Result<(), IpamError> {
         if self.pod_is_live || self.policy().liveness_from_cache || self.policy().uid_from_cached_pod {
             return Ok(());
@@ -219,11 +219,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// Waits a little for pools that are not there yet.
+    /// Waits briefly for pools that do not exist yet.
     ///
     /// # Errors
-    /// The pod ends meanwhile, as far as the cache knows. It needs no address any more, and the DEL that releases what it has waits for
-    /// this request, while its grace runs out. Upstream lets both go on at once, and waits.
+    /// The pod is ending, according to the cache. It needs no address any more, and the DEL that releases its addresses waits for this
+    /// request while its grace period runs out. Upstream runs both concurrently, and keeps waiting.
     pub(super) async fn wait_for_pools(&self) -> Result<(), IpamError> {
         let agent = self.op.agent;
         agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
@@ -233,13 +233,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// Whether the cache shows that the pod ends.
+    /// Whether the cache shows that the pod is ending.
     pub(super) fn is_shown_ending(&self) -> bool {
         let cached = self.op.agent.caches.pod(&self.request.pod);
         cached.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(&pod))
     }
 
-    /// Reads the pod: it is alive, and this one.
+    /// Reads the pod and checks that it is alive and has the expected UID.
     pub(super) async fn check_alive(&self) -> Result<(), IpamError> {
         let live = self.op.live_pod(&self.request.pod).await?.ok_or_else(|| IpamError::MissingPod(self.request.pod.clone()))?;
         if live.metadata.uid.as_deref() != Some(&*self.uid) {

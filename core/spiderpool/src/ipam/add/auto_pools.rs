@@ -1,4 +1,4 @@
-//! Making the auto pools of third-party controllers, whom the controller does not watch (A §2.2, §8.4).
+//! The auto pools of third-party controllers, which agents make because the controller does not watch such workloads (A §2.2, §8.4).
 
 use super::attempt::Add;
 use crate::ipam::caches::Caches;
@@ -13,13 +13,13 @@ use kube_machinery::race::{Either, race};
 use kube_machinery::time_limit::TimeLimited;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// Whether nobody but agents makes the pools of this pod.
+    /// Whether only agents make the pools of this pod.
     pub(super) fn makes_its_pools(&self) -> bool {
         self.controller.workload == Workload::ThirdParty
     }
 
-    /// Makes the pools that this pod asks for on this NIC what they are to be, as other agents may do at this moment, and says whether they
-    /// were so. The caches show them a little later.
+    /// Brings the pools that this pod asks for on this NIC to their desired state, as other agents may do at this moment, and returns
+    /// whether they are in it now. The caches show them a little later.
     ///
     /// # Errors
     /// It cannot be done, and waiting does not help.

@@ -1,4 +1,4 @@
-//! Allocating addresses from pools: select, take turns, allocate for each NIC and family, write the endpoint (A §5.2, A8 to A16).
+//! Allocation of addresses from pools: select, wait for tickets, allocate for each NIC and family, write the endpoint (A §5.2, A8 to A16).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,14 +24,14 @@ use crate::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// One NIC and family that is to get an address.
+/// One NIC and family that needs an address.
 pub(super) struct Allocation<'a> {
     pub(super) nic: &'a str,
     pub(super) clean_gateway: bool,
     family: IpVersion,
-    /// In the order in which they are tried.
+    /// The pools, in the order in which they are tried.
     pub(super) pools: Vec<Candidate>,
-    /// The place of the pool that is tried, or that has given the address.
+    /// The index of the pool that is being tried, or that has allocated the address.
     current: AtomicUsize,
 }
 
@@ -40,14 +40,14 @@ pub(super) struct Allocation<'a> {
 pub(super) struct Candidate {
     pub(super) name: Arc<str>,
     pub(super) pool: Arc<SpiderIPPool>,
-    /// Whether it holds a record of this pod and NIC already, as far as this process knows: from an earlier round or try, or by the cache.
+    /// Whether it already holds a record of this pod and NIC, as far as this process knows: from an earlier round or try, or by the cache.
     pub(super) held: bool,
 }
 
-/// The entries of NICs that were given addresses, each under the name by which the NIC allocated.
+/// The entries of NICs that got addresses, each with the name under which the NIC allocated.
 pub(super) type NewEntries = Vec<(String, IPAllocationDetail)>;
 
-/// How an allocation ended.
+/// The outcome of an allocation.
 enum AllocationResult {
     Address { allocated: AllocatedIp, recorded: bool },
     Nothing { failure: Failure, unsettled: Option<Arc<str>> },
@@ -58,9 +58,9 @@ fn name_of(pool: &SpiderIPPool) -> Arc<str> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// A A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
+    /// A A8: selects the pools. Waits for auto pools that do not exist yet or do not have their size (A §2.2).
     ///
-    /// That the pools of a NIC are full does not matter if it `has` its addresses.
+    /// Full pools of a NIC do not matter if the NIC already `has` its addresses.
     async fn selection(&self, has: &(impl Fn(usize, &str, IpVersion) -> bool + Sync)) -> Result<Selection, IpamError> {
         let agent = self.op.agent;
         let mut left = agent.config.settings.subnet_pool_retries;
@@ -74,7 +74,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 selection
             };
             let waits = matches!(selection.error, Some(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
-            // Two agents that ask for different numbers would change it in turn, and wait for each other.
+            // Two agents that ask for different sizes would change the pool in turn, and wait for each other.
             let serves = made && selection.error.is_none();
             if serves || !(waits || selection.unsettled) || left <= 1 || self.op.is_late() {
                 let mut nics = selection.nics.iter().enumerate();
@@ -93,8 +93,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
-    /// first: whatever became of an earlier try, there is no second record.
+    /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes first:
+    /// whatever happened to an earlier try, no second record is made.
     fn order(&self, nic: &str, family: &FamilySelection, ledger: &Ledger, suspects: &[Suspect]) -> Vec<Candidate> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
@@ -114,7 +114,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if order.len() > 1 {
             let asked = self.asked();
             let asker = asked.asker(nic);
-            // What an ADD that failed could not take back the cache need not show yet.
+            // The cache may not show yet the records that a failed ADD could not remove.
             let left = if policy.partial_failure_keeps_records { Vec::new() } else { agent.failures.of(&self.uid) };
             let is_left_in = |name: &Arc<str>| left.iter().any(|allocated| allocated.pool == *name && is_meant(&allocated));
             for Candidate { name, pool, held } in &mut order {
@@ -126,8 +126,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         order
     }
 
-    /// Does the same after the turn of these pools was waited for: the cache may show by now that one of them holds a record of a NIC, as
-    /// what an earlier life of this process sent can have been carried out meanwhile.
+    /// Orders the pools again after the wait for their tickets: the cache may show by now that one of them holds a record of a NIC, as a
+    /// request of an earlier run of this process can have been carried out meanwhile.
     fn order_again(&self, allocations: &mut [Allocation<'_>]) {
         if self.policy().one_record_per_pod {
             return;
@@ -142,8 +142,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but
-    /// this one.
+    /// The pools that surely hold a record of this NIC although the cache shows them as exhausted: it may show all records but this one.
     fn left_out(&self, nic: &str, family: &FamilySelection, mine: &[Arc<str>]) -> Vec<Candidate> {
         let caches = &self.op.agent.caches;
         let is_in = |name: &str| family.order.iter().flatten().any(|pool| pool.metadata.name.as_deref() == Some(name));
@@ -157,11 +156,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         left_out.filter_map(|name| Some(Candidate { name: name.clone(), pool: caches.pool(name)?, held: false })).collect()
     }
 
-    /// Looks for records of the pod's NICs in pools that were just read, where the NIC begins with another pool: an earlier life of this
-    /// process made them, and the cache did not show them when the pools were put in order. The next round knows of them (A W1).
+    /// Looks for records of the pod's NICs in newly read pools, where the NIC begins with another pool: an earlier run of this process made
+    /// them, and the cache did not show them when the pools were ordered. The next round takes them into account (A W1).
     ///
-    /// What was `known` when this round began it has dealt with. What this ADD recorded is `mine`, and what the endpoint keeps is `named`.
-    /// The pool that the NIC has come to meanwhile shows what this round itself records, maybe before the answer to that write is here.
+    /// Records `known` at the start of this round are dealt with. `mine` are the records of this ADD, and `named` is what the endpoint
+    /// keeps. The pool that the NIC has reached meanwhile shows what this round itself records, maybe before the answer to that write
+    /// arrives.
     fn finds_strays(
         &self,
         allocations: &[Allocation<'_>],
@@ -170,7 +170,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         mine: &[IpAddr],
         named: Option<&[IpAddr]>,
     ) -> bool {
-        // Those of upstream's forms that draw beside such a record are to do so here, too.
+        // Those of upstream's forms that allocate beside such a record should do so here, too.
         if self.keeps_strays() || self.policy().further_nic_draws_again {
             return false;
         }
@@ -194,8 +194,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         found
     }
 
-    /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
-    /// process before it was restarted.
+    /// Whether a write may be under way that removes records of this pod: from a roll-back with unknown outcome, or from this process
+    /// before it was restarted.
     fn may_be_withdrawn(&self, pool: &Arc<str>) -> bool {
         if self.trusts_own_records() {
             return false;
@@ -207,8 +207,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// One task of A A10.
     ///
-    /// A pool that may hold a record of this NIC and could not be read, or keeps it, is the last one that is tried: an address of the next
-    /// would be a second record of the NIC (A X1). The runtime comes again.
+    /// If a pool may hold a record of this NIC and could not be read, or keeps the record, no further pool is tried: an address of the next
+    /// would be a second record of the NIC (A X1). The runtime retries.
     async fn allocate_one(
         &self,
         allocation: &Allocation<'_>,
@@ -236,12 +236,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             match tried.result {
                 Ok((allocated, recorded)) => return AllocationResult::Address { allocated, recorded },
                 Err(error) => {
-                    // The next round knows the endpoint. It begins with this pool: with an address of another the NIC would have two.
+                    // The next round knows the endpoint. It begins with this pool: an address of another pool would give the NIC two.
                     if error == PoolError::EndpointUnknown && tried.holds == Some(true) && !self.keeps_strays() {
                         self.op.agent.failures.hold(&self.uid, Suspect { nic: nic.into(), pool: pool.clone() });
                     }
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
-                    // What an earlier life of this process recorded the caches need not show yet.
+                    // The caches may not show yet what an earlier run of this process recorded.
                     let is_suspect = (*held || !is_sure) && !self.policy().lost_reply_takes_next_pool;
                     let ends = unsettled.is_some()
                         || matches!(error, PoolError::OutOfTime | PoolError::EndpointUnknown)
@@ -275,11 +275,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         allocations
     }
 
-    /// Takes back what an earlier life of the agent, or an earlier round of this ADD, recorded for these NICs in pools that they draw from
-    /// no more (A W1): with what they are given now, they would have two records of a family (A X1).
+    /// Removes records that an earlier run of the agent, or an earlier round of this ADD, made for these NICs in pools that they no longer
+    /// draw from (A W1): together with the new addresses, they would be two records of a family (A X1).
     ///
-    /// What the endpoint names stays, also what the pod gave up of its own. Of a predecessor's it is this pod's only if an earlier ADD had
-    /// its record already, when the pod could still have it.
+    /// Addresses that the endpoint names stay, even those of its own that the pod gave up. A predecessor's address is this pod's only if an
+    /// earlier ADD already had its record, when the pod could still have it.
     async fn leave_strays(
         &self,
         allocations: &[Allocation<'_>],
@@ -296,7 +296,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let own = recorded.iter().filter(|allocated| allocated.nic == **nic);
             of_nic.extend(own.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
             let is_drawn_from = |pool: &str| pools.iter().any(|candidate| *candidate.name == *pool);
-            // By now another NIC may have it: the cache can show what was.
+            // Another NIC may have it by now: the cache can show an old state.
             let is_anothers = |ip: IpAddr| recorded.iter().any(|allocated| allocated.nic != **nic && allocated.address.addr() == ip);
             let is_stray = |pool: &str, ip: IpAddr| IpVersion::of(ip) == *family && !is_drawn_from(pool) && !is_anothers(ip);
             strays.extend(of_nic.into_iter().filter(|(pool, ip)| is_stray(pool, *ip)));
@@ -305,7 +305,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if let Some(predecessors) = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited) {
             let given_up = given_up(predecessors, static_reuse).what;
             named.retain(|ip| !given_up.iter().any(|(_, other)| other == ip));
-            // The cache need not show yet what an earlier round did.
+            // The cache may not show yet what an earlier round did.
             let is_taken_over = |(pool, ip): &(Arc<str>, IpAddr)| self.taken_over.iter().any(|(of, taken)| of == pool && taken.ip == *ip);
             strays.extend(given_up.into_iter().filter(is_taken_over));
         }
@@ -316,8 +316,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// The same before the addresses of `kept` are taken over: each of their NICs has no other of the same family but what
-    /// [stays beside](Self::stays_beside) them.
+    /// Like `leave_strays`, before the addresses of `kept` are taken over: each of their NICs then has no other of the same family except
+    /// those that [stay beside](Self::stays_beside) them.
     pub(super) async fn leave_strays_of_kept(
         &self,
         kept: &[(usize, IPAllocationDetail)],
@@ -335,8 +335,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.take_back_strays(&distinct(strays)).await
     }
 
-    /// What stays of the pod's records while addresses that `endpoint` names are taken over; `None` = everything. What it names for any NIC
-    /// stays, and what was drawn in this round: the cache may show under which NIC an earlier life of the agent recorded it.
+    /// The pod's records that stay while addresses that `endpoint` names are taken over; `None` = all. The addresses that it names for any
+    /// NIC stay, and those allocated in this round: the cache may show the NIC under which an earlier run of the agent recorded them.
     pub(super) fn stays_beside(&self, endpoint: &SpiderEndpoint, drawn: &[AllocatedIp]) -> Option<Vec<IpAddr>> {
         if self.keeps_strays() {
             return None;
@@ -345,8 +345,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Some(named.chain(drawn.iter().map(|allocated| allocated.address.addr())).collect())
     }
 
-    /// What the rules refuse of a predecessor's by now. An earlier ADD that ended before the pod had an answer may have made its record the
-    /// pod's own: it makes way then, as a record that was drawn would not.
+    /// The addresses of a predecessor that the rules refuse by now. An earlier ADD that ended before the pod had an answer may have
+    /// transferred the record to the pod: such a record is replaced, unlike one that was newly allocated.
     fn refused(&self, base: Option<&SpiderEndpoint>, static_reuse: &StaticReuse, drawn: &[AllocatedIp]) -> Vec<IpAddr> {
         let predecessors = base.filter(|base| self.ownership(base) == EndpointOwnership::Inherited && !self.keeps_strays());
         let mut refused = predecessors.map(|base| given_up(base, static_reuse).what).unwrap_or_default();
@@ -354,7 +354,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         refused.into_iter().map(|(_, ip)| ip).collect()
     }
 
-    /// Takes back what no endpoint names. So it has to be known as it is.
+    /// Removes records that no endpoint names, for which the endpoint's current state must be known.
     async fn take_back_strays(&self, strays: &[(Arc<str>, IpAddr)]) -> Result<(), Setback> {
         if strays.is_empty() {
             return Ok(());
@@ -365,7 +365,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(self.op.take_back(&self.key, &self.uid, Cause::Superseded, strays).await?)
     }
 
-    /// Standard mode: draws what no endpoint has for the pod, and writes its own.
+    /// Standard mode: allocates the addresses that no endpoint has for the pod, and writes the pod's endpoint.
     pub(super) async fn fresh(
         &mut self,
         base: Option<&SpiderEndpoint>,
@@ -399,8 +399,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(self.answer_of(&written, How::Fresh))
     }
 
-    /// Draws the addresses that are missing. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes
-    /// nothing.
+    /// Allocates the missing addresses. Addresses kept of a predecessor are taken over last: a pod that cannot have the rest takes none.
     async fn draw(
         &mut self,
         selection: &Selection,
@@ -418,7 +417,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
             let refused = self.refused(base, static_reuse, &ledger.recorded);
             let allocated = match self.allocate_all(&mut allocations, &avoided, named.as_deref(), &refused, ledger).await {
-                // Who answered on those addresses may be gone: the probe that follows tells. All begin anew, so that each has its turn.
+                // The hosts that answered on those addresses may be gone; the following probe will tell. All addresses are tried again,
+                // each in its turn.
                 Err(Setback::Failed(IpamError::NotAllocated(failures)))
                     if !avoided.is_empty() && failures.are_used_out() && !policy.conflict_avoided_forever =>
                 {
@@ -436,12 +436,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if lost.is_empty() {
                 return Ok(allocated);
             }
-            // What was allocated is found again by its record.
+            // Allocated addresses are found again by their records.
             static_reuse.lose(lost, entries(base));
         }
     }
 
-    /// The entries that the endpoint is to have, and the NICs that still lack an address.
+    /// The entries that the endpoint should have, and the NICs that still lack an address.
     fn assemble(
         &self,
         selection: &Selection,
@@ -464,7 +464,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             _ => by_name(kept, new),
         };
         if self.nameless {
-            // A predecessor may have had its NICs in another order, and more of them.
+            // A predecessor may have had its NICs in another order, or more of them.
             name_entry(&mut ips, &self.request.nic, select::nics(&self.pod).as_deref());
         }
         (ips, unfinished)
@@ -516,8 +516,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 }
 
-/// What `one` makes of each of these. Those that begin with one pool come one after the other: side by side all but one of them would meet
-/// a conflict (A §5.4).
+/// The results of `one` for each allocation. Allocations that begin with the same pool run one after another: concurrently, all but one of
+/// them would meet a conflict (A §5.4).
 async fn pool_by_pool<'a, F: Future<Output = AllocationResult> + Send>(
     allocations: &'a [Allocation<'a>],
     one: impl Fn(&'a Allocation<'a>) -> F + Sync,
@@ -536,7 +536,7 @@ async fn pool_by_pool<'a, F: Future<Output = AllocationResult> + Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The addresses and the failures among these results, of which the ledger knows from now on.
+/// The addresses and the failures of these results, which are also entered into the ledger.
 fn booked(results: Vec<AllocationResult>, allocations: &[Allocation<'_>], ledger: &mut Ledger) -> (Vec<AllocatedIp>, Vec<Failure>) {
     let (mut allocated, mut failures) = (Vec::new(), Vec::new());
     for (result, allocation) in results.into_iter().zip(allocations) {
@@ -559,7 +559,7 @@ fn booked(results: Vec<AllocationResult>, allocations: &[Allocation<'_>], ledger
     (allocated, failures)
 }
 
-/// The entries of an endpoint: those that are kept, completed by the new ones. NICs without a name are known by their places.
+/// The entries of an endpoint: those that are kept, completed by the new ones. NICs without a name are identified by their positions.
 pub(super) fn by_place(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
     let mut all: BTreeMap<usize, IPAllocationDetail> = kept.into_iter().collect();
     for (nic, entry) in new {
@@ -572,7 +572,7 @@ pub(super) fn by_place(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail
     all.into_values().collect()
 }
 
-/// The same where NICs are known by their names.
+/// The same for NICs that are identified by their names.
 pub(super) fn by_name(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
     let mut all: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
     for (_, entry) in new {

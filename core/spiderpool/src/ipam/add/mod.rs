@@ -5,8 +5,8 @@
 //!                     └──────► pools selected ──► addresses allocated ──────────────────────────┘
 //! ```
 //!
-//! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
-//! API server's; what was allocated meanwhile is found again by its records.
+//! Each round works on one state of the endpoint. When its write shows that the state has changed, the next round reads the API server's;
+//! addresses that were allocated meanwhile are found again by their records.
 
 mod attempt;
 mod auto_pools;
@@ -46,7 +46,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     /// Gives a NIC of a pod its addresses (A §5.2).
     ///
     /// # Errors
-    /// The NIC has none now. The runtime is to come again.
+    /// The NIC has none now. The runtime should retry.
     pub async fn add(&self, request: &AddRequest) -> Result<AddAnswer, IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::AddBegun { request });
@@ -67,7 +67,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
-    /// Waits for the caches that an ADD reads, where nobody did before the agent served.
+    /// Waits for the caches that an ADD reads, if the agent serves before they are filled.
     async fn filled(&self) -> Result<(), IpamError> {
         if !self.policy().first_add_fills_caches {
             return Ok(());
@@ -86,7 +86,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         let wanted = &*request.pod_uid;
         let is_wanted = |pod: &Pod| wanted.is_empty() || pod.metadata.uid.as_deref() == Some(wanted);
-        // Without a UID nothing tells a predecessor that the cache still shows from the pod that is there.
+        // Without a UID a predecessor that the cache still shows cannot be distinguished from the present pod.
         let cached = cached.filter(|_| !wanted.is_empty() || self.policy().add_without_uid_from_cache);
         let (pod, live) = match cached.filter(|pod| is_wanted(pod) && is_alive(pod)) {
             Some(pod) => (Some(pod), false),
@@ -103,7 +103,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if is_alive(&pod) { Ok((pod, live)) } else { Err(SelectError::DeadPod.into()) }
     }
 
-    /// Runs an ADD whose turn at the pod has come. `uid` becomes the UID that it records, once the pod is found.
+    /// Runs an ADD once it has its turn at the pod. `uid` is set to the UID that it records, once the pod is found.
     pub(super) async fn add(&self, request: &AddRequest, uid: &mut Arc<str>) -> Result<AddAnswer, IpamError> {
         let (pod, pod_is_live) = self.pod_of(request).await?;
         *uid = pod.metadata.uid.as_deref().unwrap_or_default().into();
@@ -137,7 +137,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 }
 
-/// Whether an endpoint names an address, for whichever NIC.
+/// Whether an endpoint names an address, for any NIC.
 fn names(endpoint: &SpiderEndpoint, ip: IpAddr) -> bool {
     entries(endpoint).iter().flat_map(stored).any(|at| at.address.addr() == ip)
 }
@@ -159,7 +159,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             endpoint = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
             self.endpoint_is_live = true;
         }
-        // What was seen of the pod may be older than the endpoint, which may be its successor's by now.
+        // The pod's state that was read may be older than the endpoint, which may be its successor's by now.
         self.pod_is_live &= endpoint.is_none();
         let mut ledger = Ledger::default();
         let mut rounds = 0;
@@ -185,7 +185,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return self.fail(error, ledger).await;
             }
             self.op.pause(rounds).await;
-            // What was seen of the pod is older than what will be seen of the endpoint.
+            // The pod's state that was read is older than the endpoint's that will be read.
             self.pod_is_live = false;
             self.endpoint_is_live = true;
             endpoint = match self.op.get::<SpiderEndpoint>(&self.key).await {
@@ -199,15 +199,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Whether the pod has an endpoint of its own, though the cache may not show it yet, or not with this NIC: the ADD of its first NIC
-    /// wrote one, or that of an earlier sandbox. The first request for a pod pays for no read in vain.
+    /// Whether the pod has its own endpoint, though the cache may not show it yet, or not with this NIC: the ADD of its first NIC wrote
+    /// one, or that of an earlier sandbox. The first request for a pod thus makes no useless read.
     fn has_surely_an_endpoint(&self) -> bool {
         (*self.request.nic != *FIRST_NIC || self.op.agent.failures.is_served(&self.uid)) && !self.goes_by_cache()
     }
 
-    /// Ends an ADD that failed: what is recorded for its NIC goes back, with time of its own, whichever ADD of the pod recorded it. A pod
-    /// that waits for more than there is would keep for ever from others what it cannot use. What its endpoint names by now, by a write
-    /// whose answer was lost, is the pod's, and the next ADD is answered with it, unless another pod is known to have it.
+    /// Ends a failed ADD: all records for its NIC are removed, with their own time limit, whichever ADD of the pod made them. Otherwise a
+    /// pod that asks for more than is free would withhold for ever addresses that it cannot use. An address that its endpoint names by now,
+    /// by a write whose answer was lost, is the pod's, and the next ADD is answered with it, unless another pod is known to have it.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
         if self.policy().partial_failure_keeps_records {
@@ -237,8 +237,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(error)
     }
 
-    /// Takes out of the pod's endpoint what another pod has (A L3): an earlier life of this process sent it, and it came when that had been
-    /// given back. While nothing is left that the pod could have instead, it would go on naming what is another's.
+    /// Removes addresses from the pod's endpoint that another pod has (A L3): an earlier run of this process sent them, and the write came
+    /// after they had been released. While nothing is left that the pod could have instead, its endpoint would otherwise go on naming them.
     async fn drop_taken(&self, own_time: &Op<'_, C, V, K, O>) {
         if self.taken.is_empty() {
             return;
@@ -246,12 +246,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let Ok(Some(endpoint)) = own_time.get::<SpiderEndpoint>(&self.key).await else { return };
         let is_own = uid_of(&endpoint) == &*self.uid && !is_terminating(&endpoint);
         if let Some(rest) = without_addresses(&endpoint, &self.taken, self.nameless).filter(|_| is_own) {
-            // What stays now goes with the next ADD that fails.
+            // An address that stays now is removed when the next ADD fails.
             let _ = own_time.update(rest).await;
         }
     }
 
-    /// What earlier ADDs left recorded for the NIC and no endpoint names; nothing if the endpoint cannot be read.
+    /// The records that earlier ADDs left for the NIC and no endpoint names; empty if the endpoint cannot be read.
     async fn unanswered(&self, own_time: &Op<'_, C, V, K, O>, found: &[AllocatedIp]) -> Vec<(Arc<str>, IpAddr)> {
         if self.keeps_strays() {
             return Vec::new();
@@ -263,7 +263,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return what;
         }
         let Ok(endpoint) = own_time.get::<SpiderEndpoint>(&self.key).await else { return Vec::new() };
-        // With the endpoint that the pod had went what told which of it an earlier ADD was answered with: the pod's DEL knows.
+        // Only the lost endpoint of the pod told which of them an earlier ADD was answered with: the pod's DEL can decide.
         if endpoint.is_none() && self.has_surely_an_endpoint() {
             return Vec::new();
         }
@@ -271,19 +271,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         what
     }
 
-    /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or
-    /// an earlier one did whose agent crashed, and the pool is none of those that the pod takes addresses from by now (A W1).
+    /// Removes records of the pod that are not in the answer: this ADD made them and then saw that another one was faster, or an earlier
+    /// one did whose agent crashed, and the pod no longer takes addresses from that pool (A W1).
     async fn tidy(&self, answer: &AddAnswer, ledger: &Ledger) {
         let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let mut complete = true;
         if !self.leaves_leftovers() {
             let answered: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
-            // What is recorded for a NIC that is not answered yet is found by its own ADD. Of a NIC that its predecessor had and the pod
-            // has not there will be none: a round took that over, and nobody acknowledged its write of the endpoint, or another came first.
+            // Records of a NIC that is not answered yet are found by its own ADD. A NIC that the predecessor had and the pod lacks has no
+            // such ADD: a round took its records over, and its write of the endpoint was not acknowledged, or another came first.
             let nics = select::nics(&self.pod);
             let has = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
             let is_stray = |nic: Option<&str>| self.nameless || nic.is_some_and(|nic| answered.contains(nic) || !has(nic));
-            // The cache need not show it yet.
+            // The cache may not show it yet.
             let taken_over = self.taken_over.iter().filter(|(_, taken)| is_stray(Some(&taken.nic)));
             what.extend(taken_over.map(|(pool, taken)| (pool.clone(), taken.ip)));
             match self.op.strays(&self.key, &self.uid, is_stray).await {
@@ -295,7 +295,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if !what.is_empty() && !self.policy().answer_not_as_stored {
             let (avoided, others): (Vec<_>, Vec<_>) = distinct(what).into_iter().partition(|(_, ip)| ledger.avoided.contains(ip));
             for (cause, what) in [(Cause::Conflict, avoided), (Cause::Superseded, others)] {
-                // What is not taken back now is left to DEL.
+                // Records that are not removed now are left to DEL.
                 complete &= self.op.take_back(&self.key, &self.uid, cause, &what).await.is_ok();
             }
         }
@@ -304,19 +304,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Whether an endpoint that somebody has marked for deletion is ended, and made anew if the pod needs one.
+    /// Whether an endpoint that is marked for deletion is ended, and made anew if the pod needs one.
     pub(super) fn ends(&self, endpoint: &SpiderEndpoint) -> bool {
         is_ended(endpoint, self.policy())
     }
 
-    /// Ends an endpoint that somebody has marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its
-    /// records go first, with its DEL.
+    /// Ends an endpoint that is marked for deletion. Kubernetes' garbage collector marks it, too, once the pod is gone: then its records
+    /// are removed first, with its DEL.
     async fn end_terminating(&mut self, known: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
         let keeps = self.ownership(known) != EndpointOwnership::Foreign;
-        // Otherwise this pod may be the predecessor, and the endpoint that of a pod whose sandbox still runs.
+        // Otherwise this pod may be the predecessor, and the endpoint may belong to a pod whose sandbox still runs.
         self.confirm().await?;
         self.end(known).await?;
-        // Whoever marked it may take the records, also after they were looked at: the pod has them anew.
+        // The process that marked it may remove the records, even after they were checked: they are made anew for the pod.
         if keeps && !static_reuse.untaken && !self.policy().unrecorded_answer {
             let lost = self.reown_all(&static_reuse.kept, uid_of(known), None).await?;
             static_reuse.lose(lost, entries(known));
@@ -324,13 +324,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// One look at the endpoint, and what follows from it.
+    /// One round: reads the endpoint and acts on its state.
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
         self.taken.clear();
         self.takes_over = false;
-        // From an endpoint that is still the predecessor's it is given up once more.
+        // From an endpoint that is still the predecessor's it is given up again.
         let given_up = std::mem::take(&mut self.given_up);
         if let Some(known) = endpoint.as_deref().filter(|known| uid_of(known) == &*self.uid) {
             self.release_given_up(given_up, entries(known)).await;
@@ -351,7 +351,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 (reuses, forgets) = (false, true);
             }
         }
-        // A A5, of a namesake's endpoint.
+        // A A5, for the endpoint of an earlier pod of the same name.
         if let Some(namesakes) = endpoint.as_deref().filter(|known| self.removes_by_name(known)) {
             self.remove_by_name(namesakes).await?;
             endpoint = None;
@@ -388,15 +388,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         };
         let result = self.fresh(base.as_deref(), static_reuse, forgets, ledger).await;
         if let (Err(Setback::Failed(_)), Some((known, what))) = (&result, for_good) {
-            // What stays now goes with the next ADD that fails.
+            // Records that stay now are removed when the next ADD fails.
             let _ = self.leave_pools(uid_of(&known), &what).await;
         }
         result
     }
 
-    /// Takes back what this ADD allocated, or found recorded, before it knew of the endpoint: with the addresses that that names, a NIC
-    /// would have two records of a family (A X1). It is the predecessor's, or the pod's own, which an earlier life of this process sent and
-    /// which came late; the cache need not show yet what was allocated.
+    /// Removes the records that this ADD made or found before it knew of the endpoint: together with the addresses that the endpoint names,
+    /// a NIC would have two records of a family (A X1). The endpoint is the predecessor's, or the pod's own, which an earlier run of this
+    /// process sent and which came late; the cache may not show yet what was allocated.
     async fn make_way(&self, endpoint: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
         if (ledger.recorded.is_empty() && ledger.found.is_empty()) || self.policy().partial_failure_keeps_records {
             return Ok(());
@@ -412,7 +412,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             EndpointOwnership::Own | EndpointOwnership::Foreign => false,
         };
         let surplus: Vec<AllocatedIp> = ledger.recorded.extract_if(.., |allocated| makes_way(allocated)).collect();
-        // What was found may be what the endpoint names: an earlier ADD took it over.
+        // A record that was found may be of an address that the endpoint names: an earlier ADD took it over.
         let strays = ledger.found.extract_if(.., |found| makes_way(found) && !names(endpoint, found.address.addr()));
         let strays: Vec<AllocatedIp> = strays.collect();
         let what: Vec<_> = surplus.iter().chain(&strays).map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
@@ -427,13 +427,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(back?)
     }
 
-    /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.
+    /// Removes an endpoint that is being deleted, so that the pod can have a new one.
     ///
-    /// The mark of this very pod's endpoint came from outside: the new endpoint names the same addresses, and they stay recorded. So do
-    /// those of a VM, which the pod has taken over by now.
-    /// One that outlives its pod was marked by a release, which is finished here. One that goes with its pod may have been
-    /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
-    /// which knows for how long.
+    /// If this very pod's endpoint was marked from outside, the new endpoint names the same addresses, and they stay recorded. So do those
+    /// of a VM, which the pod has taken over by now. An endpoint that outlives its pod was marked by a release, which is finished here. One
+    /// that is deleted with its pod may have been marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its
+    /// records are left to reclaim, which knows for how long.
     async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
         if self.ownership(endpoint) == EndpointOwnership::Foreign {
             let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();

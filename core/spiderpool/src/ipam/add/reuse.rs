@@ -1,9 +1,9 @@
-//! Using again the addresses that an endpoint names: those of this very pod, and those of its predecessor (A §5.3, §6.2, §6.3).
+//! Reuse of the addresses that an endpoint names: those of this very pod, and those of its predecessor (A §5.3, §6.2, §6.3).
 //!
-//! What the pod cannot have any more of them is taken back. As long as it has nothing else its endpoint and the records stay: what is
-//! disabled, excluded or reserved today may be permitted again tomorrow, and then the pod has its address as before. A pool that is being
-//! deleted never is. It waits for its last record (A §8.6), so a pod that waited for its address there would wait for ever, with
-//! everybody who wants the pool back.
+//! Addresses that the pod cannot have any more are released once it has others. Until then its endpoint and the records stay: an address
+//! that is disabled, excluded or reserved today may be permitted again tomorrow, and then the pod has it as before. A pool in deletion
+//! never is. It waits for its last record (A §8.6), so a pod that waited for its address there would wait for ever, with everybody who
+//! wants the pool back.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// The name under which the NIC of an entry allocates: in nameless mode its place.
+    /// The name under which the NIC of an entry allocates: in nameless mode its position.
     pub(super) fn nic_of(&self, place: usize, entry: &IPAllocationDetail) -> String {
         if self.nameless { place.to_string() } else { entry.interface.clone() }
     }
 
-    /// Whether it is to be checked that the pools of an endpoint are still those that the pod is to take addresses from. An answer that
-    /// the pod had once stays (A S16), so the hardened form looks at a predecessor's only; upstream leaves out VMs.
+    /// Whether it has to be checked that the pools of an endpoint are still those that the pod should take addresses from. An answer that
+    /// the pod had once stays (A S16), so the hardened form checks only a predecessor's endpoint; upstream leaves out VMs.
     pub(super) fn compares(&self, endpoint: &SpiderEndpoint) -> bool {
         let policy = self.policy();
         let kept = match self.keeper {
@@ -49,7 +49,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// What the pod is to give up of an endpoint; auto pools that are not there yet are waited for (A §6.3).
+    /// The addresses of an endpoint that the pod has to give up; waits for auto pools that do not exist yet (A §6.3).
     pub(super) async fn compare_when_settled(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let agent = self.op.agent;
         let mut left = agent.config.settings.subnet_pool_retries;
@@ -74,7 +74,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// What is refused for want of a pool is a selection for whoever looks on.
+    /// Reports a refusal for lack of a pool as a selection to the observer.
     fn tell_selection(&self) {
         let (asked, caches) = (self.asked(), &self.op.agent.caches);
         let selection = select::select_for(caches, &asked, &self.controller);
@@ -82,8 +82,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.op.observe(Step::Selected { request, pod, asked: &asked, cluster: caches, controller, selection: &selection });
     }
 
-    /// Whether another pod runs the same VM as this one: then they are the two of a live migration, and what one of them gave up would be
-    /// taken from under the other (A S1, A S10, A W28). It need not be that of the endpoint, which may be left of a migration that failed.
+    /// Whether another pod runs the same VM as this one: then the two take part in a live migration, and an address that one of them gave
+    /// up would be taken from the other (A S1, A S10, A W28). The other pod may not be that of the endpoint, which may be left from a
+    /// failed migration.
     pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
         if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
             return Ok(false);
@@ -91,7 +92,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.op.has_pod_of_vm(&self.key, |uid| *uid != *self.uid).await
     }
 
-    /// What the pod is to give up of an endpoint (A A4).
+    /// The addresses of an endpoint that the pod has to give up (A A4).
     fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let (caches, asked) = (&self.op.agent.caches, self.asked());
         let static_reuse = if self.compares_otherwise() {
@@ -106,13 +107,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(static_reuse)
     }
 
-    /// The pools that the pod may take addresses from on each NIC that the endpoint names; those of the families that are on, if there is a
-    /// `gate`.
+    /// The pools from which the pod may take addresses on each NIC that the endpoint names; with `gate`, only those of enabled families.
     pub(super) fn permitted(&self, endpoint: &SpiderEndpoint, gate: bool) -> Result<PermittedPools, SelectError> {
         let (caches, asked) = (&self.op.agent.caches, self.asked());
         let mut permitted = permitted_pools(caches, &asked, &self.controller, gate)?;
         let mut more = Vec::new();
-        // Most tiers are asked for one NIC at a time. Once this ADD has made the endpoint the pod's own nobody compares the others.
+        // Most tiers answer for one NIC at a time. Once this ADD has transferred the endpoint to the pod, nobody compares the others.
         let others = entries(endpoint).iter().map(|entry| entry.interface.as_str());
         for nic in others.filter(|nic| !permitted.all_nics && !nic.is_empty() && *nic != &*self.request.nic) {
             if let Ok(of_nic) = permitted_pools(caches, &select::Request { nic, ..asked }, &self.controller, gate) {
@@ -123,13 +123,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(permitted)
     }
 
-    /// Gives up each address that is of none of the permitted pools, or that its pool may not give away any more.
+    /// Gives up each address that is of none of the permitted pools, or that its pool may not allocate any more.
     pub(super) fn compare_addresses(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
         let mut static_reuse = StaticReuse::default();
         let frees_all = self.policy().dropped_nic_frees_all && self.has_dropped_a_nic(known);
         for (place, entry) in known.iter().enumerate() {
             let nic = self.nic_of(place, entry);
-            // No NIC has the address of an entry without a name yet, and none ever will if the pod is not nameless (A §2.4).
+            // No NIC has the address of an entry without a name yet, and none ever will unless the pod is nameless (A §2.4).
             let covered = permitted.all_nics || nic.is_empty() || permitted.pools.iter().any(|(of, ..)| *of == nic);
             for at in stored(entry) {
                 let outside = !permits(permitted, &nic, at.family, at.pool);
@@ -145,13 +145,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         static_reuse
     }
 
-    /// Whether the pod does not have one of the NICs that an endpoint names.
+    /// Whether the pod lacks one of the NICs that an endpoint names.
     fn has_dropped_a_nic(&self, known: &[IPAllocationDetail]) -> bool {
         select::nics(&self.pod)
             .is_some_and(|nics| known.iter().any(|entry| !entry.interface.is_empty() && !nics.contains(&entry.interface)))
     }
 
-    /// Whether a pool, as the cache shows it, may still give this address away.
+    /// Whether a pool, as the cache shows it, may still allocate this address.
     fn is_usable(&self, at: &Stored<'_>) -> bool {
         let agent = self.op.agent;
         let Some(pool) = agent.caches.pool(at.pool) else { return false };
@@ -165,7 +165,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         addresses.is_ok_and(|addresses| addresses.is_usable(at.address.addr()))
     }
 
-    /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.
+    /// Reuses the addresses of an endpoint. Returns the answer if they serve the NIC; `static_reuse` holds what is kept in any case.
     pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Option<AddAnswer>, Setback> {
         let verifies = !self.policy().unrecorded_answer;
         let own = self.ownership(endpoint) == EndpointOwnership::Own;
@@ -204,19 +204,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         };
         self.release_given_up(given_up, entries(&written)).await;
-        // The two pods of a VM's live migration may ask at the same time, and each takes over what the other one has just made its own.
-        // Whoever changes something looks once more, so that endpoint and records are left to the same pod.
+        // The two pods of a VM's live migration may ask at the same time, and each takes over what the other one has just taken over. A pod
+        // that changed something checks once more, so that endpoint and records are left to the same pod.
         if verifies && self.keeper == Keeper::Vm && (!own || self.takes_over) {
             return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
         }
         Ok(Some(self.answer_of(&written, how)))
     }
 
-    /// Makes the records of what is kept of an endpoint the pod's own.
+    /// Transfers the records of the kept addresses of an endpoint to the pod.
     async fn take_over(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<(), Setback> {
         let own = self.ownership(endpoint) == EndpointOwnership::Own;
-        // Its own endpoint without the finalizer is what a DEL of this very pod has left. Another sandbox may be that of a pod that only
-        // caches show: a kubelet that starts again beside a server that is behind begins it anew (K §5.5).
+        // The pod's own endpoint without the finalizer was left by a DEL of this very pod. Another sandbox may be that of a pod that only
+        // caches show: a restarted kubelet on a lagging server starts it anew (K §5.5).
         if !own || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint) {
             self.confirm().await?;
         }
@@ -227,21 +227,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// Whether an entry is for the NIC of the request. Only in nameless mode an entry gets its name from who asks (A §2.4): any other
+    /// Whether an entry is for the NIC of the request. Only in nameless mode an entry gets its name from the request (A §2.4): any other
     /// answer would lack the NIC.
     pub(super) fn serves(&self, entry: &IPAllocationDetail) -> bool {
         let gives_names = self.nameless || self.policy().static_reuse_skips_filter;
         *entry.interface == *self.request.nic || (gives_names && entry.interface.is_empty())
     }
 
-    /// Whether the request is answered with what is kept of an endpoint. One that somebody has marked makes way for another first.
+    /// Whether the request is answered with the kept entries of an endpoint. An endpoint that is marked for deletion is replaced first.
     fn answers(&self, endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> bool {
         let reborn = self.ownership(endpoint) != EndpointOwnership::Foreign && self.ends(endpoint);
         !reborn && self.suffices(static_reuse)
     }
 
-    /// Whether what is kept of an endpoint is what the request asks for. An entry that needs another address serves nobody yet; it gets one
-    /// now if this ADD is for all NICs (A §2.4).
+    /// Whether the kept entries of an endpoint satisfy the request. An entry that needs another address serves nobody yet; it gets one now
+    /// if this ADD is for all NICs (A §2.4).
     fn suffices(&self, static_reuse: &StaticReuse) -> bool {
         let annotations = self.pod.metadata.annotations.as_ref();
         let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
@@ -250,8 +250,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         whole && static_reuse.kept.iter().any(serving)
     }
 
-    /// What is left of an unfinished entry was nobody's answer yet, and a pool that is being deleted by now gives it to nobody (A §3). But
-    /// the pods of a VM's live migration may both be alive.
+    /// Gives up the rest of unfinished entries in pools that are being deleted: no ADD was answered with it yet, and such a pool gives it
+    /// to nobody (A §3). But the pods of a VM's live migration may both be alive.
     fn leave_unfinished(&self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) {
         let own = self.ownership(endpoint) == EndpointOwnership::Own;
         let leaves = own && self.keeper == Keeper::StatefulSet && !self.policy().static_reuse_skips_filter;
@@ -263,7 +263,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Addresses on which somebody else answered are exchanged for others.
+    /// Exchanges addresses on which another host answered for others.
     fn exchange_avoided(&self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) {
         let avoided = crate::ipam::endpoints::avoided(endpoint);
         if self.policy().conflict_returns_same_address || avoided.is_empty() {
@@ -277,7 +277,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         static_reuse.keep(entries(endpoint));
     }
 
-    /// Writes the endpoint as it is with what is kept of it, if that is not what is there.
+    /// Writes the endpoint with the entries that are kept, if that changes it.
     async fn write_reused(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Arc<SpiderEndpoint>, Setback> {
         let known = entries(endpoint);
         self.leave_nics(static_reuse, known);
@@ -298,7 +298,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// What the cache shows of the endpoint is so still: its addresses may have been taken back meanwhile.
+    /// Checks that the endpoint is still as the cache shows it: its addresses may have been released meanwhile.
     async fn check_endpoint(&self, known: &SpiderEndpoint) -> Result<(), Setback> {
         let live = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
         let version = live.as_ref().and_then(|live| live.metadata.resource_version.as_deref());
@@ -308,8 +308,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
     }
 
-    /// The endpoint of the pod, of which records were missing that it has again: whoever took them may have taken the endpoint, too, and
-    /// then it is to name again what the pod keeps.
+    /// Returns the pod's endpoint after missing records of it were made anew: the process that removed them may have removed the endpoint,
+    /// too, and then it has to name the kept addresses again.
     async fn keep_named(
         &mut self,
         known: &SpiderEndpoint,
@@ -319,15 +319,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     ) -> Result<Arc<SpiderEndpoint>, Setback> {
         let live = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
         match live {
-            // The endpoint goes last: by now all records are gone that are to go.
+            // The endpoint is deleted last: by now all records are gone that had to go.
             None if self.reown_all(kept, uid_of(known), None).await?.is_empty() => self.write(None, ips, unfinished, false).await,
             Some(live) if live.metadata.resource_version == known.metadata.resource_version => Ok(live),
             _ => Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone()))),
         }
     }
 
-    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1). `beside`: what else
-    /// may stay recorded for their NICs; `None` = anything.
+    /// Transfers the records of entries to this pod. Returns the addresses that could not be had, by position and family (A RO1). `beside`:
+    /// the other addresses that may stay recorded for their NICs; `None` = any.
     pub(super) async fn reown_all(
         &mut self,
         kept: &[(usize, IPAllocationDetail)],
@@ -379,14 +379,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Notes what has become of addresses of a pool.
+    /// Notes the fates of a pool's addresses.
     fn note_fates(&mut self, pool: &Arc<str>, reused: &[(usize, ReusedIp)], fates: &[Fate]) {
         self.takes_over |= fates.contains(&Fate::TakenOver);
         self.made_records |= fates.contains(&Fate::Made);
         let all = || reused.iter().zip(fates).map(|((_, reused_ip), fate)| (reused_ip, fate));
         let kept = all().filter(|(_, fate)| fate.is_kept());
         self.taken_over.extend(kept.map(|(reused_ip, _)| (pool.clone(), reused_ip.clone())));
-        // What nobody has may be permitted again tomorrow.
+        // An address that nobody has may be permitted again tomorrow.
         let taken = all().filter(|(_, fate)| **fate == Fate::OfAnotherPod);
         self.taken.extend(taken.map(|(reused_ip, _)| (pool.clone(), reused_ip.ip)));
     }
@@ -402,8 +402,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if third.is_none() && !missing {
                 break;
             }
-            // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone. Whoever took a
-            // record away may have known this one as gone; if it is alive after it was missed, it has it anew.
+            // A third pod of the name: whichever it was, this one is alive after the record was read, so that one is gone. A process that
+            // removed the record may have believed this one to be gone; if it is alive after the record was missed, it gets it anew.
             self.check_alive().await.map_err(|error| PoolError::Replaced(error.to_string()))?;
             makes |= missing;
             let gone = third.as_deref().or(new_owner.gone);
@@ -414,7 +414,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what the pod gave up, once its endpoint names what it has instead.
+    /// Releases the addresses that the pod gave up, once its endpoint names the ones it has instead.
     pub(super) async fn release_given_up(&mut self, given_up: GivenUp, now: &[IPAllocationDetail]) {
         let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
         let GivenUp { of, mut what } = given_up;
@@ -423,20 +423,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return;
         }
         self.taken_over.retain(|(_, taken)| !what.iter().any(|(_, ip)| *ip == taken.ip));
-        // What is not taken back now is left to reclaim, which finds it in no endpoint.
+        // Records that are not removed now are left to reclaim, which finds them in no endpoint.
         let _ = self.op.take_back(&self.key, &of, Cause::PoolChange, &what).await;
         if of != *self.uid {
             let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
         }
     }
 
-    /// Gives up what is left of entries that need another address and whose NIC the pod does not have, unlike its predecessor: no ADD will
-    /// ask for the rest, and no endpoint names it.
+    /// Gives up the rest of entries that need another address and whose NIC the pod does not have, unlike its predecessor: no ADD will ask
+    /// for the rest, and no endpoint names it.
     pub(super) fn leave_nics(&self, static_reuse: &mut StaticReuse, known: &[IPAllocationDetail]) {
         if self.nameless || self.policy().static_reuse_skips_filter || static_reuse.incomplete.is_empty() {
             return;
         }
-        // If the networks cannot be read nobody knows which NICs there will be.
+        // If the networks cannot be read, the future NICs are unknown.
         let Some(nics) = select::nics(&self.pod) else { return };
         let is_left = |nic: &str| !nic.is_empty() && *nic != *self.request.nic && !nics.iter().any(|has| has == nic);
         let left = static_reuse.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
@@ -448,9 +448,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// What the pod gave up in pools that are being deleted, as the cache shows them.
+    /// The given-up addresses of the pod in pools that are being deleted, as the cache shows them.
     pub(super) fn given_up_for_good(&self, endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
-        // Upstream keeps it, whatever becomes of the pool.
+        // Upstream keeps it, whatever happens to the pool.
         if self.policy().static_reuse_skips_filter {
             return Vec::new();
         }
@@ -464,11 +464,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.op.agent.caches.pool(pool).is_some_and(|pool| pool.metadata.deletion_timestamp.is_some())
     }
 
-    /// Takes back what the predecessor has in pools that are being deleted, for a pod whose own auto pool is not there.
+    /// Releases the predecessor's addresses in pools that are being deleted, for a pod whose own auto pool does not exist.
     ///
-    /// A StatefulSet that is created again under its name has new pools, and they may have to wait for what the old ones hold in the
-    /// subnet; or for the subnet itself, which is being deleted and goes after its last pool. The VM's pods of a live migration may both be
-    /// alive.
+    /// A StatefulSet that is created again under its name has new pools, and they may have to wait for the addresses that the old ones hold
+    /// in the subnet; or for the subnet itself, which is being deleted and is removed after its last pool. The VM's pods of a live
+    /// migration may both be alive.
     pub(super) async fn leave_behind(&self, endpoint: &SpiderEndpoint) {
         if self.policy().static_reuse_skips_filter || self.keeper != Keeper::StatefulSet {
             return;
@@ -476,17 +476,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let all = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr()));
         let what: Vec<(Arc<str>, IpAddr)> = all.filter(|(pool, _): &(Arc<str>, _)| self.is_going(pool)).collect();
         if !what.is_empty() {
-            // What stays now goes with the next ADD that finds no pool.
+            // Records that stay now are removed when the next ADD finds no pool.
             let _ = self.leave_pools(uid_of(endpoint), &what).await;
         }
     }
 
-    /// Takes back the records of addresses in pools that are being deleted, though the pod has nothing instead yet.
+    /// Removes the records of addresses in pools that are being deleted, though the pod has no replacement yet.
     ///
-    /// The endpoint names them until the pod is served: should a pool of that name be there by then, with the address free, the pod has
-    /// its address again. The records may be those of any pod of the name whose ADD came that far.
+    /// The endpoint names them until the pod is served: if a pool of that name exists by then, with the address free, the pod gets its
+    /// address back. The records may be those of any pod of the name whose ADD came that far.
     pub(super) async fn leave_pools(&self, endpoint_uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
-        // By the UID in the record.
+        // The records, by their UIDs.
         let mut found = Vec::new();
         for (name, ips) in by_pool(what.iter().cloned()) {
             let Some(pool) = self.op.pool(&name).await?.filter(|pool| pool.metadata.deletion_timestamp.is_some()) else { continue };
@@ -513,14 +513,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 }
 
-/// Whether an address is in the first of its pool's ranges.
+/// Whether an address is in the first range of its pool.
 fn is_in_first_range(pool: &SpiderIPPool, at: &Stored<'_>, policy: &Policy) -> bool {
     let first = pool.spec.ips.iter().flatten().next();
     let range = first.and_then(|text| parse_range(text, at.family.number(), policy).ok());
     range.is_some_and(|range| range.contains(at.address.addr()))
 }
 
-/// The addresses of an endpoint that are given up. What one of its NICs keeps is not.
+/// The addresses of an endpoint that are given up, except those that one of its NICs keeps.
 pub(super) fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> GivenUp {
     let all = entries(endpoint);
     let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);

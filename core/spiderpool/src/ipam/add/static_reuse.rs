@@ -1,4 +1,4 @@
-//! What becomes of the addresses that an endpoint names: a decision by NIC and family (A §6.2, §6.3).
+//! The fate of the addresses that an endpoint names: a decision by NIC and family (A §6.2, §6.3).
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use crate::ipam::allocated_ip::{stored, without};
 use crate::ranges::IpVersion;
 use crate::select::PermittedPools;
 
-/// Entries of an endpoint, with their places.
+/// Entries of an endpoint, with their positions.
 pub(super) type Entries = Vec<(usize, IPAllocationDetail)>;
 
-/// What becomes of the entries of an endpoint, by their places.
+/// The fate of the entries of an endpoint, by position.
 #[derive(Debug, Default)]
 pub(super) struct StaticReuse {
-    /// Addresses that the pod cannot have any more, by place and family.
+    /// Addresses that the pod cannot have any more, by position and family.
     pub(super) given_up: BTreeSet<(usize, IpVersion)>,
-    /// Places that need another address instead.
+    /// Positions that need another address instead.
     pub(super) incomplete: BTreeSet<usize>,
     /// The entries, without the addresses that are given up.
     pub(super) kept: Entries,
-    /// Whether the records of these are the predecessor's still, because it is not sure yet that the pod can have the rest.
+    /// Whether the records of `kept` are still the predecessor's, because it is not certain yet that the pod can have the rest.
     pub(super) untaken: bool,
 }
 
 impl StaticReuse {
-    /// Gives up an address for another.
+    /// Gives up an address in exchange for another.
     pub(super) fn replace(&mut self, place: usize, family: IpVersion) {
         self.given_up.insert((place, family));
         self.incomplete.insert(place);
@@ -39,7 +39,7 @@ impl StaticReuse {
         kept.any(given)
     }
 
-    /// Gives up addresses for others.
+    /// Gives up addresses in exchange for others.
     pub(super) fn lose(&mut self, lost: Vec<(usize, IpVersion)>, entries: &[IPAllocationDetail]) {
         for (place, family) in lost {
             self.replace(place, family);
@@ -47,8 +47,8 @@ impl StaticReuse {
         self.keep(entries);
     }
 
-    /// Replaces each address that an entry before names, too: an older version may have given it to several NICs of a pod, and one can have
-    /// it (A W14).
+    /// Replaces each address that an earlier entry names, too: an older version may have given it to several NICs of a pod, and only one
+    /// can have it (A W14).
     pub(super) fn part(&mut self, entries: &[IPAllocationDetail]) {
         let (mut seen, mut shared) = (BTreeSet::new(), Vec::new());
         for (place, entry) in &self.kept {
@@ -59,10 +59,10 @@ impl StaticReuse {
         }
     }
 
-    /// What is kept in the endpoint, and the NICs of which another ADD has to allocate what they lack; this one allocates for those that
-    /// `allocates` is true of.
+    /// The entries kept in the endpoint, and the NICs that lack an address which another ADD has to allocate; this ADD allocates for those
+    /// for which `allocates` is true.
     ///
-    /// NICs without a name have one ADD for all of them. What it does not allocate for, the pod does not have.
+    /// NICs without a name have one ADD for all of them. If it does not allocate for an entry, the pod does not have that NIC.
     pub(super) fn entries(&self, nameless: bool, allocates: impl Fn(usize, &IPAllocationDetail) -> bool) -> (Entries, Vec<String>) {
         let (mut kept, mut unfinished) = (Vec::with_capacity(self.kept.len()), Vec::new());
         for (place, entry) in &self.kept {
@@ -77,7 +77,7 @@ impl StaticReuse {
         (kept, unfinished)
     }
 
-    /// Takes over the entries of an endpoint, without what is given up.
+    /// Takes over the entries of an endpoint, without the addresses that are given up.
     pub(super) fn keep(&mut self, entries: &[IPAllocationDetail]) {
         let mut kept = Vec::with_capacity(entries.len());
         for (place, entry) in entries.iter().enumerate() {
@@ -92,13 +92,13 @@ impl StaticReuse {
     }
 }
 
-/// Whether an address of an entry may be used again, as far as pools are concerned.
+/// Whether an address of an entry may be reused, as far as pools are concerned.
 pub(super) fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, pool: &str) -> bool {
     permitted.pools.iter().any(|(of, version, names)| of == nic && *version == family && names.contains(pool))
 }
 
-/// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name. A name that
-/// none of `nics` has is a predecessor's; `None` = every name counts.
+/// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name. A name that is
+/// not in `nics` is a predecessor's; `None` = every name counts.
 pub(super) fn name_entry<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str, nics: Option<&[String]>) {
     let is_free = |name: &String| name.is_empty() || nics.is_some_and(|nics| !nics.contains(name));
     let mut free = None;

@@ -1,5 +1,5 @@
-//! Upstream's forms of some steps of an ADD: what it gives up after a change of pools, and how; what it leaves recorded; what it keeps in
-//! its memory and takes from it; and what it writes. Each is asked for at the step of which it is another form.
+//! Upstream's forms of some steps of an ADD: the addresses it gives up after a change of pools, and how; the records it leaves; its use of
+//! the failure cache; and its writes. Each is called at the step that it replaces.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -32,8 +32,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         policy.static_reuse_skips_filter || policy.static_reuse_before_gating || (policy.nameless_nic_always_changed && self.nameless)
     }
 
-    /// What the pod is to give up of an endpoint: by what the tiers name, whatever became of those pools (`static-reuse-skips-filter`);
-    /// with pools of a family that is off (`static-reuse-before-gating`).
+    /// The addresses of an endpoint that the pod has to give up: by the names in the tiers, whatever happened to those pools
+    /// (`static-reuse-skips-filter`); with pools of a disabled family (`static-reuse-before-gating`).
     pub(super) fn compare_otherwise(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let policy = self.policy();
         let gate = !policy.static_reuse_before_gating;
@@ -48,8 +48,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(if entry_wise { self.compare_entries(known, &permitted) } else { self.compare_addresses(known, &permitted) })
     }
 
-    /// Gives up entries, not addresses: there is one set of pools for both families of a NIC (A §6.3). Only the NIC of the request is
-    /// compared (`static-reuse-skips-filter`), and a NIC without a name under its own name, too (`nameless-nic-always-changed`).
+    /// Gives up entries, not addresses: both families of a NIC share one set of pools (A §6.3). Only the NIC of the request is compared
+    /// (`static-reuse-skips-filter`), and a NIC without a name under its own name, too (`nameless-nic-always-changed`).
     fn compare_entries(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
         let mut static_reuse = StaticReuse::default();
         for (place, entry) in known.iter().enumerate() {
@@ -70,8 +70,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         static_reuse
     }
 
-    /// Upstream's way after a change of pools (`partial-pool-change-recreates`): everything that is left of the endpoint is kept, and
-    /// written once more.
+    /// Upstream's way after a change of pools (`partial-pool-change-recreates`): the rest of the endpoint is kept, and created again.
     pub(super) async fn recreate(
         &self,
         endpoint: Arc<SpiderEndpoint>,
@@ -82,7 +81,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(left)
     }
 
-    /// The endpoint first, then the records (A §6.3). What is left of the endpoint.
+    /// Writes the endpoint first, then the records (A §6.3). Returns the rest of the endpoint.
     async fn release_outdated(
         &self,
         endpoint: Arc<SpiderEndpoint>,
@@ -121,13 +120,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(left)
     }
 
-    /// Whether an endpoint of somebody else who had the name is removed before anything else (`endpoint-delete-by-name`).
+    /// Whether an endpoint of an unrelated earlier pod of the name is removed before anything else (`endpoint-delete-by-name`).
     pub(super) fn removes_by_name(&self, endpoint: &SpiderEndpoint) -> bool {
         let removes = self.policy().endpoint_delete_by_name && self.keeper == Keeper::Nobody;
         removes && self.ownership(endpoint) == EndpointOwnership::Foreign
     }
 
-    /// Upstream's way with a namesake's endpoint (A §5.3): by name, whatever is there by now.
+    /// Upstream's way with the endpoint of another pod of the name (A §5.3): removal by name, whatever is there by now.
     pub(super) async fn remove_by_name(&self, endpoint: &SpiderEndpoint) -> Result<(), IpamError> {
         if !is_terminating(endpoint) {
             self.op.mark(endpoint).await.map_err(|error| self.of_endpoint(error))?;
@@ -138,7 +137,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// An address of an earlier try, whatever became of its record since (`failure-cache-unchecked`).
+    /// An address of an earlier try, whatever happened to its record since (`failure-cache-unchecked`).
     pub(super) fn remembered(&self, allocation: &Allocation<'_>) -> Option<AllocatedIp> {
         if !self.policy().failure_cache_unchecked {
             return None;
@@ -153,8 +152,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Some(allocated)
     }
 
-    /// What a failure of some NICs leaves of the others (`partial-failure-keeps-records`): the next try finds it in the memory. Nameless,
-    /// everything is forgotten (A §5.5).
+    /// Remembers the addresses of the NICs that succeeded when others failed (`partial-failure-keeps-records`), for the next try. In
+    /// nameless mode, everything is forgotten (A §5.5).
     pub(super) fn keep_part(&self, allocated: Vec<AllocatedIp>) {
         if !self.policy().partial_failure_keeps_records {
             return;
@@ -166,27 +165,28 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// The same if the endpoint could not be written. Nothing allocated is nothing new to remember.
+    /// Remembers the addresses if the endpoint could not be written. If nothing was allocated, the memory stays unchanged.
     pub(super) fn keep_unwritten(&self, allocated: Vec<AllocatedIp>) {
         if self.policy().partial_failure_keeps_records && (self.nameless || !allocated.is_empty()) {
             self.remember(allocated);
         }
     }
 
-    /// Whether an answer leaves recorded what it does not name (`partial-failure-keeps-records`, `lost-reply-takes-next-pool`).
+    /// Whether an ADD leaves records that its answer does not name (`partial-failure-keeps-records`, `lost-reply-takes-next-pool`).
     pub(super) fn leaves_leftovers(&self) -> bool {
         let policy = self.policy();
         policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool
     }
 
-    /// Whether what is remembered of a pod's ADDs is forgotten with an answer: if nothing is left that is to go back. Upstream forgets it
-    /// in any case (`partial-failure-keeps-records`), but not with an answer from an endpoint (`failure-cache-kept-by-reuse`).
+    /// Whether the memory of a pod's ADDs is cleared with an answer: if nothing is left to be released. Upstream clears it in any case
+    /// (`partial-failure-keeps-records`), but not with an answer from an endpoint (`failure-cache-kept-by-reuse`).
     pub(super) fn forgets(&self, how: How, complete: bool) -> bool {
         let policy = self.policy();
         (complete || policy.partial_failure_keeps_records) && (how == How::Fresh || !policy.failure_cache_kept_by_reuse)
     }
 
-    /// Upstream takes nothing back before it draws. Those of its forms that leave records behind are to do so here, too.
+    /// Whether stray records are kept: upstream removes nothing before it allocates. Its forms that leave records behind should do so here,
+    /// too.
     pub(super) fn keeps_strays(&self) -> bool {
         let policy = self.policy();
         policy.strays_go_afterwards
@@ -196,37 +196,37 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             || (self.nameless && policy.nameless_entry_lost)
     }
 
-    /// Whether no endpoint is looked for that the cache does not show: those of upstream's forms that are about it are to meet it.
+    /// Whether an endpoint that the cache does not show is not looked up: the upstream forms that depend on this have to meet it.
     pub(super) fn goes_by_cache(&self) -> bool {
         let policy = self.policy();
         policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails
     }
 
-    /// Whether a record of the pod is answered as it is, whatever may still take it away (`unfenced-own-record`, `one-record-per-pod`).
+    /// Whether a record of the pod is answered unchecked, whatever may still remove it (`unfenced-own-record`, `one-record-per-pod`).
     pub(super) fn trusts_own_records(&self) -> bool {
         let policy = self.policy();
         policy.unfenced_own_record || policy.one_record_per_pod
     }
 
-    /// Takes for gone whoever had an address (`uid-from-cached-pod`), and for alive whoever asks (`liveness-from-cache`).
+    /// Treats any holder of an address as gone (`uid-from-cached-pod`), and the requester as alive (`liveness-from-cache`).
     pub(super) fn loosened<'n>(&self, exact: NewOwner<'n>) -> NewOwner<'n> {
         let policy = self.policy();
         let gone = exact.gone.filter(|_| !policy.uid_from_cached_pod);
         NewOwner { gone, makes: exact.makes || policy.liveness_from_cache || policy.uid_from_cached_pod, ..exact }
     }
 
-    /// Whether a pool's `cleanGateway` is heeded: always, or by chance (`random-clean-gateway`).
+    /// Whether a pool's `cleanGateway` is respected: always, or by chance (`random-clean-gateway`).
     pub(super) fn leaves_out_gateway(&self) -> bool {
         !self.policy().random_clean_gateway || self.op.agent.env.random().is_multiple_of(2)
     }
 
-    /// Whether the entries of an endpoint are put together in one of upstream's ways.
+    /// Whether the entries of an endpoint are composed in one of upstream's ways.
     pub(super) fn assembles_otherwise(&self) -> bool {
         let policy = self.policy();
         policy.nameless_entry_lost || policy.answer_not_as_stored
     }
 
-    /// The entries of an endpoint: NICs without a name are one NIC (`nameless-entry-lost`), and an entry that is kept stays as it is
+    /// The entries of an endpoint: NICs without a name are one NIC (`nameless-entry-lost`), and a kept entry stays unchanged
     /// (`answer-not-as-stored`).
     pub(super) fn assemble_otherwise(&self, base: Option<&SpiderEndpoint>, kept: Entries, mut new: NewEntries) -> Vec<IPAllocationDetail> {
         let policy = self.policy();
@@ -246,7 +246,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 }
 
-/// The first entry of each name. No name counts as a name.
+/// The first entry of each name. An empty name counts as a name.
 fn by_first_name(kept: Entries, new: NewEntries) -> Vec<IPAllocationDetail> {
     let mut all: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
     for (_, entry) in new {

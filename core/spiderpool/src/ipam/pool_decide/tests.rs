@@ -1,4 +1,4 @@
-//! Decisions on a pool against a plain map.
+//! Decisions on a pool, compared with a plain map.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -118,12 +118,12 @@ proptest! {
             policy: &policy,
         };
         let is_own = |of: &(String, String, Option<String>)| of.1 == "u1" && of.2.as_deref().is_none_or(|nic| nic == "eth0");
-        // What the endpoint names is as good as somebody else's.
+        // An address that the endpoint names counts as another pod's.
         let is_named = |last: u8| named.as_ref().is_some_and(|named| named.contains(&ip(last)));
         let own: Vec<u8> = records.iter().filter(|(last, of)| is_own(of) && !is_named(**last)).map(|(last, _)| *last).collect();
         let mine: Vec<u8> = own.iter().copied().filter(|last| !fences && !avoided.contains(&ip(*last))).collect();
         match allocate(&pool, &ask, || addresses(&pool, &avoided)) {
-            // Nothing is left but own records that have to make way.
+            // Nothing is left but own records that have to be dropped.
             Ok(Decision { outcome: Given { address: None, recorded, dropped }, write }) => {
                 prop_assert!(!recorded && mine.is_empty() && !own.is_empty());
                 prop_assert_eq!(&dropped, &own.iter().copied().map(ip).collect::<Vec<_>>());
@@ -147,7 +147,7 @@ proptest! {
                 prop_assert_eq!(decision.outcome.dropped, gone.clone());
                 let all_were_there = now.iter().all(|(last, of)| records.get(last).is_none_or(|was| was == of));
                 prop_assert!(named.is_some() || (gone.is_empty() && all_were_there));
-                // Nobody else's record is touched, and no own one that works is lost.
+                // No other pod's record is changed, and no own one that works is lost.
                 let stays = |last: u8, of| !is_own(of) || is_named(last) || (mine.contains(&last) && last != given);
                 for (last, of) in records.iter().filter(|(last, of)| stays(**last, of)) {
                     prop_assert_eq!(now.get(last), Some(of));
@@ -234,7 +234,7 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
         (decision.outcome, after(&pool, decision.write.as_ref()).len())
     };
     assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::OfAnotherNic, Fate::TakenOver, Fate::Made, Fate::Lost], 3));
-    // There are as many records as there may be.
+    // The pool has its maximum number of records.
     assert_eq!(fates(2, &[2, 3]), (vec![Fate::TakenOver, Fate::Lost], 2));
 }
 

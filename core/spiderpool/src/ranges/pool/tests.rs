@@ -78,8 +78,8 @@ proptest! {
     }
 }
 
-/// How often the records are asked for the choice in a pool of `size` addresses that has only its last one left, and
-/// whether it was found.
+/// The number of look-ups among the records for the choice in a pool of `size` addresses with only its last one left, and the address that
+/// was found.
 fn look_ups(size: u32) -> (usize, Option<IpAddr>) {
     let ip = |low: u32| IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + low));
     let pool = pool(&[&format!("{}-{}", ip(0), ip(size - 1))], &[], &[], Policy::hardened()).unwrap();
@@ -137,14 +137,14 @@ fn keys_of_records_that_are_no_addresses_stop_upstream_only() {
         assert_eq!(first_free(&addresses(Policy::hardened()), &[key, "10.0.0.1"]).as_deref(), Some("10.0.0.2"));
         assert!(addresses(Policy::upstream()).first_free(&records(&[key])).is_err(), "{key}");
     }
-    // A range as a key is taken for all its addresses.
+    // A range as a key counts as all its addresses.
     for policy in [Policy::hardened(), Policy::upstream()] {
         assert_eq!(first_free(&addresses(policy), &["10.0.0.1-10.0.0.3", "10.0.0.4"]).as_deref(), Some("10.0.0.5"));
     }
 }
 
 proptest! {
-    /// What is remembered of one version of the records changes no answer for another one, earlier or later.
+    /// The memory of one version of the records changes no answer for another one, earlier or later.
     #[test]
     fn what_is_remembered_changes_no_choice(edits in prop::collection::vec((0u32..72, any::<bool>(), any::<bool>()), 1..200)) {
         let ip = |low: u32| Ipv4Addr::from_bits(0x0a00_0000 + low);
@@ -161,7 +161,7 @@ proptest! {
             for (low, is_there, keep) in &edits {
                 let lowest_free = pool.first_free(&records).unwrap();
                 match (is_there, lowest_free) {
-                    // Mostly as pools fill up: from the lowest address on.
+                    // Mostly in the way that pools fill up: from the lowest address on.
                     (true, Some(ip)) => drop(records.insert(ip, PoolIPAllocation::default())),
                     _ => drop(records.remove(IpAddr::from(ip(*low)))),
                 }

@@ -1,4 +1,4 @@
-//! A replica that dies after any of its requests leaves nothing that the next one does not finish (G §4.4, R1).
+//! A replica that crashes after any of its requests leaves nothing that the next one does not finish (G §4.4, R1).
 
 use super::api_server::Deed;
 use super::scene::{Owner, Scene};
@@ -7,7 +7,7 @@ use crate::Policy;
 /// The requests that write.
 const WRITES: [&str; 3] = ["delete SpiderEndpoint", "update SpiderIPPool/status", "patch SpiderEndpoint"];
 
-/// A dual-stack pod of a StatefulSet that wants it no more is gone.
+/// A dual-stack pod is gone, and its StatefulSet no longer wants it.
 fn scaled_down(policy: Policy) -> Scene {
     let scene = Scene::new(policy);
     scene.stateful_set(0);
@@ -15,7 +15,7 @@ fn scaled_down(policy: Policy) -> Scene {
     scene
 }
 
-/// The replica dies at its write number `at`, before or after it was carried out.
+/// The replica crashes at its write number `at`, before or after the write was carried out.
 fn die_at(scene: &Scene, at: usize, deed: Deed) {
     let mut writes = 0;
     scene.world.script(move |name, _| {
@@ -31,7 +31,7 @@ fn die_at(scene: &Scene, at: usize, deed: Deed) {
     scene.world.serve_all();
 }
 
-/// An endpoint that is not marked has a record: else the next pod of the name would inherit an address that nobody holds.
+/// An endpoint that is not marked has a record: otherwise the next pod of the name would inherit an address that nobody holds.
 fn nothing_to_inherit_unrecorded(scene: &Scene) -> bool {
     !scene.is_served("db-0", "u1") || scene.records().len() == 2
 }
@@ -45,7 +45,7 @@ fn whoever_comes_next_finishes_what_a_crash_left() {
             assert!(nothing_to_inherit_unrecorded(&scene), "{deed:?} at write {at}");
             let untouched = at == 1 && deed == Deed::Hang;
             assert_eq!(scene.is_served("db-0", "u1"), untouched, "the mark comes first: {deed:?} at write {at}");
-            // Once it is marked, the release is finished also if the StatefulSet wants the pod by now.
+            // Once it is marked, the release is finished even if the StatefulSet wants the pod by now.
             if !untouched {
                 scene.stateful_set(1);
             }
@@ -73,7 +73,7 @@ fn records_before_the_endpoint_leave_an_endpoint_that_speaks_of_nobodys_addresse
 fn two_replicas_that_do_the_same_release_have_the_effect_of_one() {
     let scene = scaled_down(Policy::hardened());
     let mut second = Some(scaled_twice(&scene));
-    // The second replica does all of it between two requests of the first.
+    // The second replica does the whole release between two requests of the first.
     scene.world.script(move |name, _| {
         if name == "update SpiderIPPool/status"
             && let Some(second) = second.take()
@@ -86,7 +86,7 @@ fn two_replicas_that_do_the_same_release_have_the_effect_of_one() {
     assert!(scene.records().is_empty() && scene.endpoint_of("db-0").is_none());
 }
 
-/// A scan of another replica, which runs to its end at once.
+/// A scan of another replica, which runs to its end immediately.
 fn scaled_twice(scene: &Scene) -> impl FnOnce() + Send + 'static + use<> {
     use super::api_server::run;
     use crate::leadership::Leadership;

@@ -1,4 +1,4 @@
-//! The rows of the trace worker and of the executors, the sweep of upstream, and what `explain` tells.
+//! The rows of the trace worker and of the executors, the sweep of upstream, and the output of `explain`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use kube_machinery::env::Env;
 use kube_machinery::kubevirt::{PodsOf, VirtualMachine, VirtualMachineInstance};
 use kube_machinery::testing::TestEnv;
 
-/// The rows that were told.
+/// The rows that were reported.
 #[derive(Clone, Default)]
 struct Rows(Arc<Mutex<Vec<String>>>);
 
@@ -33,7 +33,7 @@ impl Observer for Rows {
     }
 }
 
-/// A scene whose reclaim tells its rows.
+/// A scene whose reclaim reports its rows.
 struct Told {
     scene: Scene,
     rows: Rows,
@@ -53,7 +53,7 @@ impl Told {
         Self::new(Policy::upstream(), |_| {})
     }
 
-    /// A pod that terminates since `ago` seconds, with a grace of 30 s, is traced.
+    /// Traces a pod that has been terminating for `ago` seconds, with a grace period of 30 s.
     fn traces(self, name: &str, owner: Owner, ago: i64) -> Self {
         self.scene.whole_pod(name, "u1", owner, "10.0.0.1");
         self.scene.terminate(name, ago, 30);
@@ -67,7 +67,7 @@ impl Told {
         self.scene.env.block_on(self.reclaim.take_event(&Leadership::always(), &event)).unwrap();
     }
 
-    /// One pass of the trace worker and the executors; the rows.
+    /// Runs one pass of the trace worker and the executors, and returns the rows.
     fn fire(&self) -> Vec<String> {
         self.rows.0.lock().unwrap().clear();
         self.scene.env.block_on(async {
@@ -118,7 +118,7 @@ fn a_deleted_vm_keeps_its_address_while_a_pod_of_it_runs_that_its_instance_does_
 #[test]
 fn a_vm_that_is_gone_keeps_its_address_while_a_pod_of_it_runs() {
     let pods = [("runs", true), ("has ended", false), ("is another VM's", false), ("is gone", false)];
-    // The endpoint is the pod's, or still that of its predecessor.
+    // The endpoint is the pod's, or still its predecessor's.
     for (uid, (pod, keeps)) in ["u1", "u0"].into_iter().flat_map(|uid| pods.map(|pod| (uid, pod))) {
         let scene = Scene::new(Policy::hardened());
         let (of, holder) = if pod == "is another VM's" { ("other", "u0") } else { ("vm", uid) };
@@ -140,7 +140,7 @@ fn a_vm_that_is_gone_keeps_its_address_while_a_pod_of_it_runs() {
 
 #[test]
 fn an_entry_waits_for_its_deadline_and_a_cache_that_fails() {
-    // "TD-1": nothing is said of what is not due.
+    // "TD-1": an entry that is not due is not reported.
     let told = Told::upstream().traces("a", Owner::Nobody, 60);
     assert_eq!(told.fire(), [""; 0]);
     told.scene.env.advance(Duration::from_secs(1));
@@ -189,7 +189,7 @@ fn what_the_next_pod_of_a_name_has_waits_for_the_cache_to_show_its_end_though_th
         }
         scene.whole_pod("a", "u2", Owner::Nobody, "10.0.0.2");
         scene.views.pods = scene.world.frozen();
-        // It is deleted by force, and runs on.
+        // It is deleted by force, and its containers run on.
         scene.gone("a");
         scene.restart();
         scene.scan();
@@ -214,7 +214,7 @@ fn a_pod_whose_end_was_seen_is_not_held_back_by_a_cache_that_shows_it_running() 
             scene.change("Pod", "a", |pod| pod["status"] = json!({"phase": "Failed"}));
         }
         scene.deleted("a").unwrap();
-        // Whoever did not see its end learns of none by looking again.
+        // A process that did not see its end does not learn of it by looking again.
         scene.scan();
         assert_eq!(scene.records(), ["u1"]);
         scene.fire_after(1);
@@ -277,7 +277,7 @@ fn upstreams_sweep_looks_at_records_only() {
     assert!(told.scene.endpoint_of("a").is_some() && told.scene.endpoint_of("b").is_none(), "though its pod lives");
 }
 
-/// There is no owner of anything.
+/// A cluster without any owner.
 struct Nobody;
 
 impl Owners for Nobody {

@@ -1,4 +1,4 @@
-//! Reclaim over an API server in memory: what it does after each failure, and what each deviation breaks.
+//! Reclaim over an API server in memory: its behaviour after each failure, and the promise that each deviation breaks.
 
 #[path = "../../../tests/api_server/mod.rs"]
 mod api_server;

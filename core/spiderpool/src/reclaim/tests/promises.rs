@@ -16,12 +16,12 @@ use kube_machinery::api::ObjectKey;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
 
-/// Whether a story makes the process crash.
+/// Whether a story crashes the process.
 fn crashes(story: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(story)).is_err()
 }
 
-/// `db-0` of a StatefulSet that wants it no more is gone, with an address of `p4`.
+/// `db-0` is gone, with an address of `p4`, and its StatefulSet no longer wants it.
 fn scaled_down(scene: &Scene) {
     scene.stateful_set(0);
     scene.endpoint("db-0", "u1", Owner::StatefulSet, &[("p4", "10.0.0.1")]);
@@ -30,7 +30,7 @@ fn scaled_down(scene: &Scene) {
 promises! {
     every: every_deviation_of_reclaim_has_a_promise_here_or_elsewhere, of: ReclaimPolicy::DEVIATIONS, elsewhere: super::replica::SHOWN_HERE;
 
-    /// G R2: a scale-up beside the release leaves the new pod with record and endpoint.
+    /// G R2: a scale-up concurrent with the release leaves the new pod with record and endpoint.
     a_pod_that_inherits_during_a_release_keeps_its_record, "records-before-endpoint", |scene| {
         scaled_down(scene);
         scene.before_first("delete SpiderEndpoint", |world| {
@@ -44,7 +44,7 @@ promises! {
         scene.scan();
         scene.records() == ["u2"] && scene.is_served("db-0", "u2")
     };
-    /// G R6, R8: an endpoint that became another pod's between decision and write is left alone.
+    /// G R6, R8: an endpoint that was transferred to another pod between decision and write is left alone.
     an_endpoint_that_changed_hands_is_left_alone, "finalizer-patch-by-name", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.gone("a");
@@ -59,7 +59,7 @@ promises! {
         scene.scan();
         scene.records().is_empty() && scene.is_served("a", "u2")
     };
-    /// G R6: the endpoint of a static pod is updated in place, so that its own UID protects nothing.
+    /// G R6: the endpoint of a static pod is updated in place, so its own UID protects nothing.
     the_endpoint_of_the_next_pod_of_a_stateful_set_is_not_marked, "endpoint-uid-precondition-only", |scene| {
         scaled_down(scene);
         scene.before_first("delete SpiderEndpoint", |world| {
@@ -69,7 +69,7 @@ promises! {
         scene.scan();
         scene.is_served("db-0", "u2")
     };
-    /// G R3: the pod's cache lags, that of pools does not.
+    /// G R3: the pod cache lags, the pool cache does not.
     a_record_of_a_pod_that_the_cache_does_not_know_yet_stays, "scan-trusts-cached-pod", |scene| {
         scene.pod("a", "u1", Owner::Nobody);
         scene.views.pods = scene.world.frozen();
@@ -78,7 +78,7 @@ promises! {
         scene.scan();
         scene.records() == ["u2"] && scene.is_served("a", "u2")
     };
-    /// G R4: the cache of endpoints lags.
+    /// G R4: the endpoint cache lags.
     a_record_of_a_live_pod_stays_whatever_its_endpoint_says, "scan-trusts-cached-endpoint", |scene| {
         scene.endpoint("a", "u1", Owner::Nobody, &[]);
         scene.views.endpoints = scene.world.frozen();
@@ -95,7 +95,7 @@ promises! {
         scene.scan();
         scene.records() == ["u1"]
     };
-    /// G R7: after a reboot of its node a static pod within its grace has no podIPs.
+    /// G R7: after a reboot of its node a static pod within its grace period has no podIPs.
     a_static_pod_without_ips_keeps_its_address_within_its_grace, "empty-pod-ips-means-gone", |scene| {
         scene.stateful_set(1);
         scene.whole_pod("db-0", "u1", Owner::StatefulSet, "10.0.0.1");
@@ -104,7 +104,7 @@ promises! {
         scene.scan();
         scene.records() == ["u1"] && scene.is_served("db-0", "u1")
     };
-    /// G R9: the object is gone, the containers may have their grace.
+    /// G R9: the object is gone, the containers may have their grace period.
     a_forced_deletion_leaves_the_containers_their_grace, "force-delete-frees-at-once", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.deleted("a").unwrap();
@@ -128,7 +128,7 @@ promises! {
         scene.scan();
         kept == ["u1"] && scene.records().is_empty()
     };
-    /// G R9: as an API server shows it last.
+    /// G R9: the pod as an API server shows it last.
     a_grace_of_nothing_is_not_that_of_the_containers, "force-delete-frees-at-once", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.terminate("a", 0, 0);
@@ -152,7 +152,7 @@ promises! {
         scene.fire_after(5);
         held && scene.records().is_empty()
     };
-    /// Rule G: the node was lost when the pod was asked to end, and comes back after its grace.
+    /// Rule G: the node was lost when the pod was asked to end, and comes back after the pod's grace period.
     a_node_that_comes_back_has_the_grace_to_end_its_pods, "returned-node-frees-at-once", |scene| {
         scene.config.settings.on_not_ready_node = false;
         scene.restart();
@@ -213,7 +213,7 @@ promises! {
         scene.env.advance(Duration::from_secs(61));
         !early && due(scene) && !due(scene)
     };
-    /// G R11: a namesake is deleted while the first entry is worked on.
+    /// G R11: another pod of the name is deleted while the first entry is processed.
     the_entry_of_a_namesake_outlives_that_of_its_predecessor, "database-keyed-by-name", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.terminate("a", 100, 30);
@@ -229,7 +229,7 @@ promises! {
         scene.env.block_on(async move { reclaim.see_to(&leadership, &fired).await });
         scene.traced().iter().any(|entry| &*entry.uid == "u2")
     };
-    /// G R16: the records cannot be removed for a while.
+    /// G R16: the records cannot be removed for some time.
     an_endpoint_outlives_its_records, "endpoint-removed-after-failed-release", |scene| {
         scaled_down(scene);
         scene.refuse("update SpiderIPPool/status", usize::MAX);
@@ -239,7 +239,7 @@ promises! {
         scene.scan();
         held && scene.records().is_empty() && scene.endpoint_of("db-0").is_none()
     };
-    /// G R17: a release that is refused its tickets has none to give back.
+    /// G R17: a release that is refused its tickets has none to return.
     a_refused_release_blocks_no_pool, "ticket-released-ungranted", |scene| {
         scene.config.settings.queue_length = 0;
         scene.restart();
@@ -309,7 +309,7 @@ promises! {
         scene.fire_after(45);
         scene.records() == ["u1"]
     };
-    /// K §5.2: with a grace of 1 s the containers have 2 s, and the margin is as long.
+    /// K §5.2: with a grace period of 1 s the containers have 2 s, and the margin is as long.
     a_grace_of_a_second_is_the_least_that_a_kubelet_leaves, "grace-floor-ignored", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.terminate("a", 0, 1);
@@ -436,7 +436,7 @@ promises! {
         scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);
         let now = scene.time(0);
         scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!(now));
-        // While the instance is there, that alone keeps the addresses.
+        // While the instance exists, it alone keeps the addresses.
         scene.world.vanish("VirtualMachineInstance", &ObjectKey::namespaced("ns", "vm"));
         scene.scan();
         scene.records() == ["u1"]
@@ -476,7 +476,7 @@ promises! {
         scene.fire_after(61);
         scene.records() == ["u1"] && scene.is_served("db-0", "u1")
     };
-    /// D §1.3.6: the write after the loss is not made.
+    /// D §1.3.6: the write after the loss is not sent.
     a_replica_that_lost_its_leadership_stops_before_the_next_write, "ex-leader-goes-on", |scene| {
         let (teller, leadership) = LeadershipTeller::new();
         teller.gained();

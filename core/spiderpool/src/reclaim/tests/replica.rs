@@ -1,4 +1,4 @@
-//! Whole replicas: election, informers, scans at the interval, and what is noticed when.
+//! Whole replicas: election, informers, scans at the interval, and when events are noticed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use kube_machinery::env::{Env, Task};
 use kube_machinery::leader::ElectionConfig;
 use kube_machinery::testing::TestEnv;
 
-/// The deviations that show here.
+/// The deviations that are tested here.
 pub(super) const SHOWN_HERE: [&str; 5] =
     ["event-lost-on-error", "standbys-scan-once", "no-scan-on-takeover", "leader-flag-polled", "reclaims-while-switched-off"];
 
-/// What was heard, as texts with the second at which it was.
+/// The observed steps, as texts with the second at which they occurred.
 #[derive(Clone, Default)]
 struct Heard {
     env: Option<TestEnv>,
@@ -75,7 +75,7 @@ fn start(scene: &Scene, name: &str) -> Replica {
     Replica { heard, task }
 }
 
-/// Reclaim alone, with a leadership that the test decides on.
+/// Starts reclaim alone, with a leadership that the test controls.
 fn start_alone(scene: &Scene) -> (Replica, LeadershipTeller) {
     let heard = Heard { env: Some(scene.env.clone()), ..Heard::default() };
     let (teller, leadership) = LeadershipTeller::new();
@@ -137,7 +137,7 @@ fn one_election_serves_pools_and_reclaim_and_standbys_scan_at_the_interval() {
     // Pools have their counts.
     let pools = scene.world.all::<crate::SpiderIPPool>();
     assert!(pools.iter().all(|pool| pool.status.as_ref().is_some_and(|status| status.total_ip_count.is_some())), "{pools:?}");
-    // The other takes over, traces what the first had traced, and the first runs again in its process.
+    // The other replica takes over and traces what the first had traced, and the first stands for election again in its process.
     scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
     scene.terminate("a", 0, 30);
     leader.task.abort();
@@ -218,7 +218,7 @@ fn an_event_that_could_not_be_judged_comes_back() {
     assert_eq!((traced(Policy::hardened()), traced(with("event-lost-on-error"))), (1, 0));
 }
 
-/// G R12, the other half: a release that failed too often is left to a scan, not forgotten.
+/// G R12, second half: a release that failed too often is left to a scan, not forgotten.
 #[test]
 fn a_release_that_failed_too_often_is_left_to_a_scan() {
     let scans = |policy| {
@@ -240,7 +240,7 @@ fn a_release_that_failed_too_often_is_left_to_a_scan() {
     assert_eq!((given_up, missed), (1, 0));
 }
 
-/// G §8: leadership is lost and gained again between two looks.
+/// G §8: leadership is lost and gained again between two polls.
 #[test]
 fn what_happened_while_leadership_was_lost_is_learned_of() {
     let traced = |policy| {
@@ -272,7 +272,7 @@ fn a_full_channel_holds_entries_back_and_loses_none() {
     let (world, views) = (scene.world.clone(), scene.views.clone());
     let heard = Heard { env: Some(scene.env.clone()), ..Heard::default() };
     let reclaim = Reclaim::new(world, scene.env.clone(), views, heard.clone(), config);
-    // The executor hangs over its first entry, and no scan does its work.
+    // The executor hangs at its first entry, and no scan does its work.
     scene.world.script(|name, _| if name == "delete SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
     scene.env.spawn(async move { reclaim.run(Leadership::always()).await });
     scene.env.advance(Duration::from_secs(60));

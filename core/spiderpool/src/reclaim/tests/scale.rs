@@ -1,4 +1,4 @@
-//! A scan of a large cluster: of a record whose pod and endpoint live, a glance is enough.
+//! A scan of a large cluster: for a record whose pod and endpoint are alive, a quick check is enough.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use kube_machinery::api::{ApiError, Call, List, Object, Reason, Reply, Request, 
 use kube_machinery::client::{Client, WatchStream};
 use kube_machinery::testing::TestEnv;
 
-/// Lists what it was given, and knows nothing else.
+/// A server that lists its objects, and does nothing else.
 #[derive(Clone)]
 struct Lists(Arc<Vec<Box<dyn Any + Send + Sync>>>);
 
-/// Nothing ever happens.
+/// A watch without events.
 struct Quiet;
 
 impl Client for Lists {
@@ -41,7 +41,7 @@ impl<K: Object> WatchStream<K> for Quiet {
     }
 }
 
-/// So many pods with one address each, in pools of 16384.
+/// A cluster of `pods` pods with one address each, in pools of 16384.
 fn cluster(pods: u32) -> Lists {
     let mut pools: Vec<SpiderIPPool> = Vec::new();
     let (mut of_pods, mut endpoints) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! One replica, a few pools, and whoever else changes things.
+//! One replica, a few pools, and other clients that change objects.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::env::Env;
 use kube_machinery::testing::TestEnv;
 
-/// Caches of which each kind may be of another time.
+/// Caches whose kinds may each be of a different time.
 #[derive(Clone, Debug)]
 pub(super) struct Views {
     pub(super) pods: World,
@@ -63,7 +63,7 @@ impl reclaim::Caches for Views {
     }
 }
 
-/// Who owns a pod.
+/// The owner of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Nobody,
@@ -82,7 +82,7 @@ pub(super) struct Scene {
     pub(super) leadership: Leadership,
 }
 
-/// Where the clock on the wall begins.
+/// The start of the wall clock, in seconds.
 const BEGAN: u64 = 10_000;
 
 impl Scene {
@@ -107,17 +107,17 @@ impl Scene {
         Self { env, world, views, config, reclaim, leadership: Leadership::always() }
     }
 
-    /// Another process of the replica, which remembers nothing, with the settings and caches as they are by now.
+    /// Restarts the replica: a process with empty memory, with the settings and caches as they are by now.
     pub(super) fn restart(&mut self) {
         self.reclaim = Arc::new(Reclaim::new(self.world.clone(), self.env.clone(), self.views.clone(), (), self.config.clone()));
     }
 
-    /// A time, so many seconds from now.
+    /// The time `seconds` seconds from now.
     pub(super) fn time(&self, seconds: i64) -> String {
         (self.env.wall() + jiff::SignedDuration::from_secs(seconds)).to_string()
     }
 
-    /// Puts a StatefulSet `db` that wants so many pods.
+    /// Puts a StatefulSet `db` with this number of replicas.
     pub(super) fn stateful_set(&self, replicas: i64) {
         self.world.put(json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "ns", "uid": "db"},
@@ -131,7 +131,7 @@ impl Scene {
         self.world.put(json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": meta, "spec": {}}));
     }
 
-    /// A pod that runs on node `n`, in place of the one that had the name.
+    /// Puts a pod that runs on node `n`, in place of the one that had the name.
     pub(super) fn pod(&self, name: &str, uid: &str, owner: Owner) {
         let owner = match owner {
             Owner::Nobody => json!([]),
@@ -149,7 +149,7 @@ impl Scene {
         }));
     }
 
-    /// Takes a pod away.
+    /// Removes a pod's object.
     pub(super) fn gone(&self, name: &str) {
         self.world.vanish("Pod", &ObjectKey::namespaced("ns", name));
     }
@@ -160,7 +160,7 @@ impl Scene {
         assert!(self.world.change(kind, &key, change), "{kind} {name}");
     }
 
-    /// A pod begins to terminate, with this grace from `ago` seconds ago.
+    /// Marks a pod as terminating, with this grace period from `ago` seconds ago.
     pub(super) fn terminate(&self, name: &str, ago: i64, grace: i64) {
         let at = self.time(grace - ago);
         self.change("Pod", name, |pod| {
@@ -168,7 +168,7 @@ impl Scene {
         });
     }
 
-    /// The endpoint of a pod that has these addresses (pool and address), and a record of each.
+    /// Puts the endpoint of a pod with these addresses (pool and address), and a record of each.
     pub(super) fn endpoint(&self, name: &str, uid: &str, owner: Owner, ips: &[(&str, &str)]) {
         let mut detail = json!({"interface": "eth0"});
         for (pool, ip) in ips {
@@ -194,7 +194,7 @@ impl Scene {
         }));
     }
 
-    /// A pod with its endpoint and one address of `p4`.
+    /// Puts a pod with its endpoint and one address of `p4`.
     pub(super) fn whole_pod(&self, name: &str, uid: &str, owner: Owner, ip: &str) {
         self.pod(name, uid, owner);
         self.endpoint(name, uid, owner, &[("p4", ip)]);
@@ -220,7 +220,7 @@ impl Scene {
         self.world.find(&ObjectKey::namespaced("ns", name))
     }
 
-    /// Whether a pod has an endpoint of its own that is not marked and has its finalizer.
+    /// Whether a pod has its own endpoint, unmarked and with its finalizer.
     pub(super) fn is_served(&self, name: &str, uid: &str) -> bool {
         self.endpoint_of(name).is_some_and(|endpoint| {
             let meta = &endpoint.metadata;
@@ -233,7 +233,7 @@ impl Scene {
         self.env.block_on(self.reclaim.scan(&self.leadership, ScanCause::Asked))
     }
 
-    /// A scan that may hang, and then dies with its process.
+    /// Runs a scan that may hang, and then ends with its process.
     pub(super) fn scan_and_die(&self) {
         let (reclaim, leadership) = (self.reclaim.clone(), self.leadership.clone());
         let task = self.env.spawn(async move { _ = reclaim.scan(&leadership, ScanCause::Asked).await });
@@ -241,18 +241,18 @@ impl Scene {
         kube_machinery::env::Task::abort(&task);
     }
 
-    /// An event of a pod.
+    /// Judges an event of a pod.
     pub(super) fn event(&self, event: &Event<'_>) -> Result<(), reclaim::Row> {
         self.env.block_on(self.reclaim.take_event(&self.leadership, event))
     }
 
-    /// The pod as it is, seen as new.
+    /// Reports the current pod as added.
     pub(super) fn added(&self, name: &str) -> Result<(), reclaim::Row> {
         let pod = self.find_pod(name);
         self.event(&Event::Added(&pod))
     }
 
-    /// The pod vanishes, and that is seen.
+    /// Deletes the pod, and reports the deletion.
     pub(super) fn deleted(&self, name: &str) -> Result<(), reclaim::Row> {
         let pod = self.find_pod(name);
         self.gone(name);
@@ -263,7 +263,7 @@ impl Scene {
         self.world.find(&ObjectKey::namespaced("ns", name)).expect("there is such a pod")
     }
 
-    /// One pass of the trace worker, and all executors after it.
+    /// Runs one pass of the trace worker, and all executors after it.
     pub(super) fn fire(&self) {
         self.env.block_on(self.pass());
     }
@@ -276,7 +276,7 @@ impl Scene {
         }
     }
 
-    /// The same, some time later.
+    /// Runs one pass some time later.
     pub(super) fn fire_after(&self, seconds: u64) {
         self.env.advance(Duration::from_secs(seconds));
         self.fire();
@@ -286,7 +286,7 @@ impl Scene {
         self.reclaim.traced()
     }
 
-    /// Before the first request of this name is carried out, something else happens.
+    /// Calls `happens` just before the first request of this name is carried out.
     pub(super) fn before_first(&self, request: &'static str, happens: impl FnOnce(&World) + Send + 'static) {
         let happens = Mutex::new(Some(happens));
         self.world.script(move |name, world| {
@@ -299,7 +299,7 @@ impl Scene {
         });
     }
 
-    /// Each request of this name is refused, as long as `times` says.
+    /// Refuses the first `times` requests of this name.
     pub(super) fn refuse(&self, request: &'static str, times: usize) {
         let mut left = times;
         self.world.script(move |name, _| {
@@ -324,7 +324,7 @@ pub(super) fn record(world: &World, pool: &str, ip: &str, pod: &str, uid: &str) 
     assert!(changed, "{pool}");
 }
 
-/// What the agent does for the next pod of a StatefulSet: re-owns the record if there is one, and the endpoint (G A7, A8).
+/// Does what the agent does for the next pod of a StatefulSet: re-owns the record if there is one, and the endpoint (G A7, A8).
 pub(super) fn inherit(world: &World, name: &str, uid: &str) {
     world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
         let text = pool["status"]["allocatedIPs"].as_str().unwrap_or("{}").to_owned();

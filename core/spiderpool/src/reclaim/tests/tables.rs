@@ -15,7 +15,7 @@ use crate::{Keeper, Policy, SpiderEndpoint};
 /// The time of all decisions: noon.
 const NOW: &str = "2026-01-15T12:00:00Z";
 
-/// What a decision meets besides its object; owners give every question the same answer.
+/// The context of a decision besides its object; owners give every question the same answer.
 #[derive(Clone, Copy)]
 struct World {
     policy: Policy,
@@ -23,7 +23,7 @@ struct World {
     node: NodeState,
     answer: Answer,
     runs_until: Option<&'static str>,
-    /// Whether the pool of the record is an auto pool that is being deleted.
+    /// Whether the pool of the record is an auto pool in deletion.
     pool_ends: bool,
 }
 
@@ -73,7 +73,7 @@ impl World {
     }
 }
 
-/// A pod of nobody that runs, with these members instead.
+/// A running orphan pod, with these members replaced.
 fn pod(members: Value) -> Pod {
     let mut pod = json!({
         "metadata": {"name": "db-0", "namespace": "ns", "uid": "u1"},
@@ -106,12 +106,12 @@ fn of_vm(members: Value) -> Pod {
     pod
 }
 
-/// It terminates since so long before noon that its grace ended at this time.
+/// The metadata of a pod that is terminating, so that its grace period ended at this time before noon.
 fn terminating(at: &str) -> Value {
     json!({"deletionTimestamp": format!("2026-01-15T{at}Z"), "deletionGracePeriodSeconds": 30})
 }
 
-/// It has ended, at this time.
+/// The status of a pod that has ended, at this time.
 fn ended(at: &str) -> Value {
     let state = json!({"terminated": {"exitCode": 0, "finishedAt": format!("2026-01-15T{at}Z")}});
     json!({
@@ -132,7 +132,7 @@ fn endpoint(uid: &str, kind: &str) -> SpiderEndpoint {
     .unwrap()
 }
 
-/// What was decided about a record of `ns/db-0` with UID `u1`: row, record, endpoint, tracing, row of the endpoint.
+/// The decision about a record of `ns/db-0` with UID `u1`: row, record, endpoint, tracing, row of the endpoint.
 type Told = (&'static str, bool, bool, bool, Option<&'static str>);
 
 /// Makes the decision, and counts its questions.
@@ -199,7 +199,7 @@ fn s_4_to_s_6_by_the_owner_of_the_endpoint() {
         }
         expect(of_record(world.answering(Valid), Nothing, There(&endpoint("u0", "Deployment"))), "S-6", BOTH);
     }
-    // The kind alone is not enough where the endpoint goes with its pod.
+    // The kind alone is not enough if the endpoint is deleted with its pod.
     let mut kruise = endpoint("u1", "Pod");
     kruise.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
     expect(of_record(upstream().answering(Valid), Nothing, There(&kruise)), "S-4v", KEEP);
@@ -218,7 +218,7 @@ fn s_4p_the_auto_pool_of_a_place_is_being_deleted() {
     expect(of_record(ending(hardened()), Nothing, There(&vm)), "S-5v", KEEP);
     let running = World { runs_until: Some("2026-01-15T12:00:30Z"), ..ending(hardened()) };
     expect(of_record(running, Nothing, There(&set)), "S-8", KEEP);
-    // Of a record that only has a name the VM of that name is asked about still.
+    // For a record that only has a name, the VM of that name is still read.
     let only_sets = ending(hardened()).set(|settings| settings.enable_kubevirt_static_ip = false);
     expect(of_record(only_sets, Nothing, Nothing), "S-3", RELEASE);
     expect(of_record(ending(hardened()), Nothing, Nothing), "S-3v", KEEP);
@@ -296,12 +296,12 @@ fn the_place_of_an_orphan_is_kept_as_its_endpoint_says() {
         expect(told(Valid, "StatefulSet"), kept, KEEP);
         expect(told(Failed, "StatefulSet"), unreadable, KEEP);
         expect(told(Invalid, "StatefulSet"), gone, BOTH);
-        // It was nobody's when it was given what it has.
+        // It was an orphan when it got its addresses.
         expect(told(Valid, "Pod"), gone, BOTH);
         // Without an endpoint there is nothing for the next pod to take over.
         expect(of_record(hardened().set(on).answering(Valid), There(pod), Nothing), gone, RELEASE);
     }
-    // Somebody else controls it.
+    // Another controller owns it.
     let owner = json!([{"apiVersion": "example.io/v1", "kind": "Widget", "name": "w", "uid": "w", "controller": true}]);
     let mut adopted = stuck.clone();
     adopted.metadata.owner_references = serde_json::from_value(owner).unwrap();
@@ -354,7 +354,7 @@ fn rule_g_a_terminating_pod() {
         let later = world.set(|settings| settings.grace_delay = jiff::SignedDuration::from_secs(5));
         expect(of_record(later, There(&over), Nothing), "G-trace", TRACK);
     }
-    // Deleted at 11:58:59: the grace begins anew with a node that became ready later, and is twice 30 s from there.
+    // Deleted at 11:58:59: the grace period restarts with a node that became ready later, and is twice 30 s from there.
     let back = |world: World, since: &str| {
         let since = Some(format!("2026-01-15T{since}Z").parse().unwrap());
         of_record(world.on(NodeState::Ready { since }), There(&over), Nothing)
@@ -426,12 +426,12 @@ fn e_1_to_e_5_the_endpoint_of_another_pod() {
         let over = pod(json!({"metadata": terminating("11:59:29")}));
         assert_eq!(row(of_record(world, There(&over), There(&endpoint("u1", "Pod")))), (true, Some("E-5")));
     }
-    // The predecessor was nobody's, so that no ADD takes over what it had: upstream keeps it for ever.
+    // The predecessor was an orphan, so no ADD takes over its addresses: upstream keeps them for ever.
     let of_orphan = |world: World| of_record(world.answering(Valid), There(&of_set(bare.clone())), There(&endpoint("u1", "Pod")));
     assert_eq!(row(of_orphan(upstream())), (false, Some("E-3v")));
     assert_eq!(row(of_orphan(hardened())), (true, Some("E-3i")));
     assert!(!of_orphan(upstream()).1 && of_orphan(hardened()).1, "U-2");
-    // The record is the live pod's: only upstream takes it, too.
+    // The record is the live pod's: only upstream removes it, too.
     let live = |world| of_record(world, There(&pod(json!({}))), There(&endpoint("u0", "Pod")));
     assert_eq!(live(upstream()), ("E-4", true, true, false, Some("E-4")));
     assert_eq!(live(hardened()), ("P-6", false, true, false, Some("E-4")));
@@ -448,7 +448,7 @@ fn a_pod_that_merely_has_the_name_decides_nothing_about_a_vm() {
     expect(of_record(hardened().answering(Valid), There(&namesake), There(&of_vm)), "S-5v", KEEP);
 }
 
-/// What an event means: row, and the reason, grace and end of the entry.
+/// The meaning of an event: row, and the reason, grace period and end of the entry.
 fn of_event(world: World, event: Event<'_>) -> (&'static str, Option<(&'static str, i64, String)>) {
     world.with(|it| {
         let mut answers = Vec::new();
@@ -493,7 +493,7 @@ fn i_6_deleted_before_its_grace_was_over() {
     let running = pod(json!({}));
     assert_eq!(of_event(upstream(), Event::Deleted(&running)), ("I-6", Some(("Deleted", 0, NOW.to_owned()))));
     assert_eq!(of_event(hardened(), Event::Deleted(&running)), ("I-6g", Some(("Deleted", 60, "2026-01-15T12:01:00Z".to_owned()))));
-    // What collects pods of nodes that are gone calls them Failed, and knows nothing of their containers.
+    // The pod garbage collector sets pods of deleted nodes to Failed, and knows nothing of their containers.
     let state = json!({"running": {}});
     let statuses = json!([{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state}]);
     let orphan = pod(json!({"status": {"phase": "Failed", "containerStatuses": statuses}}));

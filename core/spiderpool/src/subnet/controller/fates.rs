@@ -1,4 +1,4 @@
-//! What became of workloads, as the caches show it, and as the API server has it.
+//! The fate of workloads, by the caches and by the API server.
 
 use super::watch::Seen;
 use super::{AppKey, SubnetController};
@@ -14,7 +14,7 @@ use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::{Client, ClientExt};
 use kube_machinery::env::Env;
 
-/// A workload and what it asks for.
+/// A workload and the pools it asks for.
 pub(super) type Asked = (Application, Result<Vec<Demand>, SelectError>);
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
@@ -22,7 +22,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         (object.application(), object.demands(&self.select))
     }
 
-    /// The workload, as the cache shows it, whichever incarnation.
+    /// The workload as the cache shows it, whichever incarnation.
     pub(super) fn cached(&self, kind: Kind, key: &ObjectKey, seen: &Seen<V>) -> Option<Asked> {
         match kind {
             Kind::Deployment => seen.deployments.store.get(key).map(|object| self.asked_by(&*object)),
@@ -34,12 +34,12 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
     }
 
-    /// The same, of the incarnation that is meant.
+    /// The workload as the cache shows it, if it is the incarnation of `app`.
     pub(super) fn cached_app(&self, app: &AppKey, seen: &Seen<V>) -> Option<Asked> {
         self.cached(app.kind?, &app.key, seen).filter(|(application, _)| application.uid == *app.uid)
     }
 
-    /// The workload, as the API server has it now.
+    /// The workload as the API server has it now.
     async fn live(&self, kind: Kind, key: &ObjectKey) -> Result<Option<Asked>, ApiError> {
         match kind {
             Kind::Deployment => self.live_of::<Deployment>(key).await,
@@ -61,18 +61,18 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     fn fate_of(asked: Option<Asked>) -> Fate {
         let Some((application, demands)) = asked else { return Fate::Gone };
-        // What cannot be read may ask for anything.
+        // A workload whose annotations cannot be read may ask for anything.
         Fate::There { uid: application.uid, wants: demands.ok() }
     }
 
-    /// What the caches show of a workload. Nobody caches other kinds than the built-in ones.
+    /// The fate of a workload by the caches. Only built-in kinds are cached.
     pub(super) fn cached_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
         let Some(kind) = Kind::of(name) else { return Fate::Unknown };
         Self::fate_of(self.cached(kind, &ObjectKey::namespaced(&name.namespace, &name.name), seen))
     }
 
-    /// The same, for a first look that decides whether the API server is asked at all: what nobody caches counts as gone, as else nobody
-    /// would ever ask what became of it.
+    /// The fate for a first check that decides whether the API server is asked at all: an uncached workload counts as gone, as otherwise
+    /// nobody would ever ask for its fate.
     pub(super) fn presumed_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
         match self.cached_fate(name, seen) {
             Fate::Unknown => Fate::Gone,
@@ -80,7 +80,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
     }
 
-    /// What the API server says of a workload.
+    /// The fate of a workload by the API server.
     pub(super) async fn live_fate(&self, name: &ApplicationName) -> Result<Fate, ApiError> {
         let Some(kind) = Kind::of(name) else { return self.third_party.fate(name).await };
         let asked = self.live(kind, &ObjectKey::namespaced(&name.namespace, &name.name)).await?;

@@ -1,4 +1,4 @@
-//! The watches of third-party kinds, which begin when somebody has a pool of such a kind, or is about to (A §8.7).
+//! The watches of third-party kinds, which begin when a workload of such a kind has a pool, or is about to (A §8.7).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,21 +11,21 @@ use crate::subnet::observer::Observer;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// When to see whether a watch has begun.
+/// The interval at which to check whether a watch has begun.
 pub(super) const BEGINS: Duration = Duration::from_secs(1);
 
 /// A kind with its API version.
 type KindName = (String, String);
 
-/// The watches, each for as long as the controller leads. Kinds that nobody knows have none.
+/// The watches, kept while the controller leads. Unknown kinds have none.
 #[derive(Default)]
 pub(super) struct Watches(Mutex<BTreeMap<KindName, Option<Box<dyn Watching>>>>);
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
-    /// Watches workloads of the kind of `name` if nobody does yet, and says whether their ends are told from now on: then what is read of
-    /// them after this call is true until it is told otherwise. If not, look again after [`BEGINS`].
+    /// Watches workloads of the kind of `name` if nobody does yet. Returns whether their ends are reported from now on: then anything read
+    /// of them after this call stays true until it is reported otherwise. If not, check again after [`BEGINS`].
     ///
-    /// Of kinds that are always watched, and of those that nobody knows, there is nothing to wait for.
+    /// For kinds that are always watched, and for unknown ones, there is nothing to wait for.
     pub(super) fn watches(&self, name: &ApplicationName, queues: &Queues<V>, watches: &Watches) -> bool {
         if Kind::of(name).is_some() {
             return true;

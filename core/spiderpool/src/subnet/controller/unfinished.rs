@@ -1,10 +1,10 @@
-//! What was begun and is not finished: addresses that are set aside for a pool and are not in it (A W21).
+//! Unfinished work: addresses that are pre-allocated for a pool and are not in it (A W21).
 //!
-//! An agent that dies between its two writes leaves them so until the next pod of its third-party workload comes, which may be never. A
-//! workload of any kind leaves them if it does not ask for the pool any more, or has another one by now. Whoever looks after the subnet
-//! notes what a pool lacks, and gives it back when the same is still lacking some time later. Whoever is about to make an existing pool
-//! larger is kept away by the give-back. Nothing keeps away the creation of a pool that is not there, so as much time passes as that may
-//! take, also after somebody else has taken up what was begun, and held the subnet for it.
+//! An agent that crashes between its two writes leaves them so until the next pod of its third-party workload comes, which may be never. A
+//! workload of any kind leaves them if it does not ask for the pool any more, or has another one by now. The upkeep of the subnet notes
+//! what a pool lacks, and gives it back if the same is still lacking some time later. The give-back keeps away any writer that is about to
+//! enlarge an existing pool. Nothing keeps away the creation of a pool, so the wait is as long as a creation may take, also after another
+//! writer has resumed the work and held the subnet for it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,24 +15,25 @@ use crate::subnet::shares::held_at;
 use crate::{PoolIPPreAllocation, SpiderSubnet};
 use kube_machinery::api::ObjectKey;
 
-/// How long one may take from the write of the subnet to that of the pool: longer than a write that was sent can commit late (K §2.13).
+/// The maximum time from the write of the subnet to that of the pool: longer than a write that was sent can commit late (K §2.13).
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// By pool, what it lacks.
+/// The note on each pool that lacks something, by its name.
 type Notes = BTreeMap<String, Note>;
 
-/// What was set aside for a pool when it first lacked some of it, when the subnet was held last, and since when, on the monotonic clock.
+/// The pre-allocation when the pool first lacked part of it, the version at which the subnet was held last, and the start, on the monotonic
+/// clock.
 struct Note {
     ips: Vec<String>,
     held_at: Option<String>,
     since: Duration,
 }
 
-/// The notes on each subnet, for as long as the controller leads.
+/// The notes on each subnet, kept while the controller leads.
 #[derive(Default)]
 pub(super) struct Unfinished(Mutex<BTreeMap<ObjectKey, Notes>>);
 
-/// One look at a subnet.
+/// One check of a subnet.
 pub(super) struct Look {
     now: Duration,
     held_at: Option<String>,
@@ -45,13 +46,13 @@ impl Unfinished {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins to look at a subnet.
+    /// Begins to check a subnet.
     pub(super) fn look(&self, subnet: &SpiderSubnet, now: Duration) -> Look {
         let before = self.with(|notes| notes.remove(&ObjectKey::of(subnet))).unwrap_or_default();
         Look { now, held_at: held_at(subnet).map(str::to_owned), before, after: RefCell::default() }
     }
 
-    /// Keeps what was noted, and says when to look again.
+    /// Keeps the notes, and returns the delay until the next check.
     pub(super) fn keep(&self, subnet: &ObjectKey, look: Look) -> Option<Duration> {
         let notes = look.after.into_inner();
         let oldest = notes.values().map(|note| note.since).min()?;
@@ -59,19 +60,19 @@ impl Unfinished {
         Some(PATIENCE.saturating_sub(look.now.saturating_sub(oldest)))
     }
 
-    /// Every pool of the subnet has what is set aside for it.
+    /// Clears the notes: every pool of the subnet has its whole pre-allocation.
     pub(super) fn none(&self, subnet: &ObjectKey) {
         self.with(|notes| notes.remove(subnet));
     }
 }
 
 impl Look {
-    /// Notes that a pool lacks some of what is set aside for it, and says whether it has for long.
+    /// Notes that a pool lacks part of its pre-allocation, and returns whether it has for long.
     pub(super) fn is_left(&self, pool: &str, entry: &PoolIPPreAllocation) -> bool {
         let is_same = |note: &&Note| note.ips == entry.ips && note.held_at == self.held_at;
         let since = self.before.get(pool).filter(is_same).map_or(self.now, |note| note.since);
         let is_left = self.now.saturating_sub(since) >= PATIENCE;
-        // What is being given back is forgotten: whoever sets the same aside once more begins anew, before anybody looks in between.
+        // A pre-allocation that is being given back is forgotten: if the same is made again before the next check, its time starts anew.
         if !is_left {
             self.after.borrow_mut().insert(pool.to_owned(), Note { ips: entry.ips.clone(), held_at: self.held_at.clone(), since });
         }

@@ -1,7 +1,8 @@
 //! Workloads whose pool came and went unseen.
 //!
 //! A workload is queued when it changes and when its pool does. A pool that is made and deleted within one gap of the watch is never in the
-//! cache, and nobody tells of its end. So each subnet that is new asks who wants a pool of it and has none, and all do at each resync.
+//! cache, and its end is not reported. So each new subnet looks for workloads that want a pool of it and have none, and all subnets do so
+//! at each resync.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,11 +20,11 @@ use kube_machinery::env::Env;
 use kube_machinery::informer::{Notification, StoreReader};
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
-    /// Queues workloads whose pools are missing; it never ends. Upstream looks for none.
+    /// Queues workloads whose pools are missing; never ends. Upstream does not do this.
     pub(super) async fn look_for_unserved(&self, queues: &Queues<V>, seen: &Seen<V>) {
         let mut changes = seen.subnets.subscribe();
         while let Some(change) = changes.next().await {
-            // A resync tells of all subnets at once, and one look is enough for them.
+            // A resync notifies about all subnets at once, and one look is enough for them.
             let rest = std::iter::from_fn(|| changes.try_next());
             let due = std::iter::once(change).chain(rest).filter(is_due).filter_map(|change| change.object().metadata.name.clone());
             let due: BTreeSet<String> = due.collect();
@@ -34,8 +35,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         std::future::pending().await
     }
 
-    /// Queues the workloads that ask for a pool of one of these subnets and have none, as the caches show it. A pool that the cache shows
-    /// and that is gone queues its workload when its end is told.
+    /// Queues the workloads that ask for a pool of one of these subnets and have none, as the cache shows it. A deleted pool that the cache
+    /// still shows queues its workload when its end is reported.
     fn queue_unserved(&self, subnets: &BTreeSet<String>, queues: &Queues<V>, seen: &Seen<V>) {
         let mut pools: BTreeMap<String, Vec<Arc<SpiderIPPool>>> = BTreeMap::new();
         seen.pools.store.for_each(|pool| {
@@ -66,7 +67,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     }
 }
 
-/// Whether a subnet is due: it is new, or this is a resync. One that is there at the start is not: every workload is looked at then.
+/// Whether a subnet is due: it is new, or this is a resync. A subnet that exists at the start is not: every workload is checked then.
 fn is_due(change: &Notification<SpiderSubnet>) -> bool {
     let is_it = match change {
         Notification::Added { initial, .. } => !initial,

@@ -1,4 +1,4 @@
-//! What the controller watches, and what it queues when something changes.
+//! The watches of the controller, and the items that each change queues.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl<K: kube_machinery::api::Object, V: Env> Watched<K, V> {
     }
 }
 
-/// All that is watched.
+/// All kinds that are watched.
 pub(super) struct Seen<V: Env> {
     pub subnets: Watched<SpiderSubnet, V>,
     pub pools: Watched<SpiderIPPool, V>,
@@ -53,7 +53,7 @@ pub(super) struct Seen<V: Env> {
 }
 
 impl<V: Env> Seen<V> {
-    /// Completes when everything was listed once.
+    /// Completes when every kind was listed once.
     pub(super) async fn synced(&self) {
         self.subnets.informer.synced().await;
         self.pools.informer.synced().await;
@@ -99,7 +99,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
     }
 
-    /// Watches the workloads of a kind. Only what changes what a workload asks for counts, and its end.
+    /// Watches the workloads of a kind. Only a workload's end and changes of the pools that it asks for matter.
     fn watch_kind<K: AppKind>(&self, kind: Kind, queues: &Queues<V>) -> Watched<K, V> {
         let options = InformerOptions { patience: self.settings.request_timeout, ..InformerOptions::default() };
         let informer = Informer::start(self.auto_pools.client.clone(), self.auto_pools.env.clone(), options);
@@ -119,7 +119,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             if let Notification::Updated { old, new } = &notification
                 && old.meta().uid != new.meta().uid
             {
-                // Two incarnations, and nobody saw the end of the first (K148).
+                // Two incarnations, and the end of the first was not seen (K148).
                 queue.add(AppKey::of(kind, &**old));
             }
             queue.add(AppKey::of(kind, &**object));
@@ -133,7 +133,7 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     queues.pools.add(notification.key());
     let matters = match notification {
         Notification::Updated { old, new } => {
-            // Records come and go with every pod, and are no business of the subnet.
+            // Records come and go with every pod, and do not concern the subnet.
             Arc::ptr_eq(old, new)
                 || old.spec != new.spec
                 || old.metadata.generation != new.metadata.generation
@@ -150,12 +150,12 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     if let Some(subnet) = subnet_of(pool) {
         queues.subnets.add(ObjectKey::cluster(subnet));
     }
-    // A resync tells nothing new, and each look at a workload costs two reads.
+    // A resync brings nothing new, and each check of a workload costs two reads.
     let resync = matches!(notification, Notification::Updated { old, new } if Arc::ptr_eq(old, new));
     if resync || policy.application_given_up {
         return;
     }
-    // A pool that was changed or deleted by hand is made what it should be, too.
+    // A pool that was changed or deleted by hand is restored, too.
     let uid = label(pool, LABEL_OWNER_APPLICATION_UID);
     if let (Some(uid), Some(name)) = (uid, application_of(pool))
         && let Some(kind) = Kind::of(&name)
@@ -164,7 +164,7 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     }
 }
 
-/// Whether a queue with so many items takes in another one, where upstream takes in as many as `limit`.
+/// Whether a queue of this length accepts another item; upstream accepts up to `limit`.
 fn takes_in(length: usize, limit: usize, policy: &Policy) -> bool {
     !policy.full_queue_drops_event || length < limit
 }

@@ -1,4 +1,4 @@
-//! The three workers.
+//! The three workers of the controller.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,24 +25,25 @@ use kube_machinery::env::Env;
 use kube_machinery::time_limit::TimeLimited;
 use kube_machinery::workqueue::WorkQueue;
 
-/// How long a workload waits at most for the next try, and after how many: by then the back-off would be longer (5 ms, doubled each time).
+/// The maximum wait of a workload for its next try, and the number of tries after which it applies: by then the back-off would be longer (5
+/// ms, doubled each time).
 const WAIT_MAX: Duration = Duration::from_secs(20);
 const PATIENT_TRIES: u32 = 12;
 
-/// When to see whether pods have given back what a pool has too many of.
+/// The delay before checking whether pods have released the surplus of a pool.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// What comes after a workload was looked at.
+/// The next action after a workload was checked.
 enum After {
-    /// Nothing, until it changes.
+    /// None until it changes.
     Done,
-    /// Look again: its pool is larger than it is to be.
+    /// Check again: its pool is larger than desired.
     Look,
-    /// Wait for longer each time.
+    /// Retry with an increasing delay.
     BackOff,
-    /// Try again a few seconds later.
+    /// Retry a few seconds later.
     Retry,
-    /// Nothing more until it changes: with `application-given-up`, after too many failures, or if the input is wrong.
+    /// None until it changes: with `application-given-up`, after too many failures, or if the input is wrong.
     GiveUp,
 }
 
@@ -56,7 +57,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     }
 
     pub(super) async fn work_on_apps(&self, queues: &Queues<V>, seen: &Seen<V>) {
-        // How often each workload failed for a reason that has nothing to do with others who write.
+        // The number of failures of each workload, not counting conflicts with other writers.
         let mut failures: BTreeMap<AppKey, u32> = BTreeMap::new();
         while let Some(app) = queues.apps.next().await {
             let after = match self.look_after_app(&app, queues, seen).await {
@@ -65,7 +66,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
                 Err(error) => self.after_error(&error, failures.entry(AppKey::clone(&app)).or_default()),
             };
             match after {
-                // Nobody tells a workload that its subnet is there again or has room: hardened, it does not wait for a quarter of an hour.
+                // A workload is not notified when its subnet is back or has room: hardened, it does not wait for a quarter of an hour.
                 After::BackOff if !self.settings.policy.application_given_up && queues.apps.failures(&app) >= PATIENT_TRIES => {
                     queues.apps.add_after(AppKey::clone(&app), WAIT_MAX);
                 }
@@ -108,14 +109,14 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             self.queue_unfinished(&app.key, queues, seen);
             return Ok(Reconciled::Settled);
         };
-        // What cannot be read is told when a pod asks for it; the next change comes by itself.
+        // Unreadable annotations are reported when a pod asks for an address; the next change is queued by itself.
         let Ok(demands) = demands else { return Ok(Reconciled::Settled) };
         let mut reserved: BTreeMap<IpVersion, IpSet> = BTreeMap::new();
         let (mut failed, mut outcome) = (None, Reconciled::Settled);
         for demand in &demands {
             let reserved = reserved.entry(demand.family).or_insert_with(|| self.reserved(demand.family, seen));
             let want = Want { application: &application, demand };
-            // One pool that cannot be made does not keep the others waiting.
+            // One pool that cannot be made does not delay the others.
             match self.auto_pools.reconcile(want, reserved).await {
                 Ok(reconciled) => outcome = outcome.max(reconciled),
                 Err(error) => failed = failed.or(Some(error)),
@@ -143,7 +144,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         reserved_ips(&texts, family.number(), &self.settings.policy).map(|(reserved, _)| reserved).unwrap_or_default()
     }
 
-    /// Deletes the pools that go with this incarnation of a workload, whether or not pods have addresses of them (A §8.5).
+    /// Deletes the pools that are reclaimed with this incarnation of a workload, whether or not pods have addresses of them (A §8.5).
     async fn delete_pools_of(&self, uid: &str) -> Result<(), ApiError> {
         let label_selector = Some(format!("{LABEL_OWNER_APPLICATION_UID}={uid},{LABEL_IPPOOL_RECLAIM}=true"));
         let pools = self.client().list::<SpiderIPPool>(None, ListOptions { label_selector, ..ListOptions::default() }).await?.items;
@@ -152,7 +153,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             if !goes || pool.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            // The cache may show a workload as gone that it has not seen yet.
+            // A workload that the cache does not show may be one that it has not seen yet.
             if !self.settings.policy.auto_pool_reclaim_trusts_cache
                 && let Some(name) = application_of(&pool)
                 && matches!(self.live_fate(&name).await?, Fate::There { uid: there, .. } if there == uid)
@@ -164,7 +165,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Ok(())
     }
 
-    /// Deletes a pool as it was read; hardened, not if it has changed since.
+    /// Deletes a pool at the version that was read; hardened, not if it has changed since.
     async fn delete(&self, pool: &SpiderIPPool) -> Result<(), ApiError> {
         self.observe(Step::Reclaimed { pool });
         let preconditions = if self.settings.policy.auto_pool_reclaim_trusts_cache {
@@ -197,11 +198,11 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             return Ok(());
         }
         if policy.auto_pool_reclaim_trusts_cache {
-            // Upstream, too, asks the API server about kinds that nobody caches.
+            // Upstream, too, asks the API server about kinds that are not cached.
             let goes = Kind::of(&name).is_some() || reclaim(&pool, &self.live_fate(&name).await?, policy);
             return if goes { self.delete(&pool).await } else { Ok(()) };
         }
-        // The pool first: what it shows of its workload cannot be older than what is read after it.
+        // The pool is read first: its data about the workload cannot be older than what is read after it.
         let pool = match self.client().get::<SpiderIPPool>(key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             pool => pool?,
@@ -238,7 +239,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             seen.unfinished.none(key);
             return Ok(());
         }
-        // Something is to be written: then on what is so now.
+        // Something is to be written: decide again on the current state.
         let subnet = match self.client().get::<SpiderSubnet>(key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             subnet => subnet?,
@@ -274,7 +275,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Ok(())
     }
 
-    /// What became of the workloads that the subnet sets addresses aside for, and whose pools are not there or do not have all of them.
+    /// The fates of the workloads that have a pre-allocation in the subnet and whose pools do not exist or do not have all of it.
     async fn fates(
         &self,
         subnet: &SpiderSubnet,
@@ -303,8 +304,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Ok(fates)
     }
 
-    /// Queues the subnets that set something aside for a workload that no pool has. If the workload has ended, or has not asked for it for
-    /// long, nothing else would tell that it can go back.
+    /// Queues the subnets with a pre-allocation for a workload that no pool has. If the workload has ended, or has not asked for it for
+    /// long, nothing else would trigger the give-back.
     fn queue_unfinished(&self, app: &ObjectKey, queues: &Queues<V>, seen: &Seen<V>) {
         let is_of = |entry: &PoolIPPreAllocation| entry.application.as_deref().is_some_and(|key| ApplicationName::is_key_of(key, app));
         seen.subnets.store.for_each(|subnet| {

@@ -1,4 +1,4 @@
-//! Every address of a subnet is free, set aside once, or in a pool that is being taken down; whoever dies when.
+//! Conservation: every address of a subnet is free, pre-allocated once, or in a pool that is being taken down, whoever crashes when.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::subnet::{Plan, Refusal, Write};
 
 const LAST: u8 = 24;
 
-/// Something that happens to workloads, to pools, or to whoever writes them.
+/// An event that concerns workloads, pools, or their writers.
 #[derive(Clone, Debug)]
 enum Event {
     /// A workload asks for a pool of another size.
@@ -20,31 +20,31 @@ enum Event {
         app: usize,
         size: u64,
     },
-    /// A workload goes, and its pools with it.
+    /// A workload is deleted, and its pools with it.
     Remove {
         app: usize,
     },
-    /// A workload of the same name comes.
+    /// A workload of the same name is created.
     Recreate {
         app: usize,
         size: u64,
     },
-    /// Somebody makes the pool of a workload what it is to be, and dies after so many writes.
+    /// A writer reconciles the pool of a workload, and crashes after this many writes.
     Reconcile {
         app: usize,
         draw: Option<u64>,
         writes: usize,
     },
-    /// Somebody decides what to write, and is paused after so many writes.
+    /// A writer decides what to write, and is paused after this many writes.
     Decide {
         app: usize,
         writes: usize,
     },
-    /// The one who was paused goes on.
+    /// The paused writer resumes.
     Resume {
         writes: usize,
     },
-    /// The subnet is looked after; what pools lack has been so for long, or not.
+    /// The subnet's upkeep runs; whatever pools lack, they have lacked it for long, or not.
     Upkeep {
         writes: usize,
         left: bool,
@@ -60,7 +60,7 @@ enum Event {
         pool: usize,
         index: usize,
     },
-    /// A user makes or deletes a pool of their own.
+    /// A user makes or deletes a pool by hand.
     UserMakes {
         first: u8,
         more: u8,
@@ -88,7 +88,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..60)
 }
 
-/// What holds at every moment.
+/// Checks the invariants that hold at every moment.
 fn check(model: &Model) -> Result<(), TestCaseError> {
     let (set_aside, held) = (model.set_aside(), model.held());
     let all: BTreeSet<IpAddr> = (1..=LAST).map(super::model::ip).collect();
@@ -129,14 +129,14 @@ fn happen(model: &mut Model, event: &Event, paused: &mut Option<Plan>) -> Result
                 match model.carry_out(&plan, *writes) {
                     Ok(()) => {}
                     Err(Failed::Conflict) => prop_assert!(false, "nobody else wrote"),
-                    // A user's pool may be in the way that the subnet does not know of yet.
+                    // A user's pool that the subnet does not know of yet may be in the way.
                     Err(Failed::Denied(denial)) => prop_assert!(false, "admission refuses a plan: {denial}"),
                 }
             }
         }
         Event::Decide { app, writes } => {
             *paused = model.plan(*app, None).ok();
-            // What creates a pool has no version that could be compared, so that nobody can be kept from it.
+            // A write that creates a pool has no version to compare, so it cannot be fenced off.
             let resumable = |plan: &&mut Plan| !plan.writes.iter().any(|write| matches!(write, Write::Create(_)));
             if let Some(plan) = paused.as_mut().filter(resumable) {
                 prop_assert_eq!(model.carry_out(plan, *writes), Ok(()));
@@ -144,7 +144,7 @@ fn happen(model: &mut Model, event: &Event, paused: &mut Option<Plan>) -> Result
             }
         }
         Event::Resume { writes } => {
-            // It may conflict, and it may be refused: its state is old.
+            // It may conflict and may be refused: it was decided on an old state.
             let _ = paused.take().map(|plan| model.carry_out(&plan, *writes));
         }
         Event::Upkeep { writes, left } => {
@@ -162,7 +162,7 @@ fn happen(model: &mut Model, event: &Event, paused: &mut Option<Plan>) -> Result
     Ok(())
 }
 
-/// Everybody works until nothing is left to write.
+/// Runs all writers until nothing is left to write.
 fn settle(model: &mut Model) -> Result<(), TestCaseError> {
     for _ in 0..100 {
         let before = (model.set_aside(), model.held());
@@ -202,7 +202,7 @@ fn what_is_being_given_back_is_held_before_its_pool_gets_it_again() {
     assert_eq!((done, model.carry_out(&late, 9)), (Ok(()), Err(Failed::Conflict)));
     check(&model).unwrap();
 
-    // If it comes before, it is the other one who is refused.
+    // If it comes before, the other one is refused.
     assert_eq!((in_time.carry_out(&late, 9), in_time.carry_out(&plan, 9)), (Ok(()), Err(Failed::Conflict)));
     check(&in_time).unwrap();
     let (plan, done) = carry_out(&mut in_time, 4);
@@ -235,7 +235,7 @@ proptest! {
             happen(&mut model, event, &mut paused)?;
             check(&model)?;
         }
-        // Pods go, so nothing is in use that should shrink.
+        // Pods are deleted, so nothing that should shrink is in use.
         for name in model.pools.keys().cloned().collect::<Vec<_>>() {
             for _ in 0..LAST {
                 model.release(&name, 0);

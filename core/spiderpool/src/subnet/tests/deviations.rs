@@ -1,4 +1,4 @@
-//! Each deviation of subnets shows, and without it nothing of the kind does.
+//! Each deviation of subnets has a visible effect, which is absent without it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn with(switch: &str) -> Policy {
     policy
 }
 
-/// Does everything there is to do for a workload.
+/// Carries out all work for a workload.
 fn reconcile(model: &mut Model, app: usize) -> Result<(), Failed> {
     for _ in 0..5 {
         let plan = model.plan(app, None).unwrap();
@@ -74,14 +74,14 @@ fn a_pool_shrinks_before_its_subnet_and_from_its_highest_address() {
 fn upstream_gives_an_address_away_that_a_pod_has() {
     let mut policy = with("subnet-shrinks-lowest");
     policy.interrupted_shrink_takes_back = true;
-    // Upstream does not look at pools when it takes what is free.
+    // Upstream does not look at pools when it takes free addresses.
     policy.manual_pool_ignores_preallocation = true;
     let (mut model, plan) = interrupted_shrink(policy);
     assert!(matches!(plan.writes[..], [Write::Subnet(_), Write::Update(_)]), "{plan:?}");
     let (name, other) = (pool_name(&model, 0), pool_name(&model, 1));
     assert_eq!(recorded(&model.pools[&name]), [ip(1)].into());
     assert!(model.set_aside()[&other].contains(&ip(1)), "set aside for the other workload while a pod answers on it");
-    // The repair takes it back, and now it is set aside twice.
+    // The repair takes it back, and now it is pre-allocated twice.
     assert!(model.carry_out(&model.plan(0, None).unwrap(), 1).is_ok() && twice(&model));
 }
 
@@ -136,7 +136,7 @@ fn what_cannot_be_read_is_put_together_again_from_the_pools() {
             reconcile(&mut model, 0).unwrap();
             let name = pool_name(&model, 0);
             model.subnet.status.as_mut().unwrap().controlled_ippools = JsonText::verbatim(text.replace("NAME", &name));
-            // The label, and then the status; what is dropped is given away before anybody looks again.
+            // First the label, then the status; a dropped pre-allocation is given to others before anybody looks again.
             for _ in 0..2 {
                 let upkeep = model.upkeep();
                 model.carry_out_upkeep(&upkeep, 9).unwrap();
@@ -144,7 +144,7 @@ fn what_cannot_be_read_is_put_together_again_from_the_pools() {
             let pools = model.subnet.status.as_ref().unwrap().controlled_ippools.parse();
             match pools {
                 Ok(pools) => assert_eq!(pools.get(&name).is_some(), back, "{text}"),
-                // Nobody mends it, and nobody can make a pool.
+                // Nobody repairs it, and nobody can make a pool.
                 Err(_) => assert!(whole && !back, "{text}"),
             }
         }
@@ -219,7 +219,7 @@ fn a_workload_has_its_own_pool_before_one_that_a_namesake_left() {
         reconcile(&mut model, 0).unwrap();
         let name = pool_name(&model, 0);
         let uid = model.apps[0].application.uid.clone();
-        // A late request made a pool for the workload that was called so before, and it stays.
+        // A late request made a pool for an earlier workload of the same name, and it stays.
         let mut left = model.pools[&name].as_ref().clone();
         left.metadata.name = Some("auto4-a-before".to_owned());
         let labels = left.metadata.labels.get_or_insert_default();
@@ -232,7 +232,7 @@ fn a_workload_has_its_own_pool_before_one_that_a_namesake_left() {
         let demand = app.demand.clone().unwrap();
         let pool = model.pool_of(app, &demand).unwrap();
         assert_eq!(pool.metadata.labels.as_ref().unwrap()[names::LABEL_OWNER_APPLICATION_UID] == uid, own);
-        // Its own is yet to be created: what is set aside for it tells. Without that it takes what is left.
+        // Its own pool is yet to be created: the pre-allocation shows that. Without it the workload takes the leftover pool.
         model.pools.remove(&name);
         assert_eq!(model.pool_of(&model.apps[0], &demand).is_none(), own);
         model.subnet.status = None;
@@ -296,7 +296,7 @@ fn names_that_no_label_takes_are_shortened_and_still_told_apart() {
             assert_eq!(found.map(|found| found.metadata.name.clone()), valid.then(|| pool.metadata.name.clone()));
         }
     }
-    // The pool of a namesake by label is not the workload's own.
+    // The pool of another workload with the same label is not the workload's own.
     let mut model = Model::new(20, Policy::hardened()).with_app(&long("a"), 3);
     reconcile(&mut model, 0).unwrap();
     let model = model.with_app(&owner_label(&long("a")), 3);
@@ -306,7 +306,7 @@ fn names_that_no_label_takes_are_shortened_and_still_told_apart() {
 #[test]
 fn a_pool_of_the_cidr_that_nobody_owns_is_adopted() {
     let mut model = Model::new(10, Policy::hardened());
-    // There was no label yet to find the subnet by.
+    // There was no label yet by which to find the subnet.
     model.user_makes("user", "10.0.0.2-10.0.0.3").unwrap();
     assert!(model.pools["user"].metadata.owner_references.is_none());
     for _ in 0..3 {

@@ -21,7 +21,7 @@ const SUBNET: &str = "s";
 #[derive(Clone, Debug)]
 pub(super) struct App {
     pub application: Application,
-    /// None: the workload is gone.
+    /// `None` = the workload is gone.
     pub demand: Option<Demand>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Model {
     revision: u64,
 }
 
-/// Why a write was not carried out.
+/// The reason why a write was not carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Failed {
     Conflict,
@@ -77,7 +77,7 @@ impl Model {
         pool_of(&want, &self.subnet, self.pools.values(), &self.policy).cloned()
     }
 
-    /// What to write for a workload that is there.
+    /// The plan for a workload that exists.
     pub(super) fn plan(&self, app: usize, draw: Option<u64>) -> Result<Plan, Refusal> {
         let app = &self.apps[app];
         let Some(demand) = &app.demand else { return Ok(Plan::default()) };
@@ -91,7 +91,7 @@ impl Model {
         self.upkeep_of_left(false)
     }
 
-    /// The same; `left` = whoever was about to give a pool what is set aside for it has been at it for long.
+    /// The writes of upkeep; `left` = unfinished work counts as abandoned.
     pub(super) fn upkeep_of_left(&self, left: bool) -> Vec<Upkeep> {
         let pools: Vec<_> = self.pools.values().cloned().collect();
         let fate = |name: &ApplicationName| self.fate(name);
@@ -125,7 +125,7 @@ impl Model {
         {
             return Err(Failed::Conflict);
         }
-        // Statuses are written apart.
+        // Statuses are written separately.
         new.status = old.as_ref().and_then(|old| old.status.clone());
         let listed = Listed { pools: self.pools.values().cloned().collect(), subnets: vec![Arc::new(self.subnet.clone())] };
         let new = Arc::new(new);
@@ -143,7 +143,7 @@ impl Model {
         Ok(())
     }
 
-    /// Carries out a plan until a write fails, or until somebody dies after `writes` of them.
+    /// Carries out a plan until a write fails, or until the writer crashes after `writes` of them.
     pub(super) fn carry_out(&mut self, plan: &Plan, writes: usize) -> Result<(), Failed> {
         for write in plan.writes.iter().take(writes) {
             match write {
@@ -165,7 +165,7 @@ impl Model {
         Ok(())
     }
 
-    /// Marks a pool; one without records goes.
+    /// Marks a pool for deletion; one without records is removed.
     pub(super) fn delete_pool(&mut self, name: &str) {
         let Some(pool) = self.pools.get(name).cloned() else { return };
         let mut pool = Arc::unwrap_or_clone(pool);
@@ -208,7 +208,7 @@ impl Model {
         });
     }
 
-    /// An agent releases a recorded address: that with `index` lower ones.
+    /// An agent releases the recorded address that has `index` lower ones.
     pub(super) fn release(&mut self, name: &str, index: usize) {
         self.change_records(name, |pool| {
             if let Some(ip) = recorded(pool).into_iter().nth(index) {
@@ -217,7 +217,7 @@ impl Model {
         });
     }
 
-    /// A user makes a pool; whether it was admitted.
+    /// A user makes a pool, through admission.
     pub(super) fn user_makes(&mut self, name: &str, ips: &str) -> Result<(), Failed> {
         let mut pool = SpiderIPPool::default();
         (pool.metadata.name, pool.spec.subnet) = (Some(name.to_owned()), "10.0.0.0/24".to_owned());
@@ -225,14 +225,14 @@ impl Model {
         self.put_pool(&pool)
     }
 
-    /// What the subnet sets aside, by pool.
+    /// The pre-allocations of the subnet, by pool.
     pub(super) fn set_aside(&self) -> BTreeMap<String, BTreeSet<IpAddr>> {
         let Some(status) = &self.subnet.status else { return BTreeMap::new() };
         let entries = status.controlled_ippools.parse().unwrap().iter();
         entries.map(|(name, entry)| (name.clone(), entry.ips.iter().flat_map(|text| expand(text)).collect())).collect()
     }
 
-    /// What the pools have, by pool.
+    /// The addresses of the pools, by pool.
     pub(super) fn held(&self) -> BTreeMap<String, BTreeSet<IpAddr>> {
         let of = |pool: &SpiderIPPool| pool.spec.ips.iter().flatten().flat_map(|text| expand(text)).collect();
         self.pools.iter().map(|(name, pool)| (name.clone(), of(pool))).collect()
@@ -245,7 +245,7 @@ pub(super) fn recorded(pool: &SpiderIPPool) -> BTreeSet<IpAddr> {
     status.allocated_ips.parse().unwrap().iter().filter_map(|(key, _)| key.address()).collect()
 }
 
-/// Address by address, as nobody but a test does it.
+/// Expands a range address by address, which only a test does.
 fn expand(text: &str) -> Vec<IpAddr> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| u32::from(text.parse::<std::net::Ipv4Addr>().unwrap());

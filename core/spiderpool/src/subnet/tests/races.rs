@@ -1,4 +1,4 @@
-//! Several who work at once, and those who are behind.
+//! Several concurrent writers, and some that lag behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use kube_machinery::testing::TestEnv;
 fn what_admission_refuses_gives_back_what_was_set_aside() {
     for (policy, kept) in [(Policy::hardened(), false), (with("refused-pool-keeps-addresses"), true)] {
         let scene = Scene::with_subnet(Policy { manual_pool_ignores_preallocation: true, ..policy });
-        // Nobody looks at other pools before addresses are set aside, so that admission is the first to say no.
+        // Nobody looks at other pools before addresses are pre-allocated, so that admission is the first to refuse.
         scene.server.put::<SpiderIPPool>(json!({"metadata": {"name": "old"},
             "spec": {"subnet": "10.0.0.0/24", "ipVersion": 4, "ips": ["10.0.0.1-10.0.0.20"]}}));
         let auto_pools = scene.auto_pools(Policy { manual_pool_ignores_preallocation: true, ..policy });
@@ -60,7 +60,7 @@ fn what_was_set_aside_for_a_pool_that_outlives_its_workload_is_given_back() {
     }
 }
 
-/// Makes the pool of `web` as large as this.
+/// Reconciles the pool of `web` to this size.
 fn reconcile(scene: &Scene, size: u64) -> Result<Reconciled, ReconcileError> {
     let (application, demand) = (application("web", 1), demand(size));
     let auto_pools = scene.auto_pools(Policy::hardened());
@@ -85,7 +85,7 @@ fn what_is_given_back_without_a_write_of_the_pool_keeps_a_slower_writer_of_it_aw
     let scene = Scene::with_subnet(Policy::hardened());
     let reconcile = |size| reconcile(&scene, size);
     reconcile(2).unwrap();
-    // Another replica sets a third address aside, and stands still before it writes the pool.
+    // Another replica pre-allocates a third address, and pauses before it writes the pool.
     let mut slower = SpiderIPPool::clone(&scene.server.all::<SpiderIPPool>()[0]);
     scene.server.refuse("update SpiderIPPool");
     assert!(reconcile(3).is_err());
@@ -99,7 +99,7 @@ fn what_is_given_back_without_a_write_of_the_pool_keeps_a_slower_writer_of_it_aw
 
 #[test]
 fn what_admission_refuses_is_given_back_when_a_slower_writer_of_the_pool_is_kept_away() {
-    // Nobody looks at other pools before addresses are set aside, so that admission is the first to say no.
+    // Nobody looks at other pools before addresses are pre-allocated, so that admission is the first to refuse.
     let policy = Policy { manual_pool_ignores_preallocation: true, ..Policy::hardened() };
     let scene = Scene::with_subnet(policy);
     let (application, auto_pools) = (application("web", 1), scene.auto_pools(policy));
@@ -108,7 +108,7 @@ fn what_admission_refuses_is_given_back_when_a_slower_writer_of_the_pool_is_kept
         scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default()))
     };
     reconcile(2).unwrap();
-    // Another replica has read the pool, and is about to make it larger.
+    // Another replica has read the pool, and is about to enlarge it.
     let mut slower = SpiderIPPool::clone(&scene.server.all::<SpiderIPPool>()[0]);
     slower.spec.ips.as_mut().unwrap().push("10.0.0.20".to_owned());
     let set_aside = scene.set_aside();
@@ -127,7 +127,7 @@ fn a_subnet_that_is_written_late_takes_nothing_from_a_pool_that_has_grown_again(
         let scene = Scene::with_subnet(Policy::hardened());
         let reconcile = |size| reconcile(&scene, size);
         reconcile(3).unwrap();
-        // The pool has lost an address. That its subnet does not set it aside any more got an error, and is committed later (K114).
+        // The pool has lost an address. The write that removes it from the subnet's status got an error, and is committed later (K114).
         scene.server.refuse("update SpiderSubnet");
         assert!(reconcile(2).is_err());
         scene.server.serve("update SpiderSubnet");
@@ -155,7 +155,7 @@ fn a_subnet_that_is_written_late_takes_nothing_from_a_pool_that_has_grown_again(
 fn a_stale_cache_of_workloads_takes_no_pool_away() {
     for (policy, stays) in [(Policy::hardened(), true), (with("auto-pool-reclaim-trusts-cache"), false)] {
         let scene = Scene::with_subnet(policy);
-        // The cache does not show the new workload yet, but its pool, which another replica made.
+        // The cache does not show the new workload yet, but shows its pool, which another replica made.
         scene.server.hold::<Deployment>();
         scene.server.create::<Deployment>(deployment("web", 3, "+0"));
         let web = scene.server.find::<Deployment>(&key("web")).unwrap();
@@ -196,7 +196,7 @@ fn a_pool_that_comes_and_goes_unseen_is_made_anew() {
                 scene.pass(5);
             } else {
                 gone(&scene);
-                // Nothing tells of it before the resync.
+                // Nothing reports it before the resync.
                 scene.pass(310);
             }
             assert_eq!(scene.only_size(), made, "with its subnet: {with_its_subnet}");
@@ -223,7 +223,7 @@ fn it_is_made_anew_as_soon_as_a_setting_has_all_subnets_looked_at() {
     }
 }
 
-/// Third-party controllers: agents make the pool, all at once.
+/// Third-party controllers: several agents make the pool concurrently.
 #[test]
 fn agents_that_make_one_pool_at_once_make_one_pool() {
     for policy in [Policy::hardened(), Policy::upstream()] {
@@ -274,7 +274,7 @@ fn two_webhooks_that_judge_at_once_admit_what_each_alone_would_refuse() {
     // Now it is too late, and a third one is refused.
     let denial = judge(&one, &pool("c")).denial.unwrap();
     assert_eq!(denial.violations()[0].field, "spec.ips");
-    // Either can be mended, which upstream refuses.
+    // Either can be repaired, which upstream refuses.
     let old = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("a")).unwrap();
     let mut new = SpiderIPPool::clone(&old);
     new.spec.ips = Some(vec!["10.0.0.4".to_owned()]);

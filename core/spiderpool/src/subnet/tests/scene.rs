@@ -64,17 +64,17 @@ impl Scene {
             "spec": {"subnet": "10.0.0.0/24", "ips": ["10.0.0.1-10.0.0.20"]}}));
     }
 
-    /// Starts both controllers, who know no third-party kinds.
+    /// Starts both controllers, without third-party kinds.
     pub(super) fn start(&self, policy: Policy) {
         self.start_with(policy, ());
     }
 
-    /// Starts both controllers, who know some third-party kinds.
+    /// Starts both controllers with some third-party kinds.
     pub(super) fn start_with(&self, policy: Policy, third_party: impl ThirdParty) {
         self.start_under(ControllerSettings::new(policy), third_party);
     }
 
-    /// The same under some settings of both.
+    /// Starts both controllers with some third-party kinds and these settings.
     pub(super) fn start_under(&self, settings: ControllerSettings, third_party: impl ThirdParty) {
         let (env, server) = (self.env.clone(), self.server.clone());
         let subnets = SubnetController::new(server.clone(), env.clone(), (), third_party, settings.clone(), Settings::default());
@@ -88,7 +88,7 @@ impl Scene {
         self.env.advance(Duration::from_secs(seconds));
     }
 
-    /// How many addresses each pool has.
+    /// The number of addresses of each pool.
     pub(super) fn sizes(&self) -> BTreeMap<String, u128> {
         let size = |pool: &SpiderIPPool| {
             let texts: Vec<_> =
@@ -104,7 +104,7 @@ impl Scene {
         sizes.into_values().next()
     }
 
-    /// What the subnet sets aside for whom.
+    /// The pre-allocations of the subnet, by pool.
     pub(super) fn set_aside(&self) -> Vec<(String, Vec<String>)> {
         let subnet = self.server.find::<SpiderSubnet>(&ObjectKey::cluster("s")).unwrap();
         let Some(status) = &subnet.status else { return Vec::new() };

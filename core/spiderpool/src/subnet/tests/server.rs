@@ -16,14 +16,14 @@ use kube_machinery::testing::{Objects, TestEnv, TestWatch};
 struct State {
     objects: Objects,
     refused: BTreeSet<String>,
-    /// The next request of such a verb and kind is lost, and its connection says nothing.
+    /// Verbs and kinds whose next request is lost without an error.
     unanswered: BTreeSet<String>,
-    /// Objects that caches know nothing of.
+    /// Objects that caches do not show.
     lost: BTreeSet<(String, ObjectKey)>,
     writes: Vec<String>,
 }
 
-/// The server. Clones are the same.
+/// The server. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Server {
     env: TestEnv,
@@ -39,7 +39,7 @@ fn read<K: Object>(value: &Value) -> Arc<K> {
     Arc::new(serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}")))
 }
 
-/// What the webhooks make of an object.
+/// The object as the webhooks default it.
 fn admit<K: Object>(objects: &Objects, old: Option<&Value>, new: Value, policy: &Policy) -> Result<Value, ApiError> {
     fn judge<K: Admitted>(objects: &Objects, old: Option<&Value>, new: &Value, policy: &Policy) -> Result<Value, ApiError> {
         let (old, new) = (old.map(read::<K>), read::<K>(new));
@@ -79,22 +79,22 @@ impl Server {
         self.state.lock().unwrap().objects.serve_admitted(call, self.env.wall(), admit)
     }
 
-    /// Somebody creates an object, through admission.
+    /// Creates an object through admission.
     pub(super) fn create<K: Object>(&self, value: Value) {
         self.call(&Call::<K>::create(read(&value))).unwrap();
     }
 
-    /// The same past admission.
+    /// Creates an object without admission.
     pub(super) fn put<K: Object>(&self, value: Value) {
         self.state.lock().unwrap().objects.serve(&Call::<K>::create(read(&value)), self.env.wall()).unwrap();
     }
 
-    /// Changes an object past admission, its status as well.
+    /// Changes an object and its status without admission.
     pub(super) fn change<K: Object>(&self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         assert!(self.state.lock().unwrap().objects.change(&K::kind(&()), key, change), "{key}");
     }
 
-    /// Deletes an object, which must be there.
+    /// Deletes an existing object.
     pub(super) fn delete<K: Object>(&self, key: &ObjectKey) {
         self.call(&Call::<K>::Delete { key: key.clone(), options: Default::default() }).unwrap();
     }
@@ -107,37 +107,37 @@ impl Server {
         self.state.lock().unwrap().objects.all()
     }
 
-    /// The caches of a kind show what there is now, from now on.
+    /// Freezes the caches of a kind at the present state.
     pub(super) fn hold<K: Object>(&self) {
         self.state.lock().unwrap().objects.hold::<K>();
     }
 
-    /// The cache of the server has lost what happened to an object last (K182).
+    /// Drops the last event of an object from the server's watch cache (K182).
     pub(super) fn lose<K: Object>(&self, key: &ObjectKey) {
         self.state.lock().unwrap().lost.insert((kind::<K>(), key.clone()));
     }
 
-    /// The writes since the last look, as verb and kind.
+    /// The writes since the last call, as verb and kind.
     pub(super) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().writes)
     }
 
-    /// From now on requests of this verb and kind are refused by nobody's fault.
+    /// Refuses requests of this verb and kind from now on, with an error that nobody caused.
     pub(super) fn refuse(&self, what: &str) {
         self.state.lock().unwrap().refused.insert(what.to_owned());
     }
 
-    /// The next request of this verb and kind is lost without a word.
+    /// Loses the next request of this verb and kind without an error.
     pub(super) fn lose_next(&self, what: &str) {
         self.state.lock().unwrap().unanswered.insert(what.to_owned());
     }
 
-    /// Whether it has been.
+    /// Whether that request was lost.
     pub(super) fn has_lost(&self, what: &str) -> bool {
         !self.state.lock().unwrap().unanswered.contains(what)
     }
 
-    /// They are served again.
+    /// Serves requests of this verb and kind again.
     pub(super) fn serve(&self, what: &str) {
         self.state.lock().unwrap().refused.remove(what);
     }
@@ -147,7 +147,7 @@ impl Client for Server {
     type Watch<K: Object> = TestWatch<K>;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
-        // A request takes its time, so that others come in between.
+        // A request takes some time, so that others come in between.
         self.env.sleep(Duration::from_micros(500 + self.env.random() % 2000)).await;
         let what = format!("{} {}", request.call.verb(), kind::<K>());
         let lost = self.state.lock().unwrap().unanswered.remove(&what);

@@ -1,4 +1,4 @@
-//! The controller at work.
+//! Stories of the running controller.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn a_pool_lives_with_its_deployment() {
         assert_eq!(scene.only_size(), Some(3));
         let pool = scene.server.all::<SpiderIPPool>()[0].clone();
         assert_eq!(scene.set_aside(), [(name.clone(), pool.spec.ips.clone().unwrap())]);
-        // The pool waits for its records, and the addresses for the pool.
+        // The pool waits for its records to go, and the addresses wait for the pool.
         let ip = crate::ranges::parse_range(&pool.spec.ips.as_ref().unwrap()[0], 4, &policy).unwrap().first();
         scene.record(&name, json!({ip.to_string(): {"pod": "default/web-1", "podUid": "u"}}));
         scene.server.delete::<Deployment>(&key("web"));
@@ -61,7 +61,7 @@ fn each_kind_of_workload_gets_the_size_that_it_asks_for() {
     scene.server.create::<DaemonSet>(json!({"metadata": meta("ds"), "spec": {"selector": {}, "template": template(wants("+1"))}}));
     let status = json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 0});
     scene.server.change::<DaemonSet>(&key("ds"), |value| value["status"] = status);
-    // These ask for nothing: the network of the host, a part of a Deployment, no annotation.
+    // These ask for nothing: a pod in the host network, a part of a Deployment, a workload without annotation.
     let mut host = template(wants("2"));
     host["spec"]["hostNetwork"] = json!(true);
     scene.server.create::<Deployment>(json!({"metadata": meta("host"), "spec": {"replicas": 1, "selector": {}, "template": host}}));
@@ -114,7 +114,7 @@ fn a_subnet_that_comes_late_serves_those_who_waited_unless_they_were_given_up() 
     }
 }
 
-/// The settings of a controller, with some of them stated.
+/// The settings of a controller, with some set explicitly.
 fn settings(policy: Policy, stated: &[(&str, &str)]) -> ControllerSettings {
     let mut settings = ControllerSettings::new(policy);
     for (name, value) in stated {
@@ -123,7 +123,7 @@ fn settings(policy: Policy, stated: &[(&str, &str)]) -> ControllerSettings {
     settings
 }
 
-/// How many addresses the status of a pool counts `after` seconds, where its writes are refused for the first `refused` of them.
+/// The address count in a pool's status after `after` seconds, if its writes are refused for the first `refused` of them.
 fn counted(policy: Policy, stated: &[(&str, &str)], refused: u64, after: u64) -> Option<i64> {
     let scene = Scene::new(policy);
     scene.start_under(settings(policy, stated), ());
@@ -191,7 +191,7 @@ fn a_request_that_is_lost_without_a_word_holds_the_controllers_up_for_a_minute_a
     let one_asks = ["get SpiderSubnet", "list SpiderIPPool", "create SpiderIPPool", "update SpiderSubnet", "update SpiderIPPool"];
     let upstream = with("waits-without-end");
     let of_one = one_asks.into_iter().flat_map(|what| [(what, Policy::hardened(), true), (what, upstream, false)]);
-    // Where one worker waits for these, another does what is left.
+    // While one worker waits for these, another does the rest.
     let of_two = ["get Deployment", "delete SpiderIPPool"].map(|what| (what, Policy::hardened(), true));
     for (what, policy, ends) in of_one.chain(of_two) {
         let scene = Scene::with_subnet(policy);

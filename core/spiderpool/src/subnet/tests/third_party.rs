@@ -1,4 +1,4 @@
-//! Workloads of a kind that Spiderpool does not know: agents make their pools, and the controller takes them back (A §8.6, §8.7).
+//! Workloads of a kind that Spiderpool does not know: agents make their pools, and the controller deletes them (A §8.6, §8.7).
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::subnet::{Application, Live, Want};
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
-/// Knows ReplicationControllers, which Spiderpool does not (A §6.1).
+/// Access to ReplicationControllers, which Spiderpool does not know (A §6.1).
 fn known(scene: &Scene) -> Live<Server, ReplicationController> {
     Live::new(scene.server.clone(), None)
 }
 
-/// Somebody creates the workload `web`.
+/// Creates the workload `web`.
 fn created(scene: &Scene) -> Application {
     scene.server.create::<ReplicationController>(json!({"metadata": {"name": "web", "namespace": "default"}}));
     let object = scene.server.find::<ReplicationController>(&key("web")).unwrap();
@@ -28,7 +28,7 @@ fn created(scene: &Scene) -> Application {
     application
 }
 
-/// An agent makes the pool of a workload; its name.
+/// An agent makes the pool of a workload. Returns the pool's name.
 fn make_pool(scene: &Scene, application: &Application) -> String {
     let want = Want { application, demand: &demand(3) };
     let auto_pools = scene.auto_pools(Policy::hardened());
@@ -36,7 +36,7 @@ fn make_pool(scene: &Scene, application: &Application) -> String {
     scene.set_aside().last().unwrap().0.clone()
 }
 
-/// An agent dies between its two writes.
+/// An agent crashes between its two writes.
 fn set_aside_only(scene: &Scene, application: &Application) {
     scene.server.refuse("create SpiderIPPool");
     let want = Want { application, demand: &demand(3) };
@@ -90,7 +90,7 @@ fn a_workload_that_ends_while_its_watch_begins_takes_its_pool_with_it() {
     }
 }
 
-/// An application whose agent has set aside addresses for a pool that it has not made.
+/// An application whose agent has pre-allocated addresses for a pool that it has not made.
 fn with_an_entry_without_a_pool() -> (Scene, Application) {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);
@@ -140,7 +140,7 @@ fn what_an_agent_has_set_aside_and_never_given_to_the_pool_comes_back() {
     scene.start_with(policy, known(&scene));
     let application = created(&scene);
     let name = make_pool(&scene, &application);
-    // An agent sets two more aside, and dies before it writes the pool.
+    // An agent pre-allocates two more, and crashes before it writes the pool.
     scene.server.refuse("update SpiderIPPool");
     let want = Want { application: &application, demand: &demand(5) };
     scene.env.block_on(scene.auto_pools(policy).reconcile(want, &IpSet::default())).unwrap_err();

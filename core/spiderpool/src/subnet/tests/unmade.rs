@@ -1,4 +1,4 @@
-//! What is set aside for a pool that is not there: who may still make it, and when it goes back (A W21).
+//! Pre-allocations of pools that do not exist: who may still make the pool, and when they are given back (A W21).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::model::{Model, application, demand};
 use crate::Policy;
 use crate::subnet::{Application, ApplicationName, Census, Fate, upkeep};
 
-/// Whether anything is set aside for `pool` once the subnet was looked after; `left`: it has been so for long.
+/// Whether `pool` keeps a pre-allocation after the subnet's upkeep; `left`: it has been unused for long.
 fn stays(model: &Model, pool: &str, fate: &Fate, left: bool) -> bool {
     looked_after(model, fate, left).set_aside().contains_key(pool)
 }
@@ -34,7 +34,7 @@ fn what_a_workload_asked_for_and_does_not_any_more_goes_back_when_no_creation_ca
     model.carry_out(&plan, 1).unwrap();
     let (app, pool) = (model.apps[0].application.clone(), own_name(&model, &model.apps[0].application));
     let there = |wants| Fate::There { uid: app.uid.clone(), wants };
-    // By what became of the workload: at once, and after long.
+    // By the fate of the workload: at once, and after a long time.
     for (fate, stays_for) in [
         (there(Some(vec![demand(3)])), [true, true]),
         (there(Some(Vec::new())), [true, false]),
@@ -86,7 +86,7 @@ fn a_workload_that_has_another_pool_by_now_does_not_keep_what_is_set_aside_for_i
     entries.insert(pool.clone(), entry);
     let fate = Fate::There { uid: app.uid.clone(), wants: Some(vec![demand(3)]) };
     assert_eq!([false, true].map(|left| stays(&model, &pool, &fate, left)), [true, false]);
-    // One that is being deleted is not another pool.
+    // A pool in deletion is not another pool.
     let mut ending = model.clone();
     let (name, mut other) = ending.pools.pop_first().map(|(name, pool)| (name, Arc::unwrap_or_clone(pool))).unwrap();
     other.metadata.deletion_timestamp = Some(serde_json::from_value(serde_json::json!("2026-01-05T09:00:00Z")).unwrap());

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api_server::{Hurry, World, run};
 
-/// One sequence, under way.
+/// One sequence in progress.
 pub(crate) struct Flow {
     pub(crate) world: World,
     agent: Agent<World, Hurry, World>,
@@ -54,7 +54,7 @@ impl Flow {
         Self { agent: agent(&world, policy, &settings), world, policy, settings }
     }
 
-    /// Carries out a step; its answer in the form of the recorded ones.
+    /// Carries out a step; returns its answer in the form of the recorded ones.
     pub(crate) fn step(&mut self, op: &Value) -> Value {
         let text = |name: &str| op[name].as_str().unwrap_or_default();
         let uid: Arc<str> = text("uid").into();
@@ -205,7 +205,7 @@ fn shown(endpoint: &SpiderEndpoint) -> Value {
             routes.sort_by_key(|route| route.to_string());
         }
     }
-    // Empty names last, in the order in which they are.
+    // Empty names come last, in their original order.
     ips.sort_by_key(|entry| (entry["interface"] == json!(""), entry["interface"].as_str().unwrap().to_owned()));
     let owners: Vec<Value> = endpoint
         .metadata
